@@ -19,9 +19,7 @@ from txnctl.output import json_text
 from txnctl.output.escape import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from txnctl.output.row import Row
+    from collections.abc import Mapping, Sequence
 
 _ENDED_BY_SIGNAL = {
     "interrupted": "interrupted",
@@ -44,7 +42,7 @@ class Failure:
         *,
         hint: str | None = None,
         retryable: bool = False,
-        details: Row | None = None,
+        details: Mapping[str, object] | None = None,
     ) -> None:
         self.code = code
         self.exit_code = exit_code
@@ -53,24 +51,23 @@ class Failure:
         self.retryable = retryable
         self.details = details or {}
 
-    def row(self) -> Row:
-        """The object that `-o json` prints."""
-        return {
+    def json(self) -> str:
+        """The object that `-o json` prints, on one line; details that JSON cannot hold as text."""
+        try:
+            return self._json(self.details)
+        except TypeError:
+            return self._json({name: str(value) for name, value in self.details.items()})
+
+    def _json(self, details: Mapping[str, object]) -> str:
+        facts = {
             "code": self.code,
             "exitCode": self.exit_code,
             "message": self.message,
             "hint": self.hint,
             "retryable": self.retryable,
-            "details": self.details,
+            "details": details,
         }
-
-    def json(self) -> str:
-        """The object on one line; details that JSON cannot hold as text."""
-        try:
-            return json_text.one_line(self.row()) + "\n"
-        except TypeError:
-            self.details = {name: str(value) for name, value in self.details.items()}
-            return json_text.one_line(self.row()) + "\n"
+        return json_text.one_line(facts) + "\n"
 
     def lines(self) -> str:
         """What people read: message and hint."""

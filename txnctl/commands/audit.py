@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import click
 
+from storage.audit_trail import AuditRecord
 from storage.json_form import to_json
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.output.field import Field, shown
+from txnctl.output.field import Help, fields_of, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Iterator, Mapping
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 audit = Group("audit", "Who changed what, when, and why.")
 
-CHANGES = (
-    Field("number", "integer", "Its number; they grow.", heading="NO"),
-    Field("changedAt", "time", "When it was changed.", heading="CHANGED"),
-    Field("changedMs", "timeMs", "The same as an integer.", heading=""),
-    Field(
-        "action", "text", "The command, such as topics delete; transaction expired if nobody asked for it."
-    ),
-    Field("target", "text", "What was changed."),
-    Field(
-        "reason",
-        "text",
-        "What was said with --reason, or null; of an expired transaction timed-out or owner-dead.",
-    ),
-    Field("by", "text", "Who: user@host:pid (program); for an expiry, whose command found it."),
-    Field("effects", "map", "What the command reported.", heading=""),
+CHANGES = fields_of(
+    AuditRecord,
+    {
+        "number": Help("Its number; they grow.", heading="NO"),
+        "changed_at_ms": Help("When it was changed.", heading="CHANGED"),
+        "action": "The command, such as topics delete; transaction expired if nobody asked for it.",
+        "target": "What was changed.",
+        "reason": "What was said with --reason, or null; of an expired transaction timed-out or owner-dead.",
+        "by": "Who: user@host:pid (program); for an expiry, whose command found it.",
+        "effects": Help("What the command reported.", heading=""),
+    },
 )
 
 SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --reason 'not used any more'")
@@ -51,7 +46,7 @@ def list_(context: Context, count: int | None) -> None:
     transaction. A record is part of the change itself: neither exists without the record. Changes are kept for the
     next 100,000 records, expiries for the next 10,000.
     """
-    context.show_list(to_json(context.store.reports.list_audit_records(count)))
+    context.show_list(context.store.reports.list_audit_records(count))
 
 
 @audit.command("show")
@@ -61,19 +56,20 @@ def list_(context: Context, count: int | None) -> None:
 @example("txnctl audit show 1", setup=SETUP)
 def show(context: Context, number: int) -> None:
     """Show a change with every effect."""
-    context.show(to_json(context.store.reports.show_audit_record(number)), table=_lines)
+    context.show(context.store.reports.show_audit_record(number), table=_lines)
 
 
-def _lines(row: Row) -> Iterator[str]:
+def _lines(record: AuditRecord) -> Iterator[str]:
     """One line a fact, then one line an effect."""
+    row = to_json(record)
     for field in CHANGES:
         if field.heading:
             yield f"{field.heading.lower():10}{field.cell(row)}"
     yield ""
-    yield from _effects(row["effects"], 2)
+    yield from _effects(record.effects, 2)
 
 
-def _effects(effect: Row, indent: int) -> Iterator[str]:
+def _effects(effect: Mapping[str, object], indent: int) -> Iterator[str]:
     """One line a fact; nested values below the name, indented."""
     for name, value in effect.items():
         if name.endswith("Ms") and f"{name[:-2]}At" in effect:
@@ -87,7 +83,7 @@ def _effects(effect: Row, indent: int) -> Iterator[str]:
             yield from _effects(part, indent + 2)
 
 
-def _fact(name: str, value: Any) -> str:
+def _fact(name: str, value: object) -> str:
     """A value; the short name of a topic."""
     if isinstance(value, str) and name == "topic":
         from storage.values.names import short_topic_name

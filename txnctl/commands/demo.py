@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from storage.errors import InvalidValue, TxnctlError
+from storage.json_form import Flat
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
-from txnctl.output.field import Field
+from txnctl.demo.facts import StoryFacts
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
 
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
     from txnctl.demo.narrator import Check, Narrator
     from txnctl.demo.transaction import BankTransaction
-    from txnctl.output.row import Row
 
-FIELDS = (
-    Field("ok", "boolean", "Whether every check held."),
-    Field("store", "text", "Where the store is, or was."),
-    Field("kept", "boolean", "Whether the store is still there."),
-    Field("source", "text", "The file of --data, or null where the transactions were generated."),
-    Field("seed", "integer", "The seed of the generator, or null."),
-    Field("transactions", "integer", "Bank transactions played."),
-    Field("accounts", "integer", "Accounts of the bank."),
-    Field("ordinary", "map", "What was sent and booked before a transfer was left open."),
-    Field("blocked", "map", "What E and D saw while it was open, with both positions and what waited."),
-    Field("committed", "map", "What E booked after the commit, and what the killed E had in hand."),
-    Field("aborted", "map", "What D saw, and E did not, of the transfer that was aborted."),
-    Field("audit", "map", "Accounts that agree with the data, and messages by isolation level."),
-    Field("checks", "list", "Every check: name, ok, expected, actual."),
-    Field("elapsedMs", "duration", "How long it took.", heading="ELAPSED"),
+
+class DemoResult(NamedTuple):
+    """The result of a demo."""
+
+    ok: bool
+    store: str
+    kept: bool
+    source: str | None
+    seed: int | None
+    transactions: int
+    accounts: int
+    story: Flat[StoryFacts]
+    checks: list[Check]
+    elapsed_ms: int
+
+
+FIELDS = fields_of(
+    DemoResult,
+    {
+        "ok": "Whether every check held.",
+        "store": "Where the store is, or was.",
+        "kept": "Whether the store is still there.",
+        "source": "The file of --data, or null where the transactions were generated.",
+        "seed": "The seed of the generator, or null.",
+        "transactions": "Bank transactions played.",
+        "accounts": "Accounts of the bank.",
+        "ordinary": "What was sent and booked before a transfer was left open.",
+        "blocked": "What E and D saw while it was open, with both positions and what waited.",
+        "committed": "What E booked after the commit, and what the killed E had in hand.",
+        "aborted": "What D saw, and E did not, of the transfer that was aborted.",
+        "audit": "Accounts that agree with the data, and messages by isolation level.",
+        "checks": "Every check: name, ok, expected, actual.",
+        "elapsed_ms": Help("How long it took.", heading="ELAPSED"),
+    },
 )
 
 _STYLES = {
@@ -83,26 +103,26 @@ def demo(
     began = perf_counter()
     lines, seed = _bank(data, accounts, seed)
     narrator = _narrator(context, pause)
-    row, kept = _play(context, lines, narrator, keep)
+    store, story, kept = _play(context, lines, narrator, keep)
     failed = [check for check in narrator.checks if not check.ok]
-    facts = {
-        "ok": not failed,
-        "store": row.pop("store"),
-        "kept": kept,
-        "source": data,
-        "seed": seed,
-        "transactions": len(lines),
-        "accounts": len({line.account_id for line in lines}),
-        **row,
-        "checks": [check.as_dict() for check in narrator.checks],
-        "elapsedMs": int((perf_counter() - began) * 1000),
-    }
+    result = DemoResult(
+        ok=not failed,
+        store=store,
+        kept=kept,
+        source=data,
+        seed=seed,
+        transactions=len(lines),
+        accounts=len({line.account_id for line in lines}),
+        story=story,
+        checks=narrator.checks,
+        elapsed_ms=int((perf_counter() - began) * 1000),
+    )
     if context.output == "table":
-        _farewell(narrator, facts)
+        _farewell(narrator, result)
     else:
-        context.show(facts)
+        context.show(result)
     if failed:
-        raise _failure(failed, facts)
+        raise _failure(failed, result)
 
 
 def _bank(
@@ -148,8 +168,10 @@ def _narrator(context: Context, pause: bool) -> Narrator:
     )
 
 
-def _play(context: Context, lines: list[BankTransaction], narrator: Narrator, keep: bool) -> tuple[Row, bool]:
-    """Play the story in a new store; return the facts and whether the store is kept."""
+def _play(
+    context: Context, lines: list[BankTransaction], narrator: Narrator, keep: bool
+) -> tuple[str, StoryFacts, bool]:
+    """Play the story in a new store; return the path of the store, the facts, and whether the store is kept."""
     import os
     import tempfile
     from shutil import rmtree
@@ -170,34 +192,33 @@ def _play(context: Context, lines: list[BankTransaction], narrator: Narrator, ke
             facts = play(store, path, script, narrator)
         # A store in which a check failed is evidence.
         keep = keep or not all(check.ok for check in narrator.checks)
-        return {"store": path, **facts}, keep
+        return path, facts, keep
     finally:
         if temporary is not None and not keep:
             rmtree(temporary, ignore_errors=True)
 
 
-def _farewell(narrator: Narrator, facts: Row) -> None:
+def _farewell(narrator: Narrator, result: DemoResult) -> None:
     """Print the result, and commands to try."""
     import shlex
 
-    checks = facts["checks"]
-    held = sum(check["ok"] for check in checks)
+    held = sum(check.ok for check in result.checks)
     narrator.line()
     narrator.say(
-        f"{held} of {plural(len(checks), 'check')} held: {facts['audit']['accountsAgreeing']:,} of "
-        f"{plural(facts['accounts'], 'account')} agree with the data. {duration(facts['elapsedMs'])}."
+        f"{held} of {plural(len(result.checks), 'check')} held: {result.story.audit.accounts_agreeing:,} of "
+        f"{plural(result.accounts, 'account')} agree with the data. {duration(result.elapsed_ms)}."
     )
-    if not facts["kept"]:
+    if not result.kept:
         narrator.say("The store was temporary and is gone. To look into it: txnctl demo --keep")
         return
-    narrator.say(f"The store is kept: {facts['store']}. Try:")
+    narrator.say(f"The store is kept: {result.store}. Try:")
     narrator.line()
-    narrator.command(f"export TXNCTL_STORE={shlex.quote(facts['store'])}")
+    narrator.command(f"export TXNCTL_STORE={shlex.quote(result.store)}")
     for words in (
         "topics stats requests",
         "subscriptions lag requests",
         "transactions list --ended",
-        f"transactions show {facts['blocked']['transaction']}",
+        f"transactions show {result.story.blocked.transaction}",
         "tables scan accounts --limit 5",
         "consume balances | tail -3",
         "consume requests --isolation-level read-uncommitted | tail -3",
@@ -206,10 +227,10 @@ def _farewell(narrator: Narrator, facts: Row) -> None:
     narrator.line()
 
 
-def _failure(failed: list[Check], facts: Row) -> Exception:
+def _failure(failed: list[Check], result: DemoResult) -> Exception:
     return TxnctlError(
-        f"{len(failed)} of {len(facts['checks'])} checks of the demo failed, the first: {failed[0].name}",
-        hint=f"This is a bug. Please report it with this output. The store is kept: {facts['store']}",
-        store=facts["store"],
+        f"{len(failed)} of {len(result.checks)} checks of the demo failed, the first: {failed[0].name}",
+        hint=f"This is a bug. Please report it with this output. The store is kept: {result.store}",
+        store=result.store,
         failed=[check.name for check in failed],
     )

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from storage.errors import ALL, NotFound
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, effect, example, output
 from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
 from txnctl.cli.value_types import ErrorCode
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 errors = Group("errors", "List the error codes, explain one.")
 
-FIELDS = (
-    Field("code", "id", "The stable word that `-o json` prints as `code`."),
-    Field("exitCode", "integer", "The exit code of a command that ends with it."),
-    Field("retryable", "boolean", "Whether the same command may succeed later, with nothing else done."),
-    Field("meaning", "text", "What happened."),
+
+class ErrorMeaning(NamedTuple):
+    """An error code, and the error that has this code."""
+
+    code: str
+    exit_code: int
+    retryable: bool
+    meaning: str
+
+
+FIELDS = fields_of(
+    ErrorMeaning,
+    {
+        "code": Help("The stable word that `-o json` prints as `code`.", kind="id"),
+        "exit_code": "The exit code of a command that ends with it.",
+        "retryable": "Whether the same command may succeed later, with nothing else done.",
+        "meaning": "What happened.",
+    },
 )
 
 
@@ -30,7 +44,7 @@ FIELDS = (
 @example("txnctl errors list")
 def list_(context: Context) -> None:
     """List all error codes."""
-    context.show_list(sorted(_all().values(), key=lambda row: (row["exitCode"], row["code"])))
+    context.show_list(sorted(_all().values(), key=lambda error: (error.exit_code, error.code)))
 
 
 @errors.command("explain")
@@ -49,18 +63,13 @@ def explain(context: Context, code: str) -> None:
     context.show(rows[code])
 
 
-def _all() -> dict[str, Row]:
+def _all() -> dict[str, ErrorMeaning]:
     # The root of the tree is never raised itself: the code `error` is no error.
     rows = {
-        code: {
-            "code": code,
-            "exitCode": kind.exit_code,
-            "retryable": kind.retryable,
-            "meaning": " ".join((kind.__doc__ or "").split()),
-        }
+        code: ErrorMeaning(code, kind.exit_code, kind.retryable, " ".join((kind.__doc__ or "").split()))
         for code, kind in ALL.items()
         if kind is not ALL["error"]
     }
     for code, (exit_code, meaning) in COMMAND_LINE_ERRORS.items():
-        rows[code] = {"code": code, "exitCode": exit_code, "retryable": False, "meaning": meaning}
+        rows[code] = ErrorMeaning(code, exit_code, False, meaning)
     return rows

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from txnctl import __version__
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import effect, example, output
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-PACKAGES = ("click", "lmdb", "msgpack", "tabulate")
 
-FIELDS = (
-    Field("txnctl", "text", "The version of txnctl."),
-    Field("storeFormat", "integer", "The number of the store format that this release reads and writes."),
-    Field("python", "text", "The version of Python."),
-    Field("click", "text", "The version of click, which parses the command line."),
-    Field("lmdb", "text", "The version of the LMDB binding, which stores the records."),
-    Field("msgpack", "text", "The version of msgpack, which packs them."),
-    Field("tabulate", "text", "The version of tabulate, which lays out lists."),
+class Versions(NamedTuple):
+    """The versions; None where a library was installed without metadata."""
+
+    txnctl: str
+    store_format: int
+    python: str
+    click: str | None
+    lmdb: str | None
+    msgpack: str | None
+    tabulate: str | None
+
+
+FIELDS = fields_of(
+    Versions,
+    {
+        "txnctl": "The version of txnctl.",
+        "store_format": "The number of the store format that this release reads and writes.",
+        "python": "The version of Python.",
+        "click": "The version of click, which parses the command line.",
+        "lmdb": "The version of the LMDB binding, which stores the records.",
+        "msgpack": "The version of msgpack, which packs them.",
+        "tabulate": "The version of tabulate, which lays out lists.",
+    },
 )
 
 
@@ -35,20 +50,26 @@ def version(context: Context) -> None:
     context.show(_versions())
 
 
-def _versions() -> Row:
+def _versions() -> Versions:
     import platform
-    from importlib.metadata import PackageNotFoundError, version as version_of
 
     from storage.disk.schema import FORMAT_NUMBER
 
-    row: Row = {
-        "txnctl": __version__,
-        "storeFormat": FORMAT_NUMBER,
-        "python": platform.python_version(),
-    }
-    for package in PACKAGES:
-        try:
-            row[package] = version_of(package)
-        except PackageNotFoundError:
-            row[package] = None
-    return row
+    return Versions(
+        txnctl=__version__,
+        store_format=FORMAT_NUMBER,
+        python=platform.python_version(),
+        click=_version_of("click"),
+        lmdb=_version_of("lmdb"),
+        msgpack=_version_of("msgpack"),
+        tabulate=_version_of("tabulate"),
+    )
+
+
+def _version_of(library: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version as installed_version
+
+    try:
+        return installed_version(library)
+    except PackageNotFoundError:
+        return None

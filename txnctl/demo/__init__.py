@@ -10,6 +10,7 @@
     script        the lines, divided into those before, during and after the open transfer
     narrator      output of the story, and its checks
     story         the acts of `txnctl demo`, in order
+    facts         the numbers of each act
     audit         final checks, read from the store anew
     spark_story   the story on Spark: two streaming queries with different isolation levels
     spark_driver  the driver of these queries, which is killed in the middle

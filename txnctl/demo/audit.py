@@ -10,6 +10,7 @@ from collections import Counter
 
 from storage import EARLIEST, IsolationLevel, Store
 from txnctl.demo.clients import REQUESTS, Booking, MonitorD, balances, bookings
+from txnctl.demo.facts import AuditFacts, LevelFacts
 from txnctl.demo.narrator import Narrator
 from txnctl.demo.request import is_settlement, requests_of, settlement_key
 from txnctl.demo.script import Script, messages_of, remitted_by_bank
@@ -18,27 +19,36 @@ from txnctl.pipelines.hellers import format_hellers
 _SHOWN = 5
 
 
-def audit(
-    store: Store, script: Script, monitor: MonitorD, aborted: int, narrator: Narrator
-) -> dict[str, object]:
+def audit(store: Store, script: Script, monitor: MonitorD, aborted: int, narrator: Narrator) -> AuditFacts:
     """Check every condition that must hold, and return the numbers. `aborted` counts the messages of aborted
     transactions.
     """
     booked, table_balances = bookings(store), balances(store)
-    facts = _audit_accounts(table_balances, script, narrator)
-    facts |= _audit_partners(table_balances, script, narrator)
-    facts |= _audit_once(booked, script, narrator)
+    expected = script.balances_at_end()
+    agreeing = check_balances(
+        "balance equals the data's own balance column", table_balances, expected, narrator
+    )
+    partner_banks, settled = _audit_partners(table_balances, script, narrator)
+    _audit_once(booked, script, narrator)
     last = {booking.key: booking.balance for booking in booked}
     agree = sum(table_balances.get(key) == balance for key, balance in last.items())
     narrator.check_equal(
         "balances in the table that the last booking on the topic says too", len(table_balances), agree
     )
-    facts |= _audit_levels(store, script, monitor, aborted, narrator)
+    levels = _audit_levels(store, script, monitor, aborted, narrator)
     problems = store.maintenance.verify_store()
     narrator.check_equal("problems that the full verification of the store finds", 0, len(problems))
     for problem in problems[:_SHOWN]:
         narrator.say(f"{problem.invariant}: {problem.object}: {problem.message}")
-    return facts | {"problems": len(problems)}
+    return AuditFacts(
+        accounts=len(expected),
+        accounts_agreeing=agreeing,
+        partner_banks=partner_banks,
+        settled=settled,
+        requests_booked=len(booked),
+        levels=levels,
+        problems=len(problems),
+    )
 
 
 def disagreements(actual: dict[str, int], expected: dict[str, int]) -> list[str]:
@@ -69,14 +79,11 @@ def _of(number: int, total: int) -> str:
     return f"{number:,} of {total:,} accounts"
 
 
-def _audit_accounts(table_balances: dict[str, int], script: Script, narrator: Narrator) -> dict[str, object]:
-    expected = script.balances_at_end()
-    agree = check_balances("balance equals the data's own balance column", table_balances, expected, narrator)
-    return {"accounts": len(expected), "accountsAgreeing": agree}
+def _audit_partners(table_balances: dict[str, int], script: Script, narrator: Narrator) -> tuple[int, str]:
+    """Check the settlement accounts: each has the remittances to its bank; the sum cancels the remittances out.
 
-
-def _audit_partners(table_balances: dict[str, int], script: Script, narrator: Narrator) -> dict[str, object]:
-    """Check the settlement accounts: each has the remittances to its bank; the sum cancels the remittances out."""
+    Returns the number of banks, and the sum as text.
+    """
     settled = {key: balance for key, balance in table_balances.items() if is_settlement(key)}
     expected = {settlement_key(bank): total for bank, total in remitted_by_bank(script.lines).items()}
     total = sum(line.delta for line in script.lines if line.is_remittance)
@@ -89,10 +96,10 @@ def _audit_partners(table_balances: dict[str, int], script: Script, narrator: Na
         format_hellers(-total, grouped=True),
         format_hellers(sum(settled.values()), grouped=True),
     )
-    return {"partnerBanks": len(expected), "settled": format_hellers(sum(settled.values()))}
+    return len(expected), format_hellers(sum(settled.values()))
 
 
-def _audit_once(booked: list[Booking], script: Script, narrator: Narrator) -> dict[str, object]:
+def _audit_once(booked: list[Booking], script: Script, narrator: Narrator) -> None:
     """Check that every request of the data is booked once."""
     times = Counter((booking.key, booking.trans_id) for booking in booked)
     requested = {(request.key, request.trans_id) for line in script.lines for request in requests_of(line)}
@@ -100,12 +107,11 @@ def _audit_once(booked: list[Booking], script: Script, narrator: Narrator) -> di
     narrator.check_equal("requests booked twice", 0, sum(number > 1 for number in times.values()))
     narrator.check_equal("requests of the data never booked", 0, len(requested - times.keys()))
     narrator.check_equal("bookings of what is not in the data", 0, len(times.keys() - requested))
-    return {"requestsBooked": len(booked)}
 
 
 def _audit_levels(
     store: Store, script: Script, monitor: MonitorD, aborted: int, narrator: Narrator
-) -> dict[str, object]:
+) -> LevelFacts:
     """Check that D saw every message once, aborted included, and that new readers read as their level promises."""
     committed = messages_of(script.lines)
     seen = sum(monitor.seen.values())
@@ -120,7 +126,7 @@ def _audit_levels(
     later = iter(at_uncommitted)
     in_order = all(message_id in later for message_id in at_committed)
     narrator.check_equal("the first is part of the second, in the same order", True, in_order)
-    return {"monitorSaw": seen, "committedMessages": len(at_committed), "storedMessages": len(at_uncommitted)}
+    return LevelFacts(seen, len(at_committed), len(at_uncommitted))
 
 
 def _read(store: Store, level: IsolationLevel) -> list[str]:

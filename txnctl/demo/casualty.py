@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import sys
 
+from txnctl.demo.facts import KilledFacts
 
-def start_and_kill(store_path: str) -> dict[str, object]:
+
+def start_and_kill(store_path: str) -> KilledFacts:
     """Run the E of this module, kill the process (SIGKILL) before the commit, and return the printed facts."""
     import json
     import subprocess
@@ -23,8 +25,7 @@ def start_and_kill(store_path: str) -> dict[str, object]:
         process.kill()
         if not line:
             raise child.failure("E", process)
-    facts: dict[str, object] = json.loads(line)
-    return facts
+    return KilledFacts(**json.loads(line))
 
 
 def _work_until_killed(store_path: str) -> None:
@@ -40,13 +41,8 @@ def _work_until_killed(store_path: str) -> None:
         txn = store.transaction()
         accounts = business.book(messages, txn)
         business.flush_writes(txn)
-        facts = {
-            "pid": os.getpid(),
-            "transaction": str(txn.id),
-            "requests": len(messages),
-            "accounts": accounts,
-        }
-        print(json.dumps(facts), flush=True)
+        facts = KilledFacts(os.getpid(), str(txn.id), len(messages), accounts)
+        print(json.dumps(facts._asdict()), flush=True)
         sys.stdin.read()
 
 

@@ -7,6 +7,7 @@ output. Every check is recorded, printed or not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from txnctl.output import human
 from txnctl.output.escape import printable
@@ -16,20 +17,13 @@ from txnctl.output.table import aligned
 _WIDTH = 96
 
 
-class Check:
+class Check(NamedTuple):
     """A condition of the story, with its expected and actual values."""
 
-    __slots__ = ("actual", "expected", "name", "ok")
-
-    def __init__(self, name: str, expected: object, actual: object) -> None:
-        self.name = name
-        self.expected = expected
-        self.actual = actual
-        self.ok = expected == actual
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the check as facts."""
-        return {"name": self.name, "ok": self.ok, "expected": self.expected, "actual": self.actual}
+    name: str
+    ok: bool
+    expected: object
+    actual: object
 
 
 def _plain(text: str, style: str) -> str:  # noqa: ARG001 - the signature of a real style function
@@ -98,15 +92,15 @@ class Narrator:
 
     def check_equal(self, name: str, expected: object, actual: object) -> bool:
         """Compare the expected with the actual value, and print the result."""
-        check_equal = Check(name, expected, actual)
-        self.checks.append(check_equal)
-        if check_equal.ok:
+        check = Check(name, expected == actual, expected, actual)
+        self.checks.append(check)
+        if check.ok:
             self.line(f"  {self._style('ok', 'ok')}    {name}: {_cell(actual)}")
         else:
             self.line(
                 f"  {self._style('FAILED', 'failed')} {name}: expected {_cell(expected)}, got {_cell(actual)}"
             )
-        return check_equal.ok
+        return check.ok
 
     def progress(self, total: int) -> ProgressLine:
         """Begin a progress line up to `total`."""

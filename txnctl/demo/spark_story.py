@@ -22,7 +22,6 @@ from subprocess import PIPE
 
 from storage import IsolationLevel, Store, Transaction
 from storage.errors import TxnctlError
-from storage.json_form import to_json
 from txnctl.demo import child
 from txnctl.demo.audit import check_balances
 from txnctl.demo.clients import ACCOUNTS, REQUESTS, ClientA1, ClientA2, balances
@@ -133,7 +132,7 @@ def _a_transfer_is_open(stage: SparkStage) -> tuple[Transaction, str, int]:
     txn = stage.leave_open(line)
     behind = stage.send(stage.script.meanwhile)
     stage.driver.wait_until_seen(stage.sent)
-    lag = to_json(stage.store.reports.subscription_stats(REQUESTS, "settle"))
+    lag = stage.store.reports.subscription_stats(REQUESTS, "settle").row.stats
     tell.say(
         f"Account {line.account_id} remits {format_hellers(-line.delta, grouped=True)} to bank {line.bank} in "
         f"transaction {txn.id}, which is not committed. {behind:,} further requests arrive behind it. settle reads at "
@@ -149,7 +148,7 @@ def _a_transfer_is_open(stage: SparkStage) -> tuple[Transaction, str, int]:
     tell.check_equal(
         "the last message that is settled, the same as before", bound, stage.driver.settled_through()
     )
-    tell.check_equal("requests blocked for settle, all behind the transfer", behind, lag["blocked"])
+    tell.check_equal("requests blocked for settle, all behind the transfer", behind, lag.blocked)
     stage.check_settled("settle still has the balances from before", stage.script.balances_before_transfer())
     return txn, bound, behind
 

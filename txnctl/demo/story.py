@@ -19,7 +19,6 @@ import shlex
 from time import perf_counter
 
 from storage import Store, Transaction
-from storage.json_form import to_json
 from txnctl.demo.audit import audit, check_balances
 from txnctl.demo.casualty import start_and_kill
 from txnctl.demo.clients import (
@@ -35,6 +34,14 @@ from txnctl.demo.clients import (
     MonitorD,
     balances,
     bookings,
+)
+from txnctl.demo.facts import (
+    AbortedFacts,
+    BlockedFacts,
+    CommittedFacts,
+    KilledFacts,
+    OrdinaryFacts,
+    StoryFacts,
 )
 from txnctl.demo.narrator import Narrator
 from txnctl.demo.script import Script
@@ -90,8 +97,8 @@ class StoryStage:
 
     def bounds(self) -> tuple[str, str]:
         """Return maxReadPosition and lastConfirmedEntry of the requests, from one read."""
-        stats = to_json(self.store.reports.topic_stats(REQUESTS))
-        return str(stats["maxReadPosition"]), str(stats["lastConfirmedEntry"])
+        counts = self.store.reports.topic_stats(REQUESTS).counts
+        return str(counts.max_read_position), str(counts.last_confirmed_entry)
 
     def close(self) -> None:
         """Close all actors."""
@@ -111,19 +118,19 @@ class OpenTransfer:
         """How many requests were sent after the remittance."""
 
 
-def play(store: Store, path: str, script: Script, narrator: Narrator) -> dict[str, object]:
+def play(store: Store, path: str, script: Script, narrator: Narrator) -> StoryFacts:
     """Play all acts; return their facts. The results of all checks are in `narrator.checks`."""
     stage = StoryStage(store, path, script, narrator)
     _the_bank(stage)
-    facts: dict[str, object] = {"ordinary": _ordinary_business(stage)}
+    ordinary = _ordinary_business(stage)
     transfer = _a_transfer_is_open(stage)
-    facts["blocked"] = _e_stands_still(stage, transfer)
-    facts["committed"] = _commit(stage, transfer)
-    facts["aborted"] = _abort(stage)
+    blocked = _e_stands_still(stage, transfer)
+    committed = _commit(stage, transfer)
+    aborted = _abort(stage)
     stage.close()
     narrator.act("The audit")
-    facts["audit"] = audit(store, script, stage.monitor, _TRANSFER_MESSAGES, narrator)
-    return facts
+    audited = audit(store, script, stage.monitor, _TRANSFER_MESSAGES, narrator)
+    return StoryFacts(ordinary, blocked, committed, aborted, audited)
 
 
 def _the_bank(stage: StoryStage) -> None:
@@ -151,7 +158,7 @@ def _the_bank(stage: StoryStage) -> None:
     )
 
 
-def _ordinary_business(stage: StoryStage) -> dict[str, object]:
+def _ordinary_business(stage: StoryStage) -> OrdinaryFacts:
     tell, lines = stage.narrator, stage.script.opening
     tell.act("Ordinary business")
     sent = stage.send(lines)
@@ -171,7 +178,7 @@ def _ordinary_business(stage: StoryStage) -> dict[str, object]:
     tell.check_equal("requests E booked", sent, booked)
     tell.check_equal("messages D saw", sent, watched)
     _check_e(stage, "E agrees with the data so far", stage.script.balances_before_transfer())
-    return {"lines": len(lines), "messages": sent, "remittances": remittances, "booked": booked}
+    return OrdinaryFacts(len(lines), sent, remittances, booked)
 
 
 def _a_transfer_is_open(stage: StoryStage) -> OpenTransfer:
@@ -190,7 +197,7 @@ def _a_transfer_is_open(stage: StoryStage) -> OpenTransfer:
     return OpenTransfer(txn, bound, behind)
 
 
-def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
+def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> BlockedFacts:
     tell = stage.narrator
     tell.act("E stands still, D sees everything")
     watched = stage.monitor.watch()
@@ -202,13 +209,16 @@ def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> dict[str, obje
         f"entry written is {last}. What lies between is safe, and waits. So says the store itself:"
     )
     lags = {
-        name: to_json(stage.store.reports.subscription_stats(REQUESTS, name)) for name in (BUSINESS, MONITOR)
+        name: stage.store.reports.subscription_stats(REQUESTS, name).row.stats for name in (BUSINESS, MONITOR)
     }
-    columns = ("subscriptionIsolationLevel", "markDeletePosition", "visible", "blocked", "uncommitted")
     tell.table(
         ["SUBSCRIPTION", "ISOLATION LEVEL", "MARK-DELETE", "VISIBLE", "BLOCKED", "UNCOMMITTED"],
-        [[name, *(lag[column] for column in columns)] for name, lag in lags.items()],
-    )
+        [
+            [name, lag.subscription_isolation_level, lag.mark_delete_position, lag.visible, lag.blocked,
+             lag.uncommitted]
+            for name, lag in lags.items()
+        ],
+    )  # fmt: skip
     tell.say(
         f"D, READ_UNCOMMITTED, sees {watched:,} messages more, the two of the open transfer among them. Its total "
         f"of the customers' money is up to date: {format_hellers(stage.monitor.customers_money, grouped=True)}."
@@ -217,9 +227,9 @@ def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> dict[str, obje
     tell.check_equal("requests E was handed while the transfer is open", 0, booked)
     tell.check_equal("maxReadPosition, the same as before the transfer", transfer.bound, bound)
     tell.check_equal(
-        "requests blocked for E, all that were sent behind the transfer", transfer.behind, lag["blocked"]
+        "requests blocked for E, all that were sent behind the transfer", transfer.behind, lag.blocked
     )
-    tell.check_equal("uncommitted requests, those of the transfer", _TRANSFER_MESSAGES, lag["uncommitted"])
+    tell.check_equal("uncommitted requests, those of the transfer", _TRANSFER_MESSAGES, lag.uncommitted)
     tell.check_equal(
         "the transaction E is told it waits for", str(transfer.txn.id), _blocking(stage.business)
     )
@@ -230,18 +240,18 @@ def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> dict[str, obje
         f"txnctl subscriptions lag {REQUESTS} --store {shlex.quote(stage.path)}",
         f"txnctl transactions show {transfer.txn.id} --store {shlex.quote(stage.path)}",
     )
-    return {
-        "transaction": str(transfer.txn.id),
-        "maxReadPosition": bound,
-        "lastConfirmedEntry": last,
-        "blocked": lag["blocked"],
-        "uncommitted": lag["uncommitted"],
-        "delivered": booked,
-        "monitorSaw": watched,
-    }
+    return BlockedFacts(
+        transaction=transfer.txn.id,
+        max_read_position=bound,
+        last_confirmed_entry=last,
+        blocked=lag.blocked,
+        uncommitted=lag.uncommitted,
+        delivered=booked,
+        monitor_saw=watched,
+    )
 
 
-def _commit(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
+def _commit(stage: StoryStage, transfer: OpenTransfer) -> CommittedFacts:
     tell = stage.narrator
     tell.act("Commit; E is killed in the middle of its work, and nothing is booked twice")
     transfer.txn.commit()
@@ -260,7 +270,7 @@ def _commit(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
         f"A new E attaches. What the dead one had is free again, messages and keys alike; the balances stand in table "
         f"{ACCOUNTS}. It books {plural(caught_up, 'request')} in {milliseconds / 1000:.1f} s."
     )
-    state = to_json(stage.store.reports.show_transaction(str(killed["transaction"])))["state"]
+    state = stage.store.reports.show_transaction(killed.transaction).row.state.value
     tell.check_equal("what became of the killed E's transaction", "ABORTED", state)
     tell.check_equal(
         "requests the new E booked, the transfer and all behind it", transfer.behind + 2, caught_up
@@ -268,30 +278,30 @@ def _commit(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
     twice = sum(times > 1 for times in stage.business.received.values())
     tell.check_equal("requests that came to the new E twice", 0, twice)
     _check_e(stage, "E agrees with the data again", stage.script.balances_after_meanwhile())
-    return {"maxReadPosition": bound, "caughtUp": caught_up, "caughtUpMs": milliseconds, "killed": killed}
+    return CommittedFacts(bound, caught_up, milliseconds, killed)
 
 
-def _kill_an_e(stage: StoryStage, in_hand: int) -> dict[str, object]:
+def _kill_an_e(stage: StoryStage, in_hand: int) -> KilledFacts:
     """Kill an E in a separate process before the commit; none of its work may show."""
     tell = stage.narrator
     stage.business.close()
     before, had = len(bookings(stage.store)), balances(stage.store)
     killed = start_and_kill(stage.path)
     tell.say(
-        f"E, this time as process {killed['pid']}, receives {killed['requests']:,} requests, books them to "
-        f"{killed['accounts']:,} accounts and acknowledges them in transaction {killed['transaction']}, and is killed "
+        f"E, this time as process {killed.pid}, receives {killed.requests:,} requests, books them to "
+        f"{killed.accounts:,} accounts and acknowledges them in transaction {killed.transaction}, and is killed "
         "(SIGKILL) before it commits."
     )
-    tell.check_equal("requests the killed E had in hand", in_hand, killed["requests"])
-    left = len(to_json(stage.store.reports.list_intents(ACCOUNTS)))
-    tell.check_equal("balances the killed E had written, not committed", killed["accounts"], left)
+    tell.check_equal("requests the killed E had in hand", in_hand, killed.requests)
+    left = len(stage.store.reports.list_intents(ACCOUNTS))
+    tell.check_equal("balances the killed E had written, not committed", killed.accounts, left)
     tell.check_equal("bookings of the killed E that can be seen", 0, len(bookings(stage.store)) - before)
     seen = sum(had.get(key) != balance for key, balance in balances(stage.store).items())
     tell.check_equal("balances of the killed E that can be seen", 0, seen)
     return killed
 
 
-def _abort(stage: StoryStage) -> dict[str, object]:
+def _abort(stage: StoryStage) -> AbortedFacts:
     tell, lines = stage.narrator, stage.script.closing
     tell.act("A transfer is aborted")
     aborted_before = stage.monitor.by_state["OPEN"]
@@ -315,7 +325,7 @@ def _abort(stage: StoryStage) -> dict[str, object]:
     tell.check_equal("of them uncommitted at that moment", _TRANSFER_MESSAGES, seen_open)
     tell.check_equal("requests E booked, all but the aborted two", sent, booked)
     _check_e(stage, "E agrees with the data to the end", stage.script.balances_at_end())
-    return {"transaction": str(txn.id), "messages": sent, "monitorSaw": watched, "booked": booked}
+    return AbortedFacts(txn.id, sent, watched, booked)
 
 
 def _false_transfer(script: Script) -> BankTransaction:

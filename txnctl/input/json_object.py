@@ -7,7 +7,7 @@ from json import JSONDecodeError, JSONDecoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.output.row import Row
+    from collections.abc import Mapping
 
 _scan = JSONDecoder().raw_decode
 
@@ -16,7 +16,7 @@ class Unreadable(Exception):
     """The reason why a line is no object."""
 
 
-def read_object(line: bytes) -> Row | None:
+def read_object(line: bytes) -> dict[str, object] | None:
     """The object on a line; None where the line is empty."""
     try:
         text = line.decode().strip(" \t\r\n")
@@ -38,7 +38,7 @@ def read_object(line: bytes) -> Row | None:
     return parsed
 
 
-def read_bytes(fields: Row, name: str, *, needed: bool = False) -> bytes | None:
+def read_bytes(fields: Mapping[str, object], name: str, *, needed: bool = False) -> bytes | None:
     """The bytes of `value` or `key`, given as text or as Base64."""
     encoded = fields.get(f"{name}Base64")
     if encoded is None:
@@ -56,6 +56,8 @@ def read_bytes(fields: Row, name: str, *, needed: bool = False) -> bytes | None:
     if name in fields:
         raise Unreadable(f'both "{name}" and "{name}Base64" are there')
     try:
-        return a2b_base64(encoded, strict_mode=True)
-    except (NotBase64, TypeError, ValueError):
-        raise Unreadable(f'"{name}Base64" is not Base64') from None
+        if type(encoded) is str:
+            return a2b_base64(encoded, strict_mode=True)
+    except (NotBase64, ValueError):
+        pass
+    raise Unreadable(f'"{name}Base64" is not Base64')

@@ -7,16 +7,15 @@ not delete a key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from storage.errors import BadLine
 from txnctl.input.json_object import Unreadable, read_bytes, read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Iterable, Mapping
 
-    from txnctl.output.row import Row
+T = TypeVar("T")
 
 
 class Parsed:
@@ -80,7 +79,7 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
 _HINT = 'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"},"eventTimeMs":1700000000000}.'
 
 
-def _named(fields: Row) -> dict[str, str] | None:
+def _named(fields: Mapping[str, object]) -> dict[str, str] | None:
     properties = fields.get("properties")
     if not properties and properties in (None, {}):
         return None
@@ -93,12 +92,12 @@ def _named(fields: Row) -> dict[str, str] | None:
     return properties
 
 
-def _event_time(fields: Row) -> int | None:
+def _event_time(fields: Mapping[str, object]) -> int | None:
     time = fields.get("eventTimeMs")
-    if time is not None and type(time) is not int:
-        raise Unreadable('"eventTimeMs" is not an integer')
-    return time
+    if time is None or type(time) is int:
+        return time
+    raise Unreadable('"eventTimeMs" is not an integer')
 
 
-def _unless_empty(column: list[Any]) -> list[Any] | None:
+def _unless_empty(column: list[T | None]) -> list[T | None] | None:
     return column if column.count(None) < len(column) else None

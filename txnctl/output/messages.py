@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from storage.json_form import bytes_field
 from storage.values.timestamps import rfc3339
 from txnctl.output import json_text
-from txnctl.output.field import Field
+from txnctl.output.field import Field, Help, fields_of
 
 try:
     from _json import encode_basestring
@@ -23,29 +22,55 @@ except ImportError:  # no CPython
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
 
     from storage.topic.entry import Entry
     from storage.topic.message import Message
-    from txnctl.output.row import Row
+    from storage.values.position import MessageId
+    from storage.values.txn_id import TxnID
+    from storage.values.txn_state import TransactionState
 
     Quote = Callable[[str], str]
 
-MESSAGE_FIELDS = (
-    Field("messageId", "id", "ledger:entry, or ledger:entry:batchIndex inside a batch."),
-    Field("value", "text", "The value as text; null is a tombstone; absent where it is not UTF-8."),
-    Field("valueBase64", "text", "The value where it is not UTF-8; absent elsewhere.", heading=""),
-    Field("key", "text", "The key as text, or null; absent where it is not UTF-8."),
-    Field("keyBase64", "text", "The key where it is not UTF-8; absent elsewhere.", heading=""),
-    Field("properties", "map", "Names and values, both text."),
-    Field("eventTimeMs", "timeMs", "The event time that the producer gave, or null."),
-    Field("sequenceId", "integer", "The sequence id, given by the producer or assigned."),
-    Field("publishTimeAt", "time", "When it was stored."),
-    Field("publishTimeMs", "timeMs", "The same as an integer.", heading=""),
-    Field("producerName", "text", "The name of its producer."),
-    Field("epoch", "integer", "The topic epoch that its producer carried; null if there was none."),
-    Field("txnId", "id", "The transaction it was sent in, or null."),
-    Field("txnState", "text", "That transaction's state when the message was read, or null."),
+T = TypeVar("T")
+
+
+class MessageRow(NamedTuple):
+    """A message for `-o json` and tables."""
+
+    message_id: MessageId
+    value: bytes | None
+    key: bytes | None
+    properties: dict[str, str]
+    event_time_ms: int | None
+    sequence_id: int
+    publish_time_at_ms: int
+    producer_name: str
+    epoch: int | None
+    txn_id: TxnID | None
+    txn_state: TransactionState | None
+
+
+MESSAGE_FIELDS = fields_of(
+    MessageRow,
+    {
+        "message_id": Help("ledger:entry, or ledger:entry:batchIndex inside a batch.", kind="id"),
+        "value": Help(
+            "The value as text; null is a tombstone; absent where it is not UTF-8.",
+            base64="The value where it is not UTF-8; absent elsewhere.",
+        ),
+        "key": Help(
+            "The key as text, or null; absent where it is not UTF-8.",
+            base64="The key where it is not UTF-8; absent elsewhere.",
+        ),
+        "properties": "Names and values, both text.",
+        "event_time_ms": Help("The event time that the producer gave, or null.", kind="timeMs"),
+        "sequence_id": "The sequence id, given by the producer or assigned.",
+        "publish_time_at_ms": "When it was stored.",
+        "producer_name": "The name of its producer.",
+        "epoch": "The topic epoch that its producer carried; null if there was none.",
+        "txn_id": "The transaction it was sent in, or null.",
+        "txn_state": Help("That transaction's state when the message was read, or null.", kind="text"),
+    },
 )
 
 DELIVERED_FIELDS = (
@@ -126,24 +151,21 @@ def message_lines(messages: Iterable[Message], *, terminal: bool = False) -> byt
     return "".join(lines).encode()
 
 
-def message_row(message: Message, *, delivered: bool = False) -> Row:
-    """The same as a row, for `-o json` and tables; `delivered` adds the fields of a subscription."""
-    row = {"messageId": str(message.message_id), **bytes_field("value", message.value)}
-    row |= bytes_field("key", message.key)
-    row |= {
-        "properties": message.properties,
-        "eventTimeMs": message.event_time,
-        "sequenceId": message.sequence_id,
-        "publishTimeAt": rfc3339(message.publish_time),
-        "publishTimeMs": message.publish_time,
-        "producerName": message.producer_name,
-        "epoch": None if message.epoch < 0 else message.epoch,
-        "txnId": None if message.txn_id is None else str(message.txn_id),
-        "txnState": None if message.txn_state is None else message.txn_state.value,
-    }
-    if delivered:
-        row["redeliveryCount"] = message.redelivery_count
-    return row
+def message_row(message: Message) -> MessageRow:
+    """The facts of `entry_lines`, as a row."""
+    return MessageRow(
+        message_id=message.message_id,
+        value=message.value,
+        key=message.key,
+        properties=message.properties,
+        event_time_ms=message.event_time,
+        sequence_id=message.sequence_id,
+        publish_time_at_ms=message.publish_time,
+        producer_name=message.producer_name,
+        epoch=None if message.epoch < 0 else message.epoch,
+        txn_id=message.txn_id,
+        txn_state=message.txn_state,
+    )
 
 
 def _shared(entry: Entry, quote: Quote) -> str:
@@ -195,5 +217,5 @@ def _integer(value: int | None) -> str:
     return "null" if value is None else str(value)
 
 
-def _from(column: list[Any] | None, start: int) -> list[Any] | None:
+def _from(column: list[T] | None, start: int) -> list[T] | None:
     return None if column is None else column[start:]

@@ -37,6 +37,15 @@ class Day:
     data: int | None
 
 
+class Difference(NamedTuple):
+    """An account that differs, with the balance of each source as text, or None."""
+
+    account: str
+    in_topic: str | None
+    in_table: str | None
+    in_data: str | None
+
+
 @dataclass(frozen=True)
 class Findings:
     """The result of an audit.
@@ -45,14 +54,14 @@ class Findings:
         accounts: how many accounts any source has.
         differing: how many accounts differ between sources.
         skipped: messages of the topic that are not requests.
-        differences: the first differing accounts, by name, with the balance of each source as text, or None.
+        differences: the first differing accounts, by name.
         days: in order; empty unless requested.
     """
 
     accounts: int
     differing: int
     skipped: int
-    differences: list[dict[str, str | None]]
+    differences: list[Difference]
     days: list[Day]
 
 
@@ -172,7 +181,7 @@ def audit_balances(
             assert counts is not None
             differing = sides.where(~f.col("agrees")).orderBy("account").limit(_LIST_MAX)
             shown = differing.select("account", *[decimal_text(f.col(name)).alias(name) for name in SOURCES])
-            differences = [row.asDict() for row in shown.collect()]
+            differences = [Difference(*row) for row in shown.collect()]
         finally:
             sides.unpersist()
         skipped = requests(messages, amount).where(f.col("problem").isNotNull()).count()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from storage.process.clock import SYSTEM_CLOCK
 from storage.values.position import Position
+from txnctl.pipelines.offload_report import OffloadReport
 from txnctl.spark.ledger_files import upkeep
 from txnctl.spark.ledger_files.offload import OffloadProgress, manifest_lock, offload
 from txnctl.spark.ledger_files.root import Root
@@ -28,36 +29,6 @@ class OffloadOptions:
     destination: str
     verify: bool
     retain_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class OffloadReport:
-    """The files of a topic after an offload.
-
-    Attributes:
-        topic: full name.
-        place: address of the directory.
-        ledgers, messages, bytes: offloaded by this run.
-        all_ledgers, all_messages, all_bytes, files: in the manifest now.
-        through: the last offloaded position; None for an empty manifest.
-        undecided_ledgers: closed ledgers that wait for an open transaction.
-        verified: whether all files were read again.
-        removed_files: how many unneeded files were removed.
-    """
-
-    topic: str
-    place: str
-    ledgers: int
-    messages: int
-    bytes: int
-    all_ledgers: int
-    all_messages: int
-    all_bytes: int
-    files: int
-    through: Position | None
-    undecided_ledgers: int
-    verified: bool
-    removed_files: int
 
 
 def offload_topic(

@@ -75,9 +75,9 @@ def test_a_bank_that_agrees_and_one_that_does_not(
     accounts.put(b"zz", b"not money")
     found = audit.audit_balances(spark, audit.AuditSources(topic, table, data))
     assert found.differing == 3
-    assert [each["account"] for each in found.differences] == [wrong, missing, "zz"]
+    assert [each.account for each in found.differences] == [wrong, missing, "zz"]
     first = found.differences[0]
-    assert (first["inTopic"], first["inTable"], first["inData"]) == (
+    assert (first.in_topic, first.in_table, first.in_data) == (
         format_hellers(totals[wrong]), "0.01", format_hellers(totals[wrong]),
     )  # fmt: skip
-    assert found.differences[1]["inTable"] is None
+    assert found.differences[1].in_table is None

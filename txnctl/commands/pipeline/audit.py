@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import click
 
 from storage.errors import InvalidValue
@@ -9,39 +11,60 @@ from txnctl.cli.decorators import argument, example, names_store, option, option
 from txnctl.cli.exit_codes import CONDITION_FOUND
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TABLE, TOPIC
-from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark, watched_tasks
-from txnctl.output.field import Field
+from txnctl.commands.pipeline.session import (
+    ELAPSED,
+    options_of,
+    reaches_offloaded,
+    session,
+    uses_spark,
+    watched_tasks,
+)
+from txnctl.output.column import Column
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
     from txnctl.commands.pipeline.session import SparkOptions
-    from txnctl.output.row import Row
-    from txnctl.pipelines.audit import Findings
+    from txnctl.pipelines.audit import Difference, Findings
 
-FIELDS = (
-    Field("topic", "id", "The full name of the topic."),
-    Field("table", "text", "The table of balances."),
-    Field("data", "text", "The file of --data, or null."),
-    Field("accounts", "integer", "Accounts that any of them has."),
-    Field("differing", "integer", "Accounts that are not the same everywhere."),
-    Field("skipped", "integer", "Messages of the topic that are no requests."),
-    Field(
-        "differences",
-        "list",
-        "The first 1,000 of them: account, inTopic, inTable, inData; a balance as text, or null.",
-    ),
-    Field("plot", "text", "The file of --plot, or null."),
-    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+
+class AuditResult(NamedTuple):
+    """The result of one run."""
+
+    topic: str
+    table: str
+    data: str | None
+    accounts: int
+    differing: int
+    skipped: int
+    differences: list[Difference]
+    plot: str | None
+    elapsed_ms: int
+
+
+FIELDS = fields_of(
+    AuditResult,
+    {
+        "topic": Help("The full name of the topic.", kind="id"),
+        "table": "The table of balances.",
+        "data": "The file of --data, or null.",
+        "accounts": "Accounts that any of them has.",
+        "differing": "Accounts that are not the same everywhere.",
+        "skipped": "Messages of the topic that are no requests.",
+        "differences": "The first 1,000 of them: account, inTopic, inTable, inData; a balance as text, or null.",
+        "plot": "The file of --plot, or null.",
+        **ELAPSED,
+    },
 )
 
-DIFFERENCES = (
-    Field("account", "text", "The account."),
-    Field("inTopic", "text", "Its balance as the topic's requests add up.", heading="TOPIC"),
-    Field("inTable", "text", "Its balance in the table.", heading="TABLE"),
-    Field("inData", "text", "Its balance in the data.", heading="DATA"),
+_DIFFERENCES: tuple[Column[Difference], ...] = (
+    Column("ACCOUNT", "text", lambda row: row.account),
+    Column("TOPIC", "text", lambda row: row.in_topic),
+    Column("TABLE", "text", lambda row: row.in_table),
 )
+_IN_DATA: Column[Difference] = Column("DATA", "text", lambda row: row.in_data)
 
 _SETUP = (
     "txnctl topics create requests",
@@ -123,31 +146,31 @@ def audit(
             )
     if options.plot is not None:
         _plot(findings, options.plot)
-    row = {
-        "topic": full_topic_name(topic),
-        "table": table,
-        "data": options.data,
-        "accounts": findings.accounts,
-        "differing": findings.differing,
-        "skipped": findings.skipped,
-        "differences": findings.differences,
-        "plot": options.plot,
-        "elapsedMs": int((perf_counter() - began) * 1000),
-    }
+    row = AuditResult(
+        topic=full_topic_name(topic),
+        table=table,
+        data=options.data,
+        accounts=findings.accounts,
+        differing=findings.differing,
+        skipped=findings.skipped,
+        differences=findings.differences,
+        plot=options.plot,
+        elapsed_ms=int((perf_counter() - began) * 1000),
+    )
     context.show(row, table=lambda shown: _report(context, shown))
     if options.exit_code and findings.differing:
         context.exit(CONDITION_FOUND)
 
 
-def _report(context: Context, row: Row) -> list[str]:
-    agree = row["accounts"] - row["differing"]
-    lines = [f"{agree:,} of {plural(row['accounts'], 'account')} agree. {duration(row['elapsedMs'])}."]
-    if row["skipped"]:
-        lines.append(f"{plural(row['skipped'], 'message')} of the topic are no requests.")
-    if row["differences"]:
-        fields = DIFFERENCES if row["data"] is not None else DIFFERENCES[:-1]
-        lines += ["", context.table_of(row["differences"][:_SHOWN], fields)]
-        more = row["differing"] - _SHOWN
+def _report(context: Context, row: AuditResult) -> list[str]:
+    agree = row.accounts - row.differing
+    lines = [f"{agree:,} of {plural(row.accounts, 'account')} agree. {duration(row.elapsed_ms)}."]
+    if row.skipped:
+        lines.append(f"{plural(row.skipped, 'message')} of the topic are no requests.")
+    if row.differences:
+        columns = _DIFFERENCES if row.data is None else (*_DIFFERENCES, _IN_DATA)
+        lines += ["", context.table_of(row.differences[:_SHOWN], columns)]
+        more = row.differing - _SHOWN
         if more > 0:
             lines.append(f"... and {more:,} more; -o json shows up to 1,000.")
     return lines

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import click
 
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, TABLE, TOPIC, NamedConstant
-from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark, watched_tasks
-from txnctl.output.field import Field
+from txnctl.commands.pipeline.session import (
+    ELAPSED,
+    options_of,
+    reaches_offloaded,
+    session,
+    uses_spark,
+    watched_tasks,
+)
+from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
@@ -17,14 +26,27 @@ if TYPE_CHECKING:
     from storage import CheckMode, IsolationLevel
     from txnctl.cli.context import Context
     from txnctl.commands.pipeline.session import SparkOptions
-    from txnctl.output.row import Row
 
-FIELDS = (
-    Field("source", "text", "The full name of the topic, or the table."),
-    Field("destination", "text", "The directory that was written."),
-    Field("format", "text", "parquet, csv or json."),
-    Field("rows", "integer", "Messages, or rows of the table, that it holds."),
-    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+
+class ExportResult(NamedTuple):
+    """The result of one run."""
+
+    source: str
+    destination: str
+    format: str
+    rows: int
+    elapsed_ms: int
+
+
+FIELDS = fields_of(
+    ExportResult,
+    {
+        "source": "The full name of the topic, or the table.",
+        "destination": "The directory that was written.",
+        "format": "parquet, csv or json.",
+        "rows": "Messages, or rows of the table, that it holds.",
+        **ELAPSED,
+    },
 )
 
 FORMAT = NamedConstant("format", ("parquet", "csv", "json"))
@@ -118,13 +140,13 @@ def export(
                 overwrite=options.overwrite,
                 max_files=options.files,
             )
-    row = {
-        "source": table if table is not None else full_topic_name(topic),
-        "destination": destination,
-        "format": options.format_,
-        "rows": rows,
-        "elapsedMs": int((perf_counter() - began) * 1000),
-    }
+    row = ExportResult(
+        source=table if table is not None else full_topic_name(topic),
+        destination=destination,
+        format=options.format_,
+        rows=rows,
+        elapsed_ms=int((perf_counter() - began) * 1000),
+    )
     context.show(row, table=_sentence)
 
 
@@ -161,5 +183,5 @@ def _options(
     )
 
 
-def _sentence(row: Row) -> str:
-    return f"Wrote {plural(row['rows'], 'row')} to {row['destination']}. {duration(row['elapsedMs'])}."
+def _sentence(row: ExportResult) -> str:
+    return f"Wrote {plural(row.rows, 'row')} to {row.destination}. {duration(row.elapsed_ms)}."

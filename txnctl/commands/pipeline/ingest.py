@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TOPIC, NamedConstant
 from txnctl.commands.pipeline.session import (
+    ELAPSED,
     options_of,
     reaches_staging,
     refuse_transaction,
@@ -13,7 +16,7 @@ from txnctl.commands.pipeline.session import (
     uses_spark,
     watched_tasks,
 )
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
@@ -22,13 +25,25 @@ if TYPE_CHECKING:
 
     from txnctl.cli.context import Context
     from txnctl.commands.pipeline.session import SparkOptions
-    from txnctl.output.row import Row
 
-FIELDS = (
-    Field("topic", "id", "The full name of the topic."),
-    Field("messages", "integer", "Rows that became messages."),
-    Field("skipped", "integer", "Rows that were left out (--on-error skip)."),
-    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+
+class IngestResult(NamedTuple):
+    """The result of one run."""
+
+    topic: str
+    messages: int
+    skipped: int
+    elapsed_ms: int
+
+
+FIELDS = fields_of(
+    IngestResult,
+    {
+        "topic": Help("The full name of the topic.", kind="id"),
+        "messages": "Rows that became messages.",
+        "skipped": "Rows that were left out (--on-error skip).",
+        **ELAPSED,
+    },
 )
 
 FORMAT = NamedConstant("format", ("csv", "json", "parquet"))
@@ -105,8 +120,9 @@ def ingest(
 
     began = perf_counter()
     refuse_transaction("pipeline ingest")
+    name = full_topic_name(topic)
     source_options = options_of(
-        context, topic=full_topic_name(topic), stagingPath=options.staging_path, writeId=options.write_id
+        context, topic=name, stagingPath=options.staging_path, writeId=options.write_id
     )
     _see_to_topic(context, topic, create)
     with session("ingest", spark_options) as spark:
@@ -116,13 +132,8 @@ def ingest(
         with watched_tasks(context, "Ingest", spark):
             input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip")
             done = job.ingest_files(spark, file, source_options, columns, input_options)
-    row = {
-        "topic": source_options["topic"],
-        "messages": done.messages,
-        "skipped": done.skipped,
-        "elapsedMs": int((perf_counter() - began) * 1000),
-    }
-    context.show(row, table=_sentence)
+    elapsed_ms = int((perf_counter() - began) * 1000)
+    context.show(IngestResult(name, done.messages, done.skipped, elapsed_ms), table=_sentence)
 
 
 def _see_to_topic(context: Context, topic: str, create: bool) -> None:
@@ -137,9 +148,9 @@ def _see_to_topic(context: Context, topic: str, create: bool) -> None:
         store.reports.topic_stats(topic)
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: IngestResult) -> str:
     from storage.values.names import short_topic_name
 
-    left_out = f"; left out {plural(row['skipped'], 'row')}" if row["skipped"] else ""
-    stored = f"Stored {plural(row['messages'], 'message')} in {short_topic_name(row['topic'])}"
-    return f"{stored}{left_out}. {duration(row['elapsedMs'])}."
+    left_out = f"; left out {plural(row.skipped, 'row')}" if row.skipped else ""
+    stored = f"Stored {plural(row.messages, 'message')} in {short_topic_name(row.topic)}"
+    return f"{stored}{left_out}. {duration(row.elapsed_ms)}."

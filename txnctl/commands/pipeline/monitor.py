@@ -6,7 +6,7 @@ from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, NamedConstant
-from txnctl.commands.pipeline.monitor_view import FIELDS, live, report, row_of
+from txnctl.commands.pipeline.monitor_view import FIELDS, MonitorResult, live, report, sums_of
 from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark
 from txnctl.commands.pipeline.stream import check_topic, checkpoint, streams, timing
 
@@ -115,11 +115,9 @@ def monitor(
         with live(context, name) as show_view:
             taking = job.Monitor(watch, options.to, show_view)
             job.start_monitoring(spark, taking, source_options, place, interval_s=every).wait(seconds)
-    row = {
-        **row_of(name, taking.view, goes_on=stream.checkpoint is not None),
-        "elapsedMs": int((perf_counter() - began) * 1000),
-    }
-    context.show(row, table=lambda shown: report(context, shown))
+    sums = sums_of(name, taking.view, goes_on=stream.checkpoint is not None)
+    result = MonitorResult(sums, int((perf_counter() - began) * 1000))
+    context.show(result, table=lambda shown: report(context, shown.sums))
 
 
 def _hellers(text: str, name: str) -> int:

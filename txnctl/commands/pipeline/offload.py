@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, effect, example, option, output, reads_store
 from txnctl.cli.value_types import DURATION_MS, TOPIC
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
+from txnctl.pipelines.offload_report import OffloadReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,25 +16,25 @@ if TYPE_CHECKING:
 
     from txnctl.cli.context import Context
     from txnctl.output.progress import ProgressLine
-    from txnctl.output.row import Row
-    from txnctl.pipelines.offload import OffloadReport
 
-OFFLOADED = (
-    Field("topic", "text", "The topic's full name."),
-    Field("place", "text", "The directory of its files."),
-    Field("ledgers", "integer", "Ledgers that came with this run."),
-    Field("messages", "integer", "Messages that came."),
-    Field("bytes", "size", "Bytes that came.", heading="SIZE"),
-    Field("allLedgers", "integer", "Ledgers that are there now."),
-    Field("allMessages", "integer", "Messages that are there now."),
-    Field("allBytes", "size", "Bytes that are there now."),
-    Field("files", "integer", "Files that the manifest names."),
-    Field("through", "text", "The last position that is there; null if there is none."),
-    Field("undecidedLedgers", "integer", "Closed ledgers that wait for an open transaction to end."),
-    Field("verified", "boolean", "Whether all files were read again."),
-    Field("removedFiles", "integer", "Files removed that nobody needed any more."),
+OFFLOADED = fields_of(
+    OffloadReport,
+    {
+        "topic": "The topic's full name.",
+        "place": "The directory of its files.",
+        "ledgers": "Ledgers that came with this run.",
+        "messages": "Messages that came.",
+        "bytes": Help("Bytes that came.", kind="size", heading="SIZE"),
+        "all_ledgers": "Ledgers that are there now.",
+        "all_messages": "Messages that are there now.",
+        "all_bytes": Help("Bytes that are there now.", kind="size"),
+        "files": "Files that the manifest names.",
+        "through": Help("The last position that is there; null if there is none.", kind="text"),
+        "undecided_ledgers": "Closed ledgers that wait for an open transaction to end.",
+        "verified": "Whether all files were read again.",
+        "removed_files": "Files removed that nobody needed any more.",
+    },
 )
-
 
 _SETUP = ("txnctl topics create orders --ledger-entries 1", "printf 'one\\ntwo\\n' | txnctl produce orders")
 
@@ -97,37 +98,20 @@ def offload(context: Context, topic: str, destination: str, verify: bool, keep: 
     options = job.OffloadOptions(destination, verify, retain_ms=keep)
     with Counting(context, "Offload") as offloaded, Counting(context, "Verify") as verified:
         report = job.offload_topic(context.store, topic, options, offloaded, verified)
-    context.show(_row(report), table=_offloaded)
+    context.show(report, table=_offloaded)
 
 
-def _row(report: OffloadReport) -> Row:
-    return {
-        "topic": report.topic,
-        "place": report.place,
-        "ledgers": report.ledgers,
-        "messages": report.messages,
-        "bytes": report.bytes,
-        "allLedgers": report.all_ledgers,
-        "allMessages": report.all_messages,
-        "allBytes": report.all_bytes,
-        "files": report.files,
-        "through": None if report.through is None else str(report.through),
-        "undecidedLedgers": report.undecided_ledgers,
-        "verified": report.verified,
-        "removedFiles": report.removed_files,
-    }
-
-
-def _offloaded(row: Row) -> Iterator[str]:
-    if row["ledgers"]:
-        came = f"{plural(row['ledgers'], 'ledger')} with {plural(row['messages'], 'message')}"
-        yield f"Offloaded {came} ({size(row['bytes'])}) to {row['place']}."
+def _offloaded(report: OffloadReport) -> Iterator[str]:
+    if report.ledgers:
+        came = f"{plural(report.ledgers, 'ledger')} with {plural(report.messages, 'message')}"
+        yield f"Offloaded {came} ({size(report.bytes)}) to {report.place}."
     else:
-        yield f"No closed ledger that is not in {row['place']}."
-    if row["through"] is not None:
-        total = f"{plural(row['allLedgers'], 'ledger')} with {plural(row['allMessages'], 'message')}"
-        yield f"There now: {total} in {plural(row['files'], 'file')} ({size(row['allBytes'])}), up to {row['through']}."
-    if row["verified"]:
+        yield f"No closed ledger that is not in {report.place}."
+    if report.through is not None:
+        total = f"{plural(report.all_ledgers, 'ledger')} with {plural(report.all_messages, 'message')}"
+        files = f"{plural(report.files, 'file')} ({size(report.all_bytes)})"
+        yield f"There now: {total} in {files}, up to {report.through}."
+    if report.verified:
         yield "Every file is as it was written."
-    if row["undecidedLedgers"]:
-        yield f"{plural(row['undecidedLedgers'], 'closed ledger')} more, once the open transactions have ended."
+    if report.undecided_ledgers:
+        yield f"{plural(report.undecided_ledgers, 'closed ledger')} more, once the open transactions have ended."

@@ -9,11 +9,11 @@ from storage.errors import NestedTransaction
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import KEY_VALUE
+from txnctl.output.field import Help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from pyspark.sql import SparkSession
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from txnctl.cli.declaration import Body
 
 F = TypeVar("F", bound="Body")
+ELAPSED = {"elapsed_ms": Help("How long it took, the start of Spark included.", heading="ELAPSED")}
 _LOOK_S = 0.25
 
 
@@ -158,7 +159,7 @@ def refuse_transaction(what: str) -> None:
         )
 
 
-def options_of(context: Context, **given: Any) -> dict[str, str]:
+def options_of(context: Context, **given: str | int | None) -> dict[str, str]:
     """Options of `format("txnctl")`: the given options, and the path of the store, which must exist.
 
     Raises:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import SUBSCRIPTION, TABLE, TOPIC, NamedConstant
 from txnctl.commands.pipeline.session import (
+    ELAPSED,
     options_of,
     reaches_offloaded,
     refuse_transaction,
@@ -13,26 +16,43 @@ from txnctl.commands.pipeline.session import (
     uses_spark,
 )
 from txnctl.commands.pipeline.stream import check_topic, checkpoint, streams, timing
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage import MessageId
     from txnctl.cli.context import Context
     from txnctl.commands.pipeline.session import SparkOptions
     from txnctl.commands.pipeline.stream import StreamOptions
-    from txnctl.output.row import Row
     from txnctl.pipelines.settle import Settlement
 
-FIELDS = (
-    Field("topic", "id", "The full name of the topic."),
-    Field("table", "text", "The table of balances."),
-    Field("batches", "integer", "Micro-batches that brought something."),
-    Field("requests", "integer", "Requests that were applied."),
-    Field("accountsChanged", "integer", "Balances that were written."),
-    Field("skipped", "integer", "Messages that are no requests (--on-error skip)."),
-    Field("through", "position", "The last message that is settled, by this run or an earlier one; or null."),
-    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+
+class SettleResult(NamedTuple):
+    """The result of one run."""
+
+    topic: str
+    table: str
+    batches: int
+    requests: int
+    accounts_changed: int
+    skipped: int
+    through: MessageId | None
+    elapsed_ms: int
+
+
+FIELDS = fields_of(
+    SettleResult,
+    {
+        "topic": Help("The full name of the topic.", kind="id"),
+        "table": "The table of balances.",
+        "batches": "Micro-batches that brought something.",
+        "requests": "Requests that were applied.",
+        "accounts_changed": "Balances that were written.",
+        "skipped": "Messages that are no requests (--on-error skip).",
+        "through": "The last message that is settled, by this run or an earlier one; or null.",
+        **ELAPSED,
+    },
 )
 
 ON_ERROR = NamedConstant("on error", ("stop", "skip"))
@@ -136,22 +156,22 @@ def settle(
             settler = job.Settler(store, name, table, settle_options, told)
             job.start_settling(spark, settler, source_options, place, interval_s=every).wait(seconds)
     done = settler.total
-    row = {
-        "topic": name,
-        "table": table,
-        "batches": settler.batches,
-        "requests": done.requests,
-        "accountsChanged": done.accounts,
-        "skipped": done.skipped,
-        "through": None if done.through is None else str(done.through),
-        "elapsedMs": int((perf_counter() - began) * 1000),
-    }
+    row = SettleResult(
+        topic=name,
+        table=table,
+        batches=settler.batches,
+        requests=done.requests,
+        accounts_changed=done.accounts,
+        skipped=done.skipped,
+        through=done.through,
+        elapsed_ms=int((perf_counter() - began) * 1000),
+    )
     context.show(row, table=_sentence)
 
 
-def _sentence(row: Row) -> str:
-    through = f"; settled through {row['through']}" if row["through"] else ""
+def _sentence(row: SettleResult) -> str:
+    through = f"; settled through {row.through}" if row.through is not None else ""
     return (
-        f"Applied {plural(row['requests'], 'request')} to {row['table']} in "
-        f"{plural(row['batches'], 'batch', 'batches')}{through}. {duration(row['elapsedMs'])}."
+        f"Applied {plural(row.requests, 'request')} to {row.table} in "
+        f"{plural(row.batches, 'batch', 'batches')}{through}. {duration(row.elapsed_ms)}."
     )

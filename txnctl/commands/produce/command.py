@@ -9,35 +9,15 @@ from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, changes_store, example, option, option_values, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
 from txnctl.commands.produce.options import ProduceOptions
-from txnctl.output.field import Field
+from txnctl.commands.produce.result import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-    from txnctl.commands.produce.sending import Sending
-
-FIELDS = (
-    Field("topic", "id", "The topic's full name."),
-    Field("name", "id", "The same, short in the default namespace."),
-    Field("messages", "integer", "Messages stored."),
-    Field("duplicates", "integer", "Messages left out: their sequence ids are stored already."),
-    Field("skipped", "integer", "Lines that --on-error skip left out."),
-    Field("firstMessageId", "id", "The first message stored; null if there is none."),
-    Field("lastMessageId", "id", "The last message stored; null if there is none."),
-    Field("producerName", "text", "The producer's name; null if nothing was sent."),
-    Field("accessMode", "text", "Shared, Exclusive, WaitForExclusive or ExclusiveWithFencing."),
-    Field(
-        "topicEpoch",
-        "integer",
-        "The epoch of the messages; null while the topic has had no exclusive producer.",
-    ),
-    Field("lastSequenceId", "integer", "The sequence id of the last message stored; null if there is none."),
-    Field("txnId", "id", "The transaction they were sent in, or null."),
-    Field("messageIds", "list", "With --print-ids: the id of every message stored."),
-)
+    from txnctl.commands.produce.sending import Batch, Sending
+    from txnctl.input.source import Source
 
 FORMATS = ("lines", "ndjson", "csv", "raw")
 
@@ -215,7 +195,7 @@ def _check(options: ProduceOptions) -> None:
         )
 
 
-def _source(context: Context, file: str | None) -> Any:
+def _source(context: Context, file: str | None) -> Source:
     from txnctl.input.source import Source
 
     source = Source.open(file)
@@ -233,7 +213,7 @@ def _send_given(sending: Sending, texts: Sequence[str]) -> None:
     sending.take(Batch(values, range(1, len(values) + 1), unit="message"))
 
 
-def _send_input(context: Context, sending: Sending, source: Any, format_: str) -> None:
+def _send_input(context: Context, sending: Sending, source: Source, format_: str) -> None:
     from txnctl.commands.produce import input as produce_input
 
     total = source.size
@@ -241,7 +221,7 @@ def _send_input(context: Context, sending: Sending, source: Any, format_: str) -
     source.limit_s = sending.left_s
     with context.progress("Produce", total=total, unit=unit) as bar:
 
-        def take(batch: Any) -> None:
+        def take(batch: Batch) -> None:
             sending.take(batch)
             if not source.is_terminal:
                 bar.advance(len(batch.values) if total is None else source.passed())
@@ -251,6 +231,6 @@ def _send_input(context: Context, sending: Sending, source: Any, format_: str) -
 
 def _conclude(context: Context, sending: Sending, quiet: bool) -> None:
     if context.output in ("json", "ndjson"):
-        context.show(sending.row())
+        context.show(sending.result())
     elif not quiet:
         context.note(sending.summary())

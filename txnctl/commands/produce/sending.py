@@ -17,12 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage import Transaction, TxnID
+    from storage import MessageId, Transaction, TxnID
     from storage.client.producer import Producer
     from storage.values.receipt import BatchReceipt
     from txnctl.cli.context import Context
     from txnctl.commands.produce.options import ProduceOptions
-    from txnctl.output.row import Row
+    from txnctl.commands.produce.result import Produced
 
 _LOOK_S = 0.01
 """Two clocks may differ about a deadline by this much; then it is looked at again."""
@@ -130,11 +130,11 @@ class Sending:
         self._sequence_id = options.sequence_id
         self._batch_max = options.batch or (1 << 62)
         self._prints_ids = options.print_ids or context.output == "name"
-        self._ids: list[str] = []
+        self._ids: list[MessageId] = []
         self._unseen: list[tuple[BatchReceipt, int]] = []
         self._count = self._duplicates = self._skipped = 0
-        self._first: str | None = None
-        self._last: str | None = None
+        self._first: MessageId | None = None
+        self._last: MessageId | None = None
         self._last_sequence: int | None = None
         self._last_number = 0
         self._unit = "line"
@@ -249,18 +249,18 @@ class Sending:
         if not receipt.count:
             return
         if self._first is None:
-            self._first = str(next(iter(receipt)))
-        self._last = str(receipt.last_message_id)
+            self._first = next(iter(receipt))
+        self._last = receipt.last_message_id
         self._last_sequence = receipt.last_sequence_id
         if self._prints_ids:
-            self._ids += map(str, receipt)
+            self._ids += receipt
             if self._atomic is None:
                 self._print_ids()
 
     def _print_ids(self) -> None:
         """Print the ids, unless a JSON object at the end has the ids."""
         if self._ids and self._context.output not in ("json", "ndjson"):
-            self._context.out.write("\n".join([*self._ids, ""]))
+            self._context.out.write("".join([f"{message_id}\n" for message_id in self._ids]))
             self._context.out.flush()
             self._ids.clear()
 
@@ -317,27 +317,27 @@ class Sending:
             reason="timed-out",
         )
 
-    def row(self) -> Row:
+    def result(self) -> Produced:
         """The result as a row."""
         from storage.values.names import full_topic_name, short_topic_name
+        from txnctl.commands.produce.result import PrintedIds, Produced
 
-        row = {
-            "topic": full_topic_name(self._producer.topic),
-            "name": short_topic_name(full_topic_name(self._producer.topic)),
-            "messages": self._count,
-            "duplicates": self._duplicates,
-            "skipped": self._skipped,
-            "firstMessageId": self._first,
-            "lastMessageId": self._last,
-            "producerName": self._producer.producer_name,
-            "accessMode": self._producer.access_mode.value,
-            "topicEpoch": self._producer.topic_epoch,
-            "lastSequenceId": self._last_sequence,
-            "txnId": None if self._txn is None else str(self._txn),
-        }
-        if self._prints_ids:
-            row["messageIds"] = self._ids
-        return row
+        topic, producer = full_topic_name(self._producer.topic), self._producer
+        return Produced(
+            topic=topic,
+            name=short_topic_name(topic),
+            messages=self._count,
+            duplicates=self._duplicates,
+            skipped=self._skipped,
+            first_message_id=self._first,
+            last_message_id=self._last,
+            producer_name=producer.producer_name,
+            access_mode=producer.access_mode,
+            topic_epoch=producer.topic_epoch,
+            last_sequence_id=self._last_sequence,
+            txn_id=None if self._txn is None else str(self._txn),
+            ids=PrintedIds(self._ids) if self._prints_ids else None,
+        )
 
     def summary(self) -> str:
         """The result in a sentence."""

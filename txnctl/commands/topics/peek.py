@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
+
 import click
 
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
-from txnctl.output.field import Field
+from txnctl.output.column import Column
+from txnctl.output.escape import printable
 from txnctl.output.human import size
-from txnctl.output.messages import MESSAGE_FIELDS, message_row
+from txnctl.output.messages import MESSAGE_FIELDS, MessageRow, message_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from storage import IsolationLevel, Message, MessageId, Position
     from storage.values.position import Extreme
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
     Start = Position | MessageId | Extreme | AtTime
 
 PEEK_DEFAULT = 10
 PEEK_MAX = 100_000
 
-COLUMNS = (
-    Field("messageId", "id", "The message."),
-    Field("key", "text", "Its key."),
-    Field("value", "text", "Its value, shortened."),
-    Field("publishTimeAt", "time", "When it was stored.", heading="PUBLISHED"),
-    Field("txnId", "id", "The transaction it was sent in.", heading="TXN"),
-    Field("txnState", "text", "That transaction's state.", heading="STATE"),
+_COLUMNS: tuple[Column[MessageRow], ...] = (
+    Column("MESSAGE ID", "id", lambda row: row.message_id),
+    Column("KEY", "text", lambda row: _cell(row.key)),
+    Column("VALUE", "text", lambda row: _cell(row.value)),
+    Column("PUBLISHED", "time", lambda row: row.publish_time_at_ms),
+    Column("TXN", "id", lambda row: row.txn_id),
+    Column("STATE", "text", lambda row: row.txn_state),
 )
 
 CELL_MAX = 60
@@ -97,7 +97,7 @@ def peek(
             context.out.write_bytes((message.value or b"") + b"\n")
         return
     context.show_list(
-        [message_row(message) for message in messages], table=lambda rows: _table(context, rows)
+        [message_row(message) for message in messages], table=lambda rows: context.table_of(rows, _COLUMNS)
     )
 
 
@@ -126,15 +126,12 @@ def _from_start(
         return reader.read_batch(count)
 
 
-def _table(context: Context, rows: Sequence[Row]) -> str:
-    return context.table_of(
-        [{**row, "key": _cell(row, "key"), "value": _cell(row, "value")} for row in rows], COLUMNS
-    )
-
-
-def _cell(row: Row, name: str) -> str | None:
-    """Text unchanged, bytes that are not UTF-8 as Base64; a long value is cut, with the length behind."""
-    text: str | None = row[name] if name in row else f"base64:{row[name + 'Base64']}"
-    if text is None or len(text) <= CELL_MAX:
-        return text
-    return f"{text[:CELL_MAX]}... ({size(len(text))})"
+def _cell(data: bytes | None) -> str | None:
+    """UTF-8 as harmless text, other bytes as Base64; a long value is cut, with the length behind."""
+    if data is None:
+        return None
+    try:
+        text = printable(data.decode())
+    except UnicodeDecodeError:
+        text = f"base64:{b2a_base64(data, newline=False).decode()}"
+    return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX]}... ({size(len(text))})"

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.errors import Busy, InvalidValue, SubscriptionNotFound
-from storage.json_form import to_json
 from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import Position
@@ -83,24 +82,22 @@ class StreamCursor:
         """Return the cursor on a topic; a missing subscription is created at `start`."""
         topic, name, level = short_topic_name(extent.topic), self._name, self._level
         try:
-            stats = to_json(store.reports.subscription_stats(topic, name))
+            stats = store.reports.subscription_stats(topic, name).row.stats
         except SubscriptionNotFound:
             first = Position(start.ledger_id, start.entry_id + 1)
-            made = to_json(
-                store.admin.subscriptions.create_subscription(
-                    topic, name, subscription_isolation_level=level, initial_position=first
-                )
+            made = store.admin.subscriptions.create_subscription(
+                topic, name, subscription_isolation_level=level, initial_position=first
             )
-            return Position.parse(made["markDeletePosition"])
-        if stats["subscriptionIsolationLevel"] != level.value:
+            return made.mark_delete_position
+        if stats.subscription_isolation_level != level.value:
             raise InvalidValue(
-                f"subscription {name} of topic {topic} is {stats['subscriptionIsolationLevel']}, "
+                f"subscription {name} of topic {topic} is {stats.subscription_isolation_level}, "
                 f"and the stream reads {level.value}",
                 hint="Give the stream its isolationLevel, or a subscription of its own.",
             )
-        if stats["type"] not in ("Exclusive", "Failover"):
+        if stats.type not in ("Exclusive", "Failover"):
             raise InvalidValue(
-                f"subscription {name} of topic {topic} is {stats['type']}, shared by consumers",
+                f"subscription {name} of topic {topic} is {stats.type}, shared by consumers",
                 hint="Give the stream a subscription of its own.",
             )
-        return Position.parse(stats["markDeletePosition"])
+        return stats.mark_delete_position

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from storage.json_form import to_json
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
@@ -63,7 +62,7 @@ def plan_partitions(options: TableReadOptions) -> Sequence[Partition]:
 
     with Store.open(options.path, read_only=True, program="Spark") as store:
         table, local_store = store.table(options.table), LocalStore.of_open_store(store)
-        rows = to_json(table.stats())["rows"]
+        rows = table.stats().counts.rows
         by_size = max(-(-rows // RANGE_ROWS), min(os.cpu_count() or 1, -(-rows // SLOT_ROWS)))
         edges: list[bytes | None] = [b"", *table.split(max(by_size, options.min_partitions or 1)), None]
         ranges = [

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from storage.json_form import to_json
 from txnctl.cli.click_commands import Command
 from txnctl.cli.context import Context
-from txnctl.commands.pipeline.monitor_view import live
+from txnctl.commands.pipeline.monitor_view import FIELDS, MonitorResult, live, sums_of
 from txnctl.generate.tree import pages
-from txnctl.pipelines.monitor import GroupSums, View
+from txnctl.pipelines.monitor import OUTSIZED, GroupSums, View
 
 TOPIC = "persistent://public/default/requests"
 
@@ -68,6 +69,27 @@ def view(messages: int, periods: int) -> View:
         for number in range(periods)
     }
     return View(1, total, each)
+
+
+def test_an_overdraft_names_no_message() -> None:
+    """An outsized amount names message and transaction; the fields are absent from an overdraft, not null."""
+    known = view(3, 1)
+    known.outsized["1:7"] = GroupSums(OUTSIZED, "1:7", outflow=500, txn_id="0:4", account="B1")
+    known.overdrawn["B2"] = -120
+    row = to_json(MonitorResult(sums_of(TOPIC, known), 5))
+    assert list(row) == [field.name for field in FIELDS]
+    assert row["anomalies"] == [
+        {"kind": "outsized", "account": "B1", "amount": "-5.00", "messageId": "1:7", "txnId": "0:4"},
+        {"kind": "overdraft", "account": "B2", "amount": "-1.20"},
+    ]
+    assert [period["net"] for period in row["periods"]] == ["1.00"]
+
+
+def test_sums_are_unknown_where_an_earlier_run_has_counted_too() -> None:
+    """Null until the first micro-batch of this run."""
+    sums = sums_of(TOPIC, View(), goes_on=True)
+    assert (sums.batches, sums.messages, sums.reserves, sums.outflow) == (0, None, None, None)
+    assert sums_of(TOPIC, View()).reserves == "0.00"
 
 
 def test_each_view_takes_the_place_of_the_one_before_it(
