@@ -99,7 +99,9 @@ def _header(report: StoreReport, name: str, version: str, topics_only: Sequence[
 
 def _verdict(report: StoreReport) -> Markup:
     overview = report.overview
-    return tag("span", verdict_text(to_json(overview)), class_=f"verdict {overview.verdict}")
+    return tag(
+        "span", verdict_text(overview.verdict, overview.findings), class_=f"verdict {overview.verdict}"
+    )
 
 
 def _as_of(report: StoreReport) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from storage.reports.finding import Finding
 from txnctl.fields.overview import verdict_text
 
 
@@ -18,4 +19,5 @@ from txnctl.fields.overview import verdict_text
 )
 def test_findings_and_notes_are_counted_apart(verdict: str, severities: list[str], text: str) -> None:
     """A note alone is no warning."""
-    assert verdict_text({"verdict": verdict, "findings": [{"severity": each} for each in severities]}) == text
+    findings = [Finding("code", severity, "topic orders", "what", "why", "txnctl") for severity in severities]
+    assert verdict_text(verdict, findings) == text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import click
 
 from storage.errors import InvalidValue, TxnctlError
@@ -16,11 +18,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NoReturn
 
-    from storage.errors import TxnctlError
+    from storage.reports.finding import Finding
+    from storage.reports.overview import Overview
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
+    from txnctl.commands.health.check_measures import Judged
 
 FORMATS = ("nagios", "prometheus", "json")
+
+
+class CheckFailure(NamedTuple):
+    """The error of a store that cannot be read."""
+
+    code: str
+    message: str
+    hint: str | None
+
+
+class CheckResult(NamedTuple):
+    """The check as JSON; `error` is None for a store that was read."""
+
+    state: str
+    as_of_at_ms: int
+    measures: list[Judged]
+    findings: list[Finding]
+    error: CheckFailure | None
 
 
 @command
@@ -66,7 +87,7 @@ def check(
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            overview = to_json(store.reports.store_overview())
+            overview = store.reports.store_overview()
         measures = judge(overview, *limits)
         state, lines = worst(measures), _with_store(format, overview, measures)
     except TxnctlError as error:
@@ -97,7 +118,7 @@ def _limits(
         _end(context, format, "UNKNOWN", False)
 
 
-def _with_store(format: str, overview: Row, measures: list[Row]) -> Iterable[str]:
+def _with_store(format: str, overview: Overview, measures: list[Judged]) -> Iterable[str]:
     from txnctl.commands.health import check_formats as formats
     from txnctl.commands.health.check_measures import worst
 
@@ -105,7 +126,8 @@ def _with_store(format: str, overview: Row, measures: list[Row]) -> Iterable[str
         return formats.nagios(measures)
     if format == "prometheus":
         return formats.prometheus(overview, measures)
-    return _json(worst(measures), overview, measures, None)
+    as_of_ms = overview.facts.as_of_at_ms
+    return _json(CheckResult(worst(measures), as_of_ms, measures, overview.findings, None))
 
 
 def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
@@ -117,15 +139,13 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
     if format == "prometheus":
         return formats.prometheus_without_store()
     from storage.process.clock import SYSTEM_CLOCK
-    from storage.values.timestamps import both
 
-    return _json(state, both("asOf", SYSTEM_CLOCK.wall_ms()), [], error)
+    failure = CheckFailure(error.code, error.message, error.hint)
+    return _json(CheckResult(state, SYSTEM_CLOCK.wall_ms(), [], [], failure))
 
 
-def _json(state: str, overview: Row, measures: list[Row], error: TxnctlError | None) -> Iterable[str]:
-    failure = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
-    row = {"state": state, "asOfAt": overview["asOfAt"], "asOfMs": overview["asOfMs"], "measures": measures}
-    return [indented({**row, "findings": overview.get("findings", []), "error": failure})]
+def _json(result: CheckResult) -> Iterable[str]:
+    return [indented(to_json(result))]
 
 
 def _end_unknown(context: Context, error: Exception) -> NoReturn:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from txnctl.commands.health.check_measures import MEASURES, STATES, worst
+from txnctl.fields.subscription import living
 from txnctl.output.escape import printable
 from txnctl.output.prometheus import Metric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from storage.errors import TxnctlError
+    from storage.reports.facts import Facts, SubscriptionFacts, TableFacts, TopicFacts
+    from storage.reports.overview import Overview
     from txnctl.cli.error_report import Failure
-    from txnctl.output.row import Row
+    from txnctl.commands.health.check_measures import Judged
 
 _BY_NAME = {measure.name: measure for measure in MEASURES}
 _LESS_IS_WORSE = {measure.name for measure in MEASURES if measure.less_is_worse}
@@ -26,22 +29,20 @@ def state_without_store(error: TxnctlError) -> str:
     return "UNKNOWN" if error.code in unseen or error.exit_code == 2 else "CRITICAL"
 
 
-def nagios(measures: Sequence[Row]) -> Iterator[str]:
+def nagios(measures: Sequence[Judged]) -> Iterator[str]:
     """One line with the state and performance data, then a line for each measure beyond a threshold."""
     bad = sorted(
-        (row for row in measures if row["state"] != "OK"), key=lambda row: -STATES.index(row["state"])
+        (measure for measure in measures if measure.state != "OK"),
+        key=lambda measure: -STATES.index(measure.state),
     )
-    facts = [f"{row['name']} {_value(row)}" for row in bad] or ["all measures are within their thresholds"]
-    performance = " ".join([_performance(row) for row in measures])
+    facts = [f"{measure.name} {_value(measure)}" for measure in bad]
+    facts = facts or ["all measures are within their thresholds"]
+    performance = " ".join([_performance(measure) for measure in measures])
     yield f"TXNCTL {worst(measures)} - {_plain(', '.join(facts))} | {performance}"
-    for row in bad:
-        limit = row["critical" if row["state"] == "CRITICAL" else "warn"]
-        where = f" ({row['where']})" if row["where"] else ""
-        sign = "<" if row["name"] in _LESS_IS_WORSE else ">"
-        text = (
-            f"{row['state']}: {row['name']} {_value(row)} {sign} {_BY_NAME[row['name']].shown(limit)}{where}"
-        )
-        yield _plain(f"{text}: {row['what']}")
+    for measure in bad:
+        where = f" ({measure.where})" if measure.where else ""
+        compared = f"{measure.name} {_value(measure)} {_limit_passed(measure)}"
+        yield _plain(f"{measure.state}: {compared}{where}: {measure.what}")
 
 
 def nagios_without_store(error: TxnctlError | Failure, state: str) -> Iterator[str]:
@@ -51,8 +52,16 @@ def nagios_without_store(error: TxnctlError | Failure, state: str) -> Iterator[s
         yield _plain(error.hint)
 
 
-def _value(row: Row) -> str:
-    return _BY_NAME[row["name"]].shown(row["value"])
+def _value(measure: Judged) -> str:
+    return _BY_NAME[measure.name].shown(measure.value)
+
+
+def _limit_passed(measure: Judged) -> str:
+    """`> 5m00s`: the side of the threshold that the value is on, and the threshold."""
+    limit = measure.critical if measure.state == "CRITICAL" else measure.warn
+    assert limit is not None, "a measure without a threshold is OK"
+    sign = "<" if measure.name in _LESS_IS_WORSE else ">"
+    return f"{sign} {_BY_NAME[measure.name].shown(limit)}"
 
 
 def _plain(text: str) -> str:
@@ -60,25 +69,31 @@ def _plain(text: str) -> str:
     return printable(text).replace("|", "/")
 
 
-def _performance(row: Row) -> str:
+def _performance(measure: Judged) -> str:
     """`late=2;0;;0`: value with unit, the two thresholds as ranges, the least there can be."""
-    name = row["name"].replace("-", "_")
-    sign = ":" if row["name"] in _LESS_IS_WORSE else ""
-    limits = [
-        _base(row, row[level]) + sign if row[level] is not None else "" for level in ("warn", "critical")
+    name = measure.name.replace("-", "_")
+    sign = ":" if measure.name in _LESS_IS_WORSE else ""
+    warn, critical = [
+        "" if limit is None else _base(measure, limit) + sign for limit in (measure.warn, measure.critical)
     ]
-    unit = {"ms": "s", "bytes": "B"}.get(row["unit"], "")
-    return f"{name}={_base(row, row['value'])}{unit};{limits[0]};{limits[1]};0"
+    unit = {"ms": "s", "bytes": "B"}.get(measure.unit or "", "")
+    return f"{name}={_base(measure, measure.value)}{unit};{warn};{critical};0"
 
 
-def _base(row: Row, value: int) -> str:
+def _base(measure: Judged, value: int) -> str:
     """A value in the unit that performance data has: seconds, bytes, or a number."""
-    return f"{value / 1000:.3f}".rstrip("0").rstrip(".") if row["unit"] == "ms" else str(value)
+    return f"{value / 1000:.3f}".rstrip("0").rstrip(".") if measure.unit == "ms" else str(value)
 
 
-def prometheus(row: Row, measures: Sequence[Row]) -> Iterator[str]:
+def prometheus(overview: Overview, measures: Sequence[Judged]) -> Iterator[str]:
     """All gauges of a store."""
-    for metric in (*_of_store(row, measures), *_of_topics(row), *_of_subscriptions(row), *_of_tables(row)):
+    facts = overview.facts
+    for metric in (
+        *_of_store(facts, measures),
+        *_of_topics(facts),
+        *_of_subscriptions(facts.subscriptions),
+        *_of_tables(facts.tables),
+    ):
         yield from metric.lines()
 
 
@@ -91,77 +106,87 @@ def _up(value: int) -> Metric:
     return Metric("txnctl_up", "Whether the store could be opened and read.", [({}, value)])
 
 
-def _of_store(row: Row, measures: Sequence[Row]) -> Iterator[Metric]:
-    store, transactions = row["store"], row["transactions"]
-    values = {measure["name"]: measure["value"] for measure in measures}
-    oldest = transactions["oldest"]
+def _of_store(facts: Facts, measures: Sequence[Judged]) -> Iterator[Metric]:
+    store, transactions = facts.store, facts.transactions
+    values = {measure.name: measure.value for measure in measures}
+    oldest = transactions.oldest
     yield _up(1)
     for name, help, value in (
-        ("open_transactions", "Open transactions.", transactions["open"]),
-        ("late_transactions", "Open transactions that are overdue or orphaned.", len(transactions["late"])),
-        ("oldest_transaction_age_seconds", "Since the oldest began.", oldest and oldest["ageMs"] / 1000),
+        ("open_transactions", "Open transactions.", transactions.open),
+        ("late_transactions", "Open transactions that are overdue or orphaned.", len(transactions.late)),
+        ("oldest_transaction_age_seconds", "Since the oldest began.", oldest and oldest.age_ms / 1000),
         (
             "blocked_age_seconds",
             "How long the oldest blocked message has waited.",
             values["blocked-age"] / 1000,
         ),
-        ("disk_free_bytes", "What the disk of the store has left.", store["diskFreeBytes"]),
-        ("data_bytes", "The size of the data file.", store["dataBytes"]),
-        ("used_bytes", "What of the data file is in use.", store["usedBytes"]),
-        ("readers", "Places for readers that are taken.", row["readers"]["inUse"]),
-        ("readers_max", "Places for readers.", row["readers"]["max"]),
+        ("disk_free_bytes", "What the disk of the store has left.", store.disk.disk_free_bytes),
+        ("data_bytes", "The size of the data file.", store.info.data_bytes),
+        ("used_bytes", "What of the data file is in use.", store.info.used_bytes),
+        ("readers", "Places for readers that are taken.", facts.readers.in_use),
+        ("readers_max", "Places for readers.", facts.readers.max),
         ("stopped_holders", "Stopped processes that hold what others wait for.", values["stopped"]),
         ("held_objects", "Subscriptions and tables that idle transactions hold.", values["held"]),
         ("writer_gate_stopped", "1 while a stopped process holds the writer gate.", values["gate"]),
     ):
         yield Metric(f"txnctl_{name}", help, [({}, value)])
-    states = [({"measure": measure["name"]}, STATES.index(measure["state"])) for measure in measures]
+    states = [({"measure": measure.name}, STATES.index(measure.state)) for measure in measures]
     yield Metric("txnctl_check_state", "0 OK, 1 WARNING, 2 CRITICAL, by the thresholds of the check.", states)
 
 
-def _of_topics(row: Row) -> Iterator[Metric]:
-    labels = [{"topic": topic["topic"]} for topic in row["topics"]]
-    for name, help, field in (
-        ("messages", "Stored messages.", "msgCount"),
-        ("blocked_messages", "Committed messages behind an open transaction.", "blockedMessages"),
-        ("uncommitted_messages", "Messages of open transactions.", "uncommittedMessages"),
-        ("open_transactions", "Open transactions with messages on the topic.", "ongoingTxnCount"),
-    ):
-        values = [topic[field] for topic in row["topics"]]
-        yield Metric(f"txnctl_topic_{name}", help, list(zip(labels, values, strict=True)))
-    waiting = [({"topic": queue["topic"]}, queue["waiting"]) for queue in row["producers"]]
+_TOPIC_GAUGES: tuple[tuple[str, str, Callable[[TopicFacts], int]], ...] = (
+    ("messages", "Stored messages.", lambda topic: topic.msg_count),
+    (
+        "blocked_messages",
+        "Committed messages behind an open transaction.",
+        lambda topic: topic.blocked_messages,
+    ),
+    ("uncommitted_messages", "Messages of open transactions.", lambda topic: topic.uncommitted_messages),
+    (
+        "open_transactions",
+        "Open transactions with messages on the topic.",
+        lambda topic: topic.ongoing_txn_count,
+    ),
+)
+_SUBSCRIPTION_GAUGES: tuple[tuple[str, str, Callable[[SubscriptionFacts], int]], ...] = (
+    ("visible_messages", "What could be handed out now, in flight included.", lambda row: row.visible),
+    ("blocked_messages", "Committed, but behind an open transaction.", lambda row: row.blocked),
+    ("uncommitted_messages", "Of open transactions.", lambda row: row.uncommitted),
+    ("pending_messages", "Acknowledged in a transaction that is open.", lambda row: row.pending),
+    ("unacked_messages", "In flight.", lambda row: row.unacked_messages),
+    ("consumers", "Consumers whose process lives.", living),
+)
+_TABLE_GAUGES: tuple[tuple[str, str, Callable[[TableFacts], int]], ...] = (
+    ("keys", "Keys of the table.", lambda table: table.keys),
+    ("versions", "Superseded versions that are kept.", lambda table: table.versions),
+    ("intents", "Writes that are not decided, or not finalised.", lambda table: table.intents),
+)
+
+
+def _of_topics(facts: Facts) -> Iterator[Metric]:
+    for name, help, figure in _TOPIC_GAUGES:
+        samples = [({"topic": topic.topic}, figure(topic)) for topic in facts.topics]
+        yield Metric(f"txnctl_topic_{name}", help, samples)
+    waiting = [({"topic": queue.topic}, queue.waiting) for queue in facts.producers]
     yield Metric("txnctl_topic_waiting_producers", "Living producers that wait for their turn.", waiting)
 
 
-def _of_subscriptions(row: Row) -> Iterator[Metric]:
-    rows = row["subscriptions"]
+def _of_subscriptions(rows: Sequence[SubscriptionFacts]) -> Iterator[Metric]:
     labels = [
         {
-            **{name: subscription[name] for name in ("topic", "subscription", "subscriptionIsolationLevel")},
-            "subscriptionType": subscription["type"],
+            "topic": row.topic,
+            "subscription": row.subscription,
+            "subscriptionIsolationLevel": row.subscription_isolation_level,
+            "subscriptionType": row.type,
         }
-        for subscription in rows
-    ]  # fmt: skip
-    for name, help, field in (
-        ("visible_messages", "What could be handed out now, in flight included.", "visible"),
-        ("blocked_messages", "Committed, but behind an open transaction.", "blocked"),
-        ("uncommitted_messages", "Of open transactions.", "uncommitted"),
-        ("pending_messages", "Acknowledged in a transaction that is open.", "pending"),
-        ("unacked_messages", "In flight.", "unackedMessages"),
-    ):
-        values = [subscription[field] for subscription in rows]
+        for row in rows
+    ]
+    for name, help, figure in _SUBSCRIPTION_GAUGES:
+        values = [figure(row) for row in rows]
         yield Metric(f"txnctl_subscription_{name}", help, list(zip(labels, values, strict=True)))
-    living = [sum(consumer["state"] in ("alive", "stopped") for consumer in row["consumers"]) for row in rows]
-    yield Metric(
-        "txnctl_subscription_consumers", "Consumers whose process lives.", list(zip(labels, living, strict=True))
-    )  # fmt: skip
 
 
-def _of_tables(row: Row) -> Iterator[Metric]:
-    for name, help, field in (
-        ("keys", "Keys of the table.", "keys"),
-        ("versions", "Superseded versions that are kept.", "versions"),
-        ("intents", "Writes that are not decided, or not finalised.", "intents"),
-    ):
-        samples = [({"table": table["table"]}, table[field]) for table in row["tables"]]
+def _of_tables(tables: Sequence[TableFacts]) -> Iterator[Metric]:
+    for name, help, figure in _TABLE_GAUGES:
+        samples = [({"table": table.table}, figure(table)) for table in tables]
         yield Metric(f"txnctl_table_{name}", help, samples)

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from txnctl.output.row import Row
+    from storage.reports.overview import Overview
 
 STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 """In the order of their exit codes."""
@@ -28,7 +28,7 @@ class Measure(NamedTuple):
     name: str
     unit: str
     what: str
-    of: Callable[[Row], tuple[int, str | None]]
+    of: Callable[[Overview], tuple[int, str | None]]
     warn: int | None = None
     critical: int | None = None
     less_is_worse: bool = False
@@ -62,57 +62,80 @@ class Measure(NamedTuple):
         return int(limit)
 
 
-def _late(row: Row) -> tuple[int, str | None]:
-    late = row["transactions"]["late"]
-    return len(late), f"first {late[0]['txnId']}" if late else None
+class Judged(NamedTuple):
+    """A measure of one store: value, unit, thresholds, state, and the place of the worst."""
+
+    name: str
+    state: str
+    value: int
+    unit: str | None
+    warn: int | None
+    critical: int | None
+    where: str | None
+    what: str
 
 
-def _blocked_age(row: Row) -> tuple[int, str | None]:
+def _late(overview: Overview) -> tuple[int, str | None]:
+    late = overview.facts.transactions.late
+    return len(late), f"first {late[0].txn_id}" if late else None
+
+
+def _blocked_age(overview: Overview) -> tuple[int, str | None]:
     """Where the oldest blocked message is too far away to search, the age of the blocker, which is no less."""
+    as_of_ms = overview.facts.as_of_at_ms
     ages = [
         (
-            topic["blockedByAgeMs"]
-            if topic["oldestBlockedMs"] is None
-            else max(0, row["asOfMs"] - topic["oldestBlockedMs"]),
-            f"{topic['name']} behind {topic['blockedBy']}",
+            topic.blocked_by_age_ms or 0
+            if topic.oldest_blocked_at_ms is None
+            else max(0, as_of_ms - topic.oldest_blocked_at_ms),
+            f"{topic.name} behind {topic.blocked_by}",
         )
-        for topic in row["topics"]
-        if topic["blockedBy"] is not None
+        for topic in overview.facts.topics
+        if topic.blocked_by is not None
     ]
     return max(ages, default=(0, None))
 
 
-def _lag(row: Row) -> tuple[int, str | None]:
-    worst = max(row["subscriptions"], key=lambda subscription: int(subscription["visible"]), default=None)
-    if worst is None or not worst["visible"]:
+def _lag(overview: Overview) -> tuple[int, str | None]:
+    slowest = max(overview.facts.subscriptions, key=lambda subscription: subscription.visible, default=None)
+    if slowest is None or not slowest.visible:
         return 0, None
-    return worst["visible"], f"{worst['subscription']} of {worst['name']}"
+    return slowest.visible, f"{slowest.subscription} of {slowest.name}"
 
 
-def _stopped(row: Row) -> tuple[int, str | None]:
+def _stopped(overview: Overview) -> tuple[int, str | None]:
     """Stopped processes in the way of others, the findings of `doctor`."""
-    return _found(row, "owner-stopped", "consumer-stopped", "producers-waiting")
+    return _found(overview, "owner-stopped", "consumer-stopped", "producers-waiting")
 
 
-def _held(row: Row) -> tuple[int, str | None]:
+def _held(overview: Overview) -> tuple[int, str | None]:
     """Subscriptions and tables held by idle transactions, the findings of `doctor`."""
-    return _found(row, "acknowledgements-held", "intents-held")
+    return _found(overview, "acknowledgements-held", "intents-held")
 
 
-def _found(row: Row, *codes: str) -> tuple[int, str | None]:
-    findings = [finding for finding in row["findings"] if finding["code"] in codes]
-    return len(findings), findings[0]["what"] if findings else None
+def _found(overview: Overview, *codes: str) -> tuple[int, str | None]:
+    findings = [finding for finding in overview.findings if finding.code in codes]
+    return len(findings), findings[0].what if findings else None
 
 
-def _waiting(row: Row) -> tuple[int, str | None]:
-    worst = max(row["producers"], key=lambda queue: int(queue["waiting"]), default=None)
-    return (0, None) if worst is None else (worst["waiting"], f"first {worst['name']}")
+def _waiting(overview: Overview) -> tuple[int, str | None]:
+    longest = max(overview.facts.producers, key=lambda queue: queue.waiting, default=None)
+    return (0, None) if longest is None else (longest.waiting, f"first {longest.name}")
 
 
-def _gate(row: Row) -> tuple[int, str | None]:
-    gate = row["writerGate"]
-    is_stopped = gate is not None and gate["state"] == "stopped"
-    return int(is_stopped), f"held by stopped process {gate['pid']}" if is_stopped else None
+def _gate(overview: Overview) -> tuple[int, str | None]:
+    gate = overview.facts.writer_gate
+    if gate is None or gate.state != "stopped":
+        return 0, None
+    return 1, f"held by stopped process {gate.pid}"
+
+
+def _space(overview: Overview) -> tuple[int, str | None]:
+    return overview.facts.store.disk.disk_free_bytes, None
+
+
+def _readers(overview: Overview) -> tuple[int, str | None]:
+    return overview.facts.readers.in_use, None
 
 
 MEASURES = (
@@ -128,10 +151,10 @@ MEASURES = (
     Measure("waiting", "", "producers that wait on the topic with the most", _waiting),
     Measure("lag", "", "messages that wait on the subscription with the most", _lag),
     Measure(
-        "space", "bytes", "what the disk has left", lambda row: (row["store"]["diskFreeBytes"], None),
+        "space", "bytes", "what the disk has left", _space,
         1 << 30, 128 << 20, less_is_worse=True,
     ),
-    Measure("readers", "", "places for readers that are taken", lambda row: (row["readers"]["inUse"], None), 400, 500),
+    Measure("readers", "", "places for readers that are taken", _readers, 400, 500),
 )  # fmt: skip
 
 
@@ -153,21 +176,22 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
     return limits
 
 
-def judge(row: Row, warn: dict[str, int], critical: dict[str, int]) -> list[Row]:
-    """Every measure: name, value, unit, thresholds, state and place, as rows."""
-    rows = []
+def judge(overview: Overview, warn: dict[str, int], critical: dict[str, int]) -> list[Judged]:
+    """Compare every measure with the thresholds, given or default."""
+    judged = []
     for measure in MEASURES:
-        value, where = measure.of(row)
-        limits = warn.get(measure.name, measure.warn), critical.get(measure.name, measure.critical)
-        beyond = [measure.is_beyond(value, limit) for limit in limits]
-        state = "CRITICAL" if beyond[1] else "WARNING" if beyond[0] else "OK"
-        rows.append({
-            "name": measure.name, "state": state, "value": value, "unit": measure.unit or None,
-            "warn": limits[0], "critical": limits[1], "where": where, "what": measure.what,
-        })  # fmt: skip
-    return rows
+        value, where = measure.of(overview)
+        warn_at = warn.get(measure.name, measure.warn)
+        critical_at = critical.get(measure.name, measure.critical)
+        if measure.is_beyond(value, critical_at):
+            state = "CRITICAL"
+        else:
+            state = "WARNING" if measure.is_beyond(value, warn_at) else "OK"
+        unit = measure.unit or None
+        judged.append(Judged(measure.name, state, value, unit, warn_at, critical_at, where, measure.what))
+    return judged
 
 
-def worst(measures: Sequence[Row]) -> str:
+def worst(measures: Sequence[Judged]) -> str:
     """The state of the whole."""
-    return max((row["state"] for row in measures), key=STATES.index, default="OK")
+    return max((measure.state for measure in measures), key=STATES.index, default="OK")

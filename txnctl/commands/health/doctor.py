@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from storage.errors import Busy, StoreInvalid
-from storage.json_form import to_json
+from storage.reports.finding import Finding
 from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.fields.overview import AS_OF, FINDINGS, VERDICT
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import sentence
 from txnctl.output.screen import WIDTH, next_command
 
@@ -18,15 +20,38 @@ if TYPE_CHECKING:
 
     from storage.errors import TxnctlError
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-DIAGNOSIS = (
-    VERDICT,
-    *AS_OF,
-    Field("path", "text", "The store."),
-    FINDINGS,
-    Field("programs", "list", "What only `pipeline` needs: what, ok, version, place, hint (null where unknown)."),
-)  # fmt: skip
+
+class Program(NamedTuple):
+    """A program that pipelines need; version, place and hint as far as known."""
+
+    what: str
+    ok: bool
+    version: str | None
+    place: str | None
+    hint: str | None
+
+
+class Diagnosis(NamedTuple):
+    """The findings about a store, and the programs that pipelines need."""
+
+    verdict: str
+    as_of_at_ms: int
+    path: str
+    findings: list[Finding]
+    programs: list[Program]
+
+
+DIAGNOSIS = fields_of(
+    Diagnosis,
+    {
+        **VERDICT,
+        **AS_OF,
+        "path": "The store.",
+        **FINDINGS,
+        "programs": "What only `pipeline` needs: what, ok, version, place, hint (null where unknown).",
+    },
+)
 
 _SETUP = (
     "txnctl topics create orders",
@@ -67,36 +92,38 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
         _show(context, _unusable(context.store_path, error), programs)
         raise
     _show(context, diagnosis, programs)
-    if exit_code and diagnosis["verdict"] != "ok":
+    if exit_code and diagnosis.verdict != "ok":
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _show(context: Context, diagnosis: Row, programs: bool) -> None:
+def _show(context: Context, diagnosis: Diagnosis, programs: bool) -> None:
+    shows_programs = programs or not all(program.ok for program in diagnosis.programs)
+    context.show(diagnosis, table=lambda shown: _report(context, shown, shows_programs=shows_programs))
+
+
+def _programs() -> list[Program]:
     from dataclasses import asdict
 
     from txnctl.spark.runtime import requirements
 
-    row = {**diagnosis, "programs": [asdict(program) for program in requirements.check_all()]}
-    shows_programs = programs or not all(program["ok"] for program in row["programs"])
-    context.show(row, table=lambda shown: _report(context, shown, shows_programs=shows_programs))
+    return [Program(**asdict(requirement)) for requirement in requirements.check_all()]
 
 
-def _diagnosis(context: Context) -> Row:
+def _diagnosis(context: Context) -> Diagnosis:
     with context.open_store(context.store_path, read_only=True) as store:
-        facts = to_json(store.reports.store_overview())
-    names = [field.name for field in (VERDICT, *AS_OF)]
-    path = facts["store"]["path"]
-    return {**{name: facts[name] for name in names}, "path": path, "findings": facts["findings"]}
+        overview = store.reports.store_overview()
+    facts = overview.facts
+    return Diagnosis(
+        overview.verdict, facts.as_of_at_ms, facts.store.info.path, overview.findings, _programs()
+    )
 
 
-def _unusable(path: str, error: TxnctlError) -> Row:
+def _unusable(path: str, error: TxnctlError) -> Diagnosis:
     """A store that cannot be opened, or read, as the one finding."""
     from shlex import quote
 
     from storage.process.clock import SYSTEM_CLOCK
-    from storage.reports.finding import Finding
     from storage.reports.findings import verdict
-    from storage.values.timestamps import both
 
     commands = {
         "store-not-found": f"txnctl store init {quote(path)}",
@@ -107,41 +134,41 @@ def _unusable(path: str, error: TxnctlError) -> Row:
     command = commands.get(error.code, f"txnctl errors explain {error.code}")
     why = error.hint or "It was left as it is."
     wrong = [Finding(error.code, "critical", "store", error.message, why, command)]
-    now = both("asOf", SYSTEM_CLOCK.wall_ms())
-    return {"verdict": verdict(wrong), **now, "path": path, "findings": to_json(wrong)}
+    return Diagnosis(verdict(wrong), SYSTEM_CLOCK.wall_ms(), path, wrong, _programs())
 
 
-def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str]:
+def _report(context: Context, diagnosis: Diagnosis, *, shows_programs: bool) -> Iterator[str]:
     from txnctl.commands.health.status_screen import headline
 
-    yield headline(context, row["path"], row)
-    for finding in row["findings"]:
+    findings = diagnosis.findings
+    yield headline(context, diagnosis.path, diagnosis.as_of_at_ms, diagnosis.verdict, findings)
+    for finding in findings:
         yield ""
         yield from _finding(context, finding)
     yield ""
-    if not row["findings"]:
+    if not findings:
         yield "Nothing is wrong."
-    for program in row["programs"] if shows_programs else ():
-        yield context.style(f"{program['what']}: {_presence(program)}", "dim")
+    for program in diagnosis.programs if shows_programs else ():
+        yield context.style(f"{program.what}: {_presence(program)}", "dim")
 
 
-def _finding(context: Context, finding: Row) -> Iterator[str]:
+def _finding(context: Context, finding: Finding) -> Iterator[str]:
     """Problem, reason and command; the command stays on one line."""
     from textwrap import wrap
 
     from txnctl.commands.health.status_screen import VERDICT_STYLES
 
-    style = VERDICT_STYLES[finding["severity"]]
-    first, *rest = wrap(sentence(finding["what"]), WIDTH - 2, break_on_hyphens=False)
-    mark = "i" if finding["severity"] == "info" else "!"
+    style = VERDICT_STYLES[finding.severity]
+    first, *rest = wrap(sentence(finding.what), WIDTH - 2, break_on_hyphens=False)
+    mark = "i" if finding.severity == "info" else "!"
     yield f"{context.style(mark, *style)} {context.style(first, 'bold')}"
     for line in rest:
         yield f"  {context.style(line, 'bold')}"
-    yield from [f"  {line}" for line in wrap(finding["why"], WIDTH - 2, break_on_hyphens=False)]
-    yield f"  {next_command(context, finding['command'])}"
+    yield from [f"  {line}" for line in wrap(finding.why, WIDTH - 2, break_on_hyphens=False)]
+    yield f"  {next_command(context, finding.command)}"
 
 
-def _presence(program: Row) -> str:
-    version = program["version"] or "not found"
-    place = f" in {program['place']}" if program["place"] else ""
-    return f"{version}{place}" if program["ok"] else f"{version}; only `pipeline` needs it. {program['hint']}"
+def _presence(program: Program) -> str:
+    version = program.version or "not found"
+    place = f" in {program.place}" if program.place else ""
+    return f"{version}{place}" if program.ok else f"{version}; only `pipeline` needs it. {program.hint}"

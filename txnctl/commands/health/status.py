@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, option, output, reads_store
@@ -73,5 +72,5 @@ def _redraws(context: Context) -> bool:
 def _show(context: Context) -> None:
     from txnctl.commands.health.status_screen import lines
 
-    context.show(to_json(context.store.reports.store_overview()), table=lambda shown: lines(context, shown))
+    context.show(context.store.reports.store_overview(), table=lambda shown: lines(context, shown))
     context.out.flush()

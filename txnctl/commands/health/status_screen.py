@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from os.path import basename
+from typing import NamedTuple, TypeVar
 
 from txnctl.fields.overview import verdict_text
-from txnctl.output.field import Field
+from txnctl.output.column import Column
 from txnctl.output.human import duration, plural, size
 from txnctl.output.screen import heading, next_command, section
 
@@ -13,8 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.facts import Facts, TableFacts, TopicFacts, TransactionFacts
+    from storage.reports.finding import Finding
+    from storage.reports.overview import Overview
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
+
+R = TypeVar("R")
 
 VERDICT_STYLES = {
     "ok": ("green",),
@@ -28,73 +33,82 @@ TOPICS_SHOWN = 12
 TABLES_SHOWN = 6
 """So that all fits one screen; those with something to tell come first."""
 
-_TOPICS = (
-    Field("name", "text", "The topic.", heading="TOPIC"),
-    Field("msgCount", "integer", "Stored messages.", heading="MESSAGES"),
-    Field("blockedMessages", "integer", "Committed, behind an open transaction.", heading="BLOCKED"),
-    Field("blockedBy", "id", "That transaction.", heading="BY"),
-    Field("uncommittedMessages", "integer", "Of open transactions.", heading="UNCOMMITTED"),
-    Field("subscriptions", "integer", "How many there are."),
-    Field("visible", "integer", "The most that one of them could be handed now.", heading="LAG"),
-    Field("waiting", "integer", "Producers that wait for their turn."),
+
+class _TopicLine(NamedTuple):
+    """A topic, and the producers that wait for their turn."""
+
+    topic: TopicFacts
+    waiting: int
+
+
+_TOPICS: tuple[Column[_TopicLine], ...] = (
+    Column("TOPIC", "text", lambda line: line.topic.name),
+    Column("MESSAGES", "integer", lambda line: line.topic.msg_count),
+    Column("BLOCKED", "integer", lambda line: line.topic.blocked_messages),
+    Column("BY", "id", lambda line: line.topic.blocked_by),
+    Column("UNCOMMITTED", "integer", lambda line: line.topic.uncommitted_messages),
+    Column("SUBSCRIPTIONS", "integer", lambda line: line.topic.subscriptions),
+    Column("LAG", "integer", lambda line: line.topic.visible),
+    Column("WAITING", "integer", lambda line: line.waiting),
 )
-_TABLES = (
-    Field("table", "text", "The table."),
-    Field("keys", "integer", "Its keys."),
-    Field("versions", "integer", "Superseded versions that are kept."),
-    Field("intents", "integer", "Writes that are not decided, or not finalised."),
-    Field("holders", "list", "The open transactions that hold keys.", heading="HELD BY"),
+_TABLES: tuple[Column[TableFacts], ...] = (
+    Column("TABLE", "text", lambda table: table.table),
+    Column("KEYS", "integer", lambda table: table.keys),
+    Column("VERSIONS", "integer", lambda table: table.versions),
+    Column("INTENTS", "integer", lambda table: table.intents),
+    Column("HELD BY", "list", lambda table: [held.holder.txn_id for held in table.held_by]),
 )
 
 
-def lines(context: Context, row: Row) -> Iterator[str]:
+def lines(context: Context, overview: Overview) -> Iterator[str]:
     """The screen."""
-    yield headline(context, row["store"]["path"], row)
-    yield from _findings(context, row["findings"])
+    facts = overview.facts
+    yield headline(context, facts.store.info.path, facts.as_of_at_ms, overview.verdict, overview.findings)
+    yield from _findings(context, overview.findings)
     yield ""
-    for name, fact in _facts(row):
+    for name, fact in _facts(facts):
         yield f"  {name:<13} {fact}"
-    waiting = {queue["topic"]: queue["waiting"] for queue in row["producers"]}
-    topics = [{**topic, "waiting": waiting.get(topic["topic"], 0)} for topic in row["topics"]]
+    waiting = {queue.topic: queue.waiting for queue in facts.producers}
+    topics = [_TopicLine(topic, waiting.get(topic.topic, 0)) for topic in facts.topics]
     topics.sort(key=_interest, reverse=True)
     yield from _section(context, topics, _TOPICS, TOPICS_SHOWN, "txnctl topics list")
-    tables = [{**table, "holders": [held["txnId"] for held in table["heldBy"]]} for table in row["tables"]]
-    tables.sort(key=lambda table: int(table["intents"]), reverse=True)
+    tables = sorted(facts.tables, key=lambda table: table.intents, reverse=True)
     yield from _section(context, tables, _TABLES, TABLES_SHOWN, "txnctl tables list")
 
 
-def headline(context: Context, path: str, row: Row) -> str:
+def headline(context: Context, path: str, as_of_ms: int, verdict: str, findings: Sequence[Finding]) -> str:
     """Store, verdict and time."""
-    text = verdict_text(row)
-    line = heading(context, basename(path) or path, text, row["asOfMs"])
+    text = verdict_text(verdict, findings)
+    line = heading(context, basename(path) or path, text, as_of_ms)
     before, _, after = line.rpartition(text)
-    return f"{before}{context.style(text, *VERDICT_STYLES[row['verdict']])}{after}"
+    return f"{before}{context.style(text, *VERDICT_STYLES[verdict])}{after}"
 
 
-def _findings(context: Context, findings: Sequence[Row]) -> Iterator[str]:
+def _findings(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
     if not findings:
         return
     yield ""
     for finding in findings[:FINDINGS_SHOWN]:
-        mark = "i" if finding["severity"] == "info" else "!"
-        yield f"  {context.style(mark, *VERDICT_STYLES[finding['severity']])} {finding['what']}"
+        mark = "i" if finding.severity == "info" else "!"
+        yield f"  {context.style(mark, *VERDICT_STYLES[finding.severity])} {finding.what}"
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""
     yield next_command(context, "txnctl doctor")
 
 
-def _facts(row: Row) -> Iterator[tuple[str, str]]:
-    store, gate, readers = row["store"], row["writerGate"], row["readers"]
-    used, file, free = (size(store[name]) for name in ("usedBytes", "dataBytes", "diskFreeBytes"))
+def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
+    store, gate, readers = facts.store.info, facts.writer_gate, facts.readers
+    used, file = size(store.used_bytes), size(store.data_bytes)
+    free = size(facts.store.disk.disk_free_bytes)
     yield "space", f"{used} used in a file of {file}; the disk has {free} left"
-    held = "nobody at this moment" if gate is None else f"{gate['holder']} ({gate['state']})"
+    held = "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
     yield "writing", held
-    oldest = readers["oldest"]
-    behind = f"; the oldest view is {plural(oldest['behind'], 'commit')} old" if oldest is not None else ""
-    yield "readers", f"{readers['inUse']} of {readers['max']} places taken{behind}"
-    yield "transactions", _transactions(row["transactions"])
-    verdicts = [subscription["verdict"] for subscription in row["subscriptions"]]
+    behind = None if readers.oldest is None else readers.oldest.behind
+    age = "" if behind is None else f"; the oldest view is {plural(behind, 'commit')} old"
+    yield "readers", f"{readers.in_use} of {readers.max} places taken{age}"
+    yield "transactions", _transactions(facts.transactions)
+    verdicts = [subscription.verdict for subscription in facts.subscriptions]
     counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in _VERDICTS if verdict in verdicts]
     yield "subscriptions", ", ".join(counts) or "none"
 
@@ -102,31 +116,29 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
 _VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
-def _transactions(transactions: Row) -> str:
-    oldest = transactions["oldest"]
+def _transactions(transactions: TransactionFacts) -> str:
+    oldest = transactions.oldest
     if oldest is None:
         return "none open"
-    late = f"; {len(transactions['late'])} late" if transactions["late"] else ""
-    owner = oldest["owner"].partition(" (")[0]
+    late = f"; {len(transactions.late)} late" if transactions.late else ""
     return (
-        f"{transactions['open']} open{late}; the oldest {oldest['txnId']} for {duration(oldest['ageMs'])}, "
-        f"{owner} ({oldest['ownerState']})"
+        f"{transactions.open} open{late}; the oldest {oldest.txn_id} for {duration(oldest.age_ms)}, "
+        f"{oldest.owner.address} ({oldest.owner_state})"
     )
 
 
-def _interest(topic: Row) -> tuple[int, ...]:
-    return (
-        topic["blockedMessages"], topic["waiting"], topic["uncommittedMessages"], topic["visible"], topic["msgCount"]
-    )  # fmt: skip
+def _interest(line: _TopicLine) -> tuple[int, ...]:
+    topic = line.topic
+    return topic.blocked_messages, line.waiting, topic.uncommitted_messages, topic.visible, topic.msg_count
 
 
 def _section(
-    context: Context, rows: Sequence[Row], fields: Sequence[Field], limit: int, command: str
+    context: Context, rows: Sequence[R], columns: Sequence[Column[R]], limit: int, command: str
 ) -> Iterator[str]:
     """A table of the first rows, and the command for the rest."""
     if not rows:
         return
     yield ""
-    yield from section(context, context.table_of(rows[:limit], fields, indent=2))
+    yield from section(context, context.table_of(rows[:limit], columns, indent=2))
     if len(rows) > limit:
         yield f"  and {len(rows) - limit:,} more: {command}"

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from storage.process.identity import ProcessIdentity
+from storage.reports.facts import Facts, QueueFacts, ReaderFacts, StoreFacts, TopicFacts, TransactionFacts
+from storage.reports.finding import Finding
+from storage.reports.overview import Overview
+from storage.reports.producers import ProducerRow
+from storage.reports.store_info import DiskSpace, StoreInfo
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
 
 Run = Callable[..., Any]
 
@@ -52,10 +61,45 @@ def performance(line: str) -> dict[str, tuple[str, ...]]:
     return {match[1]: match.groups()[1:5] for match in matches if match is not None}
 
 
-def facts(**changed: Any) -> dict[str, Any]:
-    """The facts that are measured."""
-    return {
-        "asOfMs": 1_000_000, "writerGate": None, "topics": [], "subscriptions": [], "transactions": {"late": []},
-        "producers": [], "findings": [],
-        "store": {"diskFreeBytes": 1 << 40}, "readers": {"inUse": 1}, **changed,
-    }  # fmt: skip
+def overview_of(findings: Sequence[Finding] = (), **changed: Any) -> Overview:
+    """The overview of a store that is well, with the given findings and facts."""
+    facts = Facts(
+        as_of_at_ms=1_000_000, store=disk_left(1 << 40), readers=readers_of(1), writer_gate=None, clock_skew_ms=None,
+        topics=[], subscriptions=[], transactions=TransactionFacts(0, None, [], []), producers=[], tables=[],
+    )  # fmt: skip
+    return Overview("ok", facts._replace(**changed), list(findings))
+
+
+def disk_left(free_bytes: int) -> StoreFacts:
+    """A store on a disk with so many free bytes."""
+    info = StoreInfo(
+        path="/bank.store", format=1, store_id="", created_at_ms=0, incarnation=1, commits=0, topics=0, tables=0,
+        open_transactions=0, transactions=0, last_timestamp_ns=0, reap_policy="all", table_retention_ms=0,
+        data_bytes=0, used_bytes=0, map_bytes=0, readers_in_use=1, readers_max=512,
+    )  # fmt: skip
+    return StoreFacts(info, DiskSpace(free_bytes, 1 << 50))
+
+
+def readers_of(in_use: int) -> ReaderFacts:
+    """LMDB's reader table with so many slots in use."""
+    return ReaderFacts(in_use, 512, 0, None)
+
+
+def blocked_topic(name: str, blocked_by: int, age_ms: int, oldest_ms: int | None) -> TopicFacts:
+    """A topic with messages behind a transaction of that age; the oldest message may be unknown."""
+    return TopicFacts(
+        topic=name, name=name, msg_count=1, max_read_position=Position(1, -1), last_confirmed_entry=Position(1, 0),
+        topic_epoch=None, ongoing_txn_count=1, blocked_messages=1, oldest_blocked_at_ms=oldest_ms,
+        uncommitted_messages=1, subscriptions=0, visible=0, blocked_by=TxnID(blocked_by), blocked_by_age_ms=age_ms,
+    )  # fmt: skip
+
+
+def queue(topic: str, waiting: int) -> QueueFacts:
+    """A topic for which so many producers wait."""
+    following = ProducerRow(
+        topic=topic, name=topic, producer_name="next", access_mode="WaitForExclusive", session_id=1, epoch=None,
+        is_owner=False, is_waiting=True, place=1, owner=ProcessIdentity("db-2", b"", 7, 0, "anna", "load"), pid=7,
+        host="db-2", user="anna", program="load", state="alive", alive=True, connected_since_at_ms=0,
+        last_publish_at_ms=None, lease_ms=None, lease_ends_in_ms=None,
+    )  # fmt: skip
+    return QueueFacts(topic, topic, waiting, next=following, before=None)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store
+from storage.reports.finding import Finding
+from storage.reports.overview import Overview
+from storage.reports.store_info import GateHolder
 from tests.txnctl.an_hour_ago import an_hour_ago
 from tests.txnctl.commands.health.check_steps import (
     Run,
-    facts,
+    blocked_topic,
+    disk_left,
+    overview_of,
     performance,
+    queue,
+    readers_of,
     samples,
 )
-from txnctl.commands.health.check_measures import MEASURES, judge, thresholds, worst
+from txnctl.commands.health.check_measures import MEASURES, Judged, judge, thresholds, worst
 
 
 @pytest.fixture
@@ -29,10 +35,15 @@ def path(hour_old: Path) -> Path:
     return hour_old
 
 
-def state_of(name: str, row: dict[str, Any], warn: dict[str, int] | None = None) -> tuple[int, str]:
+def state_of(name: str, overview: Overview, warn: dict[str, int] | None = None) -> tuple[int, str]:
     """Value and state of one measure."""
-    (found,) = [each for each in judge(row, warn or {}, {}) if each["name"] == name]
-    return found["value"], found["state"]
+    (judged,) = [measure for measure in judge(overview, warn or {}, {}) if measure.name == name]
+    return judged.value, judged.state
+
+
+def judged_as(state: str) -> Judged:
+    """A measure in this state."""
+    return Judged("late", state, 0, None, None, None, None, "x")
 
 
 @pytest.mark.usefixtures("path")
@@ -54,10 +65,10 @@ def test_a_new_store_is_ok_in_every_format(run: Run) -> None:
 
 def test_a_threshold_itself_is_still_well() -> None:
     """Beyond is greater, for space less."""
-    assert state_of("readers", facts(readers={"inUse": 400})) == (400, "OK")
-    assert state_of("readers", facts(readers={"inUse": 401})) == (401, "WARNING")
-    assert state_of("space", facts(store={"diskFreeBytes": 1 << 30})) == (1 << 30, "OK")
-    assert state_of("space", facts(store={"diskFreeBytes": (128 << 20) - 1}))[1] == "CRITICAL"
+    assert state_of("readers", overview_of(readers=readers_of(400))) == (400, "OK")
+    assert state_of("readers", overview_of(readers=readers_of(401))) == (401, "WARNING")
+    assert state_of("space", overview_of(store=disk_left(1 << 30))) == (1 << 30, "OK")
+    assert state_of("space", overview_of(store=disk_left((128 << 20) - 1)))[1] == "CRITICAL"
     assert thresholds(("lag=1", "lag=7", "space=2G", "blocked-age=5m"), "--warn") == {
         "lag": 7, "space": 2 << 30, "blocked-age": 300_000,
     }  # fmt: skip
@@ -75,25 +86,28 @@ def test_a_threshold_itself_is_still_well() -> None:
 )
 def test_what_doctor_finds_is_measured(name: str, code: str) -> None:
     """One is too many, unless a threshold says otherwise; what only informs counts for nothing."""
-    found = [{"code": code, "what": "x"}, {"code": "no-consumer", "what": "y"}]
-    assert state_of(name, facts()) == (0, "OK")
-    assert state_of(name, facts(findings=found)) == (1, "WARNING")
-    assert state_of(name, facts(findings=found), {name: 1}) == (1, "OK")
+    findings = [
+        Finding(code, "warning", "", "x", "", ""),
+        Finding("no-consumer", "info", "", "y", "", ""),
+    ]
+    assert state_of(name, overview_of()) == (0, "OK")
+    assert state_of(name, overview_of(findings)) == (1, "WARNING")
+    assert state_of(name, overview_of(findings), {name: 1}) == (1, "OK")
 
 
 def test_waiting_producers_are_measured() -> None:
     """Of the topic with the most; how many are too many only a threshold says."""
-    row = facts(producers=[{"name": "a", "waiting": 1}, {"name": "b", "waiting": 3}])
-    assert state_of("waiting", row) == (3, "OK")
-    assert state_of("waiting", row, {"waiting": 2}) == (3, "WARNING")
+    overview = overview_of(producers=[queue("a", 1), queue("b", 3)])
+    assert state_of("waiting", overview) == (3, "OK")
+    assert state_of("waiting", overview, {"waiting": 2}) == (3, "WARNING")
 
 
 def test_the_oldest_blocked_and_the_stopped_gate_are_measured() -> None:
     """Where the oldest blocked message was not looked for, its blocker's age stands for it; a held gate is well."""
-    near = {"name": "a", "blockedBy": "0:1", "blockedByAgeMs": 90_000, "oldestBlockedMs": 970_000}
-    far = {"name": "b", "blockedBy": "0:2", "blockedByAgeMs": 80_000, "oldestBlockedMs": None}
-    assert state_of("blocked-age", facts(topics=[near])) == (30_000, "OK")
-    assert state_of("blocked-age", facts(topics=[near, far])) == (80_000, "WARNING")
-    assert state_of("gate", facts(writerGate={"state": "held", "pid": 7})) == (0, "OK")
-    assert state_of("gate", facts(writerGate={"state": "stopped", "pid": 7})) == (1, "CRITICAL")
-    assert worst([{"state": "WARNING"}, {"state": "CRITICAL"}, {"state": "OK"}]) == "CRITICAL"
+    near = blocked_topic("a", 1, 90_000, 970_000)
+    far = blocked_topic("b", 2, 80_000, None)
+    assert state_of("blocked-age", overview_of(topics=[near])) == (30_000, "OK")
+    assert state_of("blocked-age", overview_of(topics=[near, far])) == (80_000, "WARNING")
+    assert state_of("gate", overview_of(writer_gate=GateHolder(7, "process 7", "held"))) == (0, "OK")
+    assert state_of("gate", overview_of(writer_gate=GateHolder(7, "process 7", "stopped"))) == (1, "CRITICAL")
+    assert worst([judged_as(state) for state in ("WARNING", "CRITICAL", "OK")]) == "CRITICAL"
