@@ -10,6 +10,7 @@ from txnctl.cli import error_report, exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
 from txnctl.output.json_text import indented
+from txnctl.output.shell import hint_of, spell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def check(
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            overview = to_json(store.reports.store_overview())
+            overview = to_json(store.reports.store_overview(), spell)
         measures = judge(overview, *limits)
         state, lines = worst(measures), _with_store(format, overview, measures)
     except TxnctlError as error:
@@ -123,7 +124,9 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
 
 
 def _json(state: str, overview: Row, measures: list[Row], error: TxnctlError | None) -> Iterable[str]:
-    failure = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
+    failure = (
+        None if error is None else {"code": error.code, "message": error.message, "hint": hint_of(error)}
+    )
     row = {"state": state, "asOfAt": overview["asOfAt"], "asOfMs": overview["asOfMs"], "measures": measures}
     return [indented({**row, "findings": overview.get("findings", []), "error": failure})]
 

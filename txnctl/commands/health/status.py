@@ -8,6 +8,7 @@ from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
 from txnctl.fields.overview import OVERVIEW
+from txnctl.output.shell import spell
 from txnctl.output.stream import drop_output
 
 TYPE_CHECKING = False
@@ -73,5 +74,7 @@ def _redraws(context: Context) -> bool:
 def _show(context: Context) -> None:
     from txnctl.commands.health.status_screen import lines
 
-    context.show(to_json(context.store.reports.store_overview()), table=lambda shown: lines(context, shown))
+    context.show(
+        to_json(context.store.reports.store_overview(), spell), table=lambda shown: lines(context, shown)
+    )
     context.out.flush()
