@@ -11,6 +11,7 @@ from txnctl.fields.overview import AS_OF, FINDINGS, VERDICT
 from txnctl.output.field import Field
 from txnctl.output.human import sentence
 from txnctl.output.screen import WIDTH, next_command
+from txnctl.output.shell import hint_of, spell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _show(context: Context, diagnosis: Row, programs: bool) -> None:
 
 def _diagnosis(context: Context) -> Row:
     with context.open_store(context.store_path, read_only=True) as store:
-        facts = to_json(store.reports.store_overview())
+        facts = to_json(store.reports.store_overview(), spell)
     names = [field.name for field in (VERDICT, *AS_OF)]
     path = facts["store"]["path"]
     return {**{name: facts[name] for name in names}, "path": path, "findings": facts["findings"]}
@@ -94,8 +95,6 @@ def _unusable(path: str, error: TxnctlError) -> Row:
     from shlex import quote
 
     from storage.process.clock import SYSTEM_CLOCK
-    from storage.reports.finding import Finding
-    from storage.reports.findings import verdict
     from storage.values.timestamps import both
 
     commands = {
@@ -105,10 +104,16 @@ def _unusable(path: str, error: TxnctlError) -> Row:
         "not-permitted": f"ls -ld {quote(path)}",
     }
     command = commands.get(error.code, f"txnctl errors explain {error.code}")
-    why = error.hint or "It was left as it is."
-    wrong = [Finding(error.code, "critical", "store", error.message, why, command)]
+    wrong = {
+        "code": error.code,
+        "severity": "critical",
+        "about": "store",
+        "what": error.message,
+        "why": hint_of(error) or "It was left as it is.",
+        "command": command,
+    }
     now = both("asOf", SYSTEM_CLOCK.wall_ms())
-    return {"verdict": verdict(wrong), **now, "path": path, "findings": to_json(wrong)}
+    return {"verdict": "critical", **now, "path": path, "findings": [wrong]}
 
 
 def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str]:
