@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from storage.actions import Hint, Keyword
 from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import AUDIT
 from storage.disk.view import ReadView, WriteBatch
@@ -60,7 +61,10 @@ def check_reason(reason: str | None) -> None:
     if reason and not reason.strip(". \u2026"):
         raise InvalidValue(
             f"{reason!r} is a placeholder, not a reason",
-            hint="Give a few words that a colleague will understand next month: --reason 'hangs since the deploy'.",
+            hint=Hint(
+                "Give a few words that a colleague will understand next month: {}.",
+                Keyword("reason", "hangs since the deploy"),
+            ),
         )
     try:
         reason.encode()

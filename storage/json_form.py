@@ -7,6 +7,7 @@ A row is a named tuple. The form of a field follows from its name and value:
     version_ns: int        "version": "1795380900000000000", text because such a number is no exact double
     key: bytes             "key": "B1", or "keyBase64": "/w==" where the bytes are no UTF-8
     key_list: list[bytes]  "keyList": [{"key": "B1"}]
+    action: Action         "command": the call, or the text that a front end has for the action
 
     counts: Flat[Counts]   the fields of `Counts` in place of the field
     start_at_ms: TimeText  "start": "2026-11-22T20:55:00.000Z"
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Annotated, Any, TypeVar, overload
 
+from storage.actions import Hint
 from storage.process.identity import ProcessIdentity
 from storage.values.timestamps import rfc3339
 
@@ -33,36 +35,43 @@ T = TypeVar("T")
 Flat = Annotated[T, "flat"]
 TimeText = Annotated[int, "text"]
 
-_Emit = Callable[[JsonObject, Any], None]
+_Text = Callable[[object], str]
+_Emit = Callable[[JsonObject, Any, _Text], None]
 
 _plans: dict[type, list[_Emit]] = {}
 _PLAIN = (bool, int, float, str, bytes)
 
 
 @overload
-def to_json(value: tuple[Any, ...]) -> JsonObject: ...
+def to_json(value: tuple[Any, ...], text: _Text = ...) -> JsonObject: ...
 @overload
-def to_json(value: list[Any]) -> list[JsonObject]: ...
+def to_json(value: list[Any], text: _Text = ...) -> list[JsonObject]: ...
 @overload
-def to_json(value: Iterator[Any]) -> Iterator[JsonObject]: ...
+def to_json(value: Iterator[Any], text: _Text = ...) -> Iterator[JsonObject]: ...
 @overload
-def to_json(value: object) -> Any: ...
+def to_json(value: object, text: _Text = ...) -> Any: ...
 
 
-def to_json(value: Any) -> Any:
-    """The JSON form of a row, of rows in a list or dict, or of a single value; an iterator is converted lazily."""
+def to_json(value: Any, text: _Text = str) -> Any:
+    """The JSON form of a row, of rows in a list or dict, or of a single value; an iterator is converted lazily.
+
+    Args:
+        text: makes the text of ids, positions, processes, actions and hints.
+    """
+    kind = type(value)
+    if kind is Hint:
+        return text(value)
     if value is None or isinstance(value, _PLAIN):
         return value
-    kind = type(value)
     if kind is list or kind is tuple:
-        return [to_json(item) for item in value]
+        return [to_json(item, text) for item in value]
     if kind is dict:
-        return {key: to_json(item) for key, item in value.items()}
+        return {key: to_json(item, text) for key, item in value.items()}
     if kind is not ProcessIdentity and hasattr(kind, "_fields"):
-        return _to_object(value)
+        return _to_object(value, text)
     if isinstance(value, Enum):
         return value.value
-    return (to_json(item) for item in value) if isinstance(value, Iterator) else str(value)
+    return (to_json(item, text) for item in value) if isinstance(value, Iterator) else text(value)
 
 
 def camel_case(name: str) -> str:
@@ -83,14 +92,14 @@ def bytes_field(name: str, value: bytes | None) -> JsonObject:
         return {f"{name}Base64": b2a_base64(value, newline=False).decode()}
 
 
-def _to_object(row: Any) -> JsonObject:
+def _to_object(row: Any, text: _Text) -> JsonObject:
     kind = type(row)
     plan = _plans.get(kind)
     if plan is None:
         plan = _plans[kind] = [_emitter(kind, name) for name in kind._fields]
     shown: JsonObject = {}
     for emit, value in zip(plan, row, strict=True):
-        emit(shown, value)
+        emit(shown, value, text)
     return shown
 
 
@@ -110,16 +119,18 @@ def _emitter(kind: Any, name: str) -> _Emit:
         return _bytes_writer(camel_case(name))
     if annotation.startswith("list[bytes"):
         return _list_of_bytes_writer(camel_case(name))
+    if annotation.startswith("Action"):
+        return _value_writer("command")
     return _value_writer(camel_case(name))
 
 
-def _write_flat(shown: JsonObject, row: Any) -> None:
+def _write_flat(shown: JsonObject, row: Any, text: _Text) -> None:
     if row is not None:
-        shown.update(_to_object(row))
+        shown.update(_to_object(row, text))
 
 
 def _time_writer(text_name: str, number_name: str | None) -> _Emit:
-    def write(shown: JsonObject, value: Any) -> None:
+    def write(shown: JsonObject, value: Any, _: _Text) -> None:
         shown[text_name] = rfc3339(value)
         if number_name is not None:
             shown[number_name] = value
@@ -128,14 +139,14 @@ def _time_writer(text_name: str, number_name: str | None) -> _Emit:
 
 
 def _text_writer(name: str) -> _Emit:
-    def write(shown: JsonObject, value: Any) -> None:
+    def write(shown: JsonObject, value: Any, _: _Text) -> None:
         shown[name] = None if value is None else str(value)
 
     return write
 
 
 def _bytes_writer(name: str) -> _Emit:
-    def write(shown: JsonObject, value: Any) -> None:
+    def write(shown: JsonObject, value: Any, _: _Text) -> None:
         shown.update(bytes_field(name, value))
 
     return write
@@ -144,14 +155,14 @@ def _bytes_writer(name: str) -> _Emit:
 def _list_of_bytes_writer(name: str) -> _Emit:
     of_item = name.removesuffix("List")
 
-    def write(shown: JsonObject, value: Any) -> None:
+    def write(shown: JsonObject, value: Any, _: _Text) -> None:
         shown[name] = [bytes_field(of_item, item) for item in value]
 
     return write
 
 
 def _value_writer(name: str) -> _Emit:
-    def write(shown: JsonObject, value: Any) -> None:
-        shown[name] = to_json(value)
+    def write(shown: JsonObject, value: Any, text: _Text) -> None:
+        shown[name] = to_json(value, text)
 
     return write

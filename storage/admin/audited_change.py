@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from storage import audit_trail
+from storage.actions import Hint, Keyword
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
@@ -131,7 +132,7 @@ def abort_holders(
         names = [str(txn_id) for txn_id in ids]
         raise ObjectHeld(
             f"{subject} is held by open transactions: {', '.join(names[:5])}",
-            hint="Wait for them to end, or use --force to abort them first.",
+            hint=Hint("Wait for them to end, or use {} to abort them first.", Keyword("force", True)),
             transactions=names,
         )
     for txn in holders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.actions import Action, Hint
 from storage.admin import skip
 from storage.admin.audited_change import (
     Changed,
@@ -347,7 +348,7 @@ class SubscriptionAdmin:
             if consumer_name is not None and not evicted:
                 raise ConsumerNotFound(
                     f"subscription {name} has no consumer {consumer_name}",
-                    hint=f"`txnctl subscriptions show {topic} {name}` lists them.",
+                    hint=Hint("`{}` lists them.", Action("store.reports.subscription_stats", topic, name)),
                 )
             return ConsumersEvicted(evicted, released)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.actions import Hint, Keyword
 from storage.admin.audited_change import (
     Changed,
     ChangeRequest,
@@ -105,7 +106,10 @@ def _check_unheld(topic: Topic, consumers: list[str], producers: list[str], hold
     if held:
         raise ObjectHeld(
             f"topic {topic.name} has {'; '.join(held)}",
-            hint="Close them, and let the transactions end; or use --force, which evicts and aborts them.",
+            hint=Hint(
+                "Close them, and let the transactions end; or use {}, which evicts and aborts them.",
+                Keyword("force", True),
+            ),
             consumers=consumers,
             producers=producers,
             transactions=ids,

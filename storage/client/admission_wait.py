@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
+from storage.actions import Action, Hint
 from storage.client.connect_options import ConnectOptions
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView, WriteBatch
@@ -129,7 +130,10 @@ class _ConnectAttempt:
         timeout = self._options.wait.timeout
         return WaitTimeout(
             f"topic {topic.name} did not become free within {timeout:g} s: {first[0]} is before us",
-            hint=f"`txnctl producers show {topic.name}` says who has it; ExclusiveWithFencing takes it over.",
+            hint=Hint(
+                "`{}` says who has it; ExclusiveWithFencing takes it over.",
+                Action("store.reports.show_producers", topic.name),
+            ),
             topic=topic.name,
         )
 

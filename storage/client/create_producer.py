@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.actions import Action, Hint
 from storage.client.admission_wait import check_is_of, connect
 from storage.client.connect_options import ConnectOptions
 from storage.client.producer import Producer
@@ -71,13 +72,19 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
         if session is None:
             raise SessionNotFound(
                 f"there is no session {token.number} on topic {topic.name} with that token",
-                hint=f"`txnctl producers list {topic.name}` shows the sessions; `producers open` opens one.",
+                hint=Hint(
+                    "`{}` shows the sessions; `{}` opens one.",
+                    Action("store.reports.list_producers", topic.name),
+                    Action("open_session"),
+                ),
                 topic=topic.name,
             )
     if not session.keeps_sequences:
         raise InvalidValue(
             f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
-            hint="Give that producer a name, or open a session with `txnctl producers open`.",
+            hint=Hint(
+                "Give that producer a name, or open a session with `{}`.", Action("store.open_session")
+            ),
         )
     borrowed = Borrowed(
         topic, token, session, connection.identity, FencedTransactions(coordinator, connection.identity)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from storage.actions import Action, Hint, Keyword
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import InvalidValue, RequestTooOld, TransactionTimedOut
@@ -138,7 +139,9 @@ def _before_retention(table: str, at: int, start: int) -> RequestTooOld:
     time, since = (rfc3339(timestamp // 1_000_000) for timestamp in (at, start))
     return RequestTooOld(
         f"what table {table} held at {time or at} is not kept any more; it can be read from {since} on",
-        hint="`txnctl store config table-retention` says for how long versions are kept.",
+        hint=Hint(
+            "`{}` says for how long versions are kept.", Action("store.admin.settings.set_table_retention")
+        ),
         table=table,
         keptSince=since,
     )
@@ -178,7 +181,7 @@ def _check_readable(view: ReadView, txn_id: int) -> None:
     if record.is_overdue(view.now_ns):
         raise TransactionTimedOut(
             f"the deadline of transaction {record.id} has passed; the next writer aborts it",
-            hint="Begin a new one, with a longer --timeout if the work needs it.",
+            hint=Hint("Begin a new one, with a longer {} if the work needs it.", Keyword("timeout")),
             transaction=str(record.id),
             state="OPEN",
         )

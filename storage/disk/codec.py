@@ -8,6 +8,7 @@ from zlib import crc32
 
 from msgpack import packb, unpackb
 
+from storage.actions import Action, Hint
 from storage.disk.schema import Database
 from storage.errors import CorruptStore
 from storage.values.position import Position
@@ -71,7 +72,10 @@ def corrupt(database: Database, key: bytes, why: str) -> CorruptStore:
     """The error for a damaged record."""
     return CorruptStore(
         f"record {key.hex()} of {database.name} is corrupt: {why}",
-        hint="Run `txnctl store verify --full` to list all damage, then restore a backup.",
+        hint=Hint(
+            "Run `{}` to list all damage, then restore a backup.",
+            Action("store.maintenance.verify_store", full=True),
+        ),
         database=database.name,
         key=key.hex(),
     )

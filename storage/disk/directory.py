@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from storage.actions import Action, Hint, Keyword
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
 from storage.process import lock_file
 
@@ -60,7 +61,9 @@ def check(path: str) -> None:
     except (FileNotFoundError, NotADirectoryError):
         raise StoreNotFound(
             f"there is no store at {path}",
-            hint="Create one with `txnctl store init`, or name another with --store.",
+            hint=Hint(
+                "Create one with `{}`, or name another with {}.", Action("Store.create"), Keyword("path")
+            ),
         ) from None
     except PermissionError as error:
         raise NotPermitted(f"cannot look at {path}: {error.strerror}") from None

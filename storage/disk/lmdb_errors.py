@@ -7,6 +7,7 @@ from typing import Final
 
 import lmdb
 
+from storage.actions import Action, Hint
 from storage.disk import directory
 from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid
 from storage.limits import READERS_MAX, WRITE_BYTES_TARGET
@@ -26,7 +27,7 @@ def damaged(path: str, error: Exception) -> CorruptStore:
     """The error for a damaged page of LMDB."""
     return CorruptStore(
         f"a page of {path} is damaged: {error}",
-        hint="Run `txnctl store verify --full`, then restore a backup.",
+        hint=Hint("Run `{}`, then restore a backup.", Action("store.maintenance.verify_store", full=True)),
     )
 
 
@@ -34,7 +35,7 @@ def readers_full(path: str) -> ReadersFull:
     """The error for a view without a free reader slot."""
     return ReadersFull(
         f"all {READERS_MAX} reader slots of {path} are taken",
-        hint="Close some readers; `txnctl store readers` lists the processes.",
+        hint=Hint("Close some readers; `{}` lists the processes.", Action("store.reports.list_readers")),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import lmdb
 
 from storage import faults
+from storage.actions import Action, Hint
 from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, damaged, refused
 from storage.disk.preallocation import Preallocation
@@ -177,6 +178,9 @@ class Writer:
                 self._map.failed = "a commit failed while its last page was written"
                 raise OutcomeUnknown(
                     f"the disk failed during the commit in {path}: {error}",
-                    hint="Open the store again and run `txnctl transactions show`, or send the sequence id again.",
+                    hint=Hint(
+                        "Open the store again and run `{}`, or send the sequence id again.",
+                        Action("store.reports.show_transaction"),
+                    ),
                 ) from error
             raise refused(path, error) from error

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
+from storage.actions import Action, Hint, Keyword
 from storage.errors import StoreNotFound, WriterBusy
 from storage.limits import LOCK_NOTE_S
 from storage.process import identity
@@ -76,7 +77,11 @@ class WriterGate:
             if waited_s >= timeout_s:
                 raise WriterBusy(
                     f"the writer gate was not free within {timeout_s:g} s: {self.holder()} holds it",
-                    hint="Try again, raise --lock-timeout, or look at `txnctl store locks`.",
+                    hint=Hint(
+                        "Try again, raise {}, or look at `{}`.",
+                        Keyword("lock_timeout"),
+                        Action("store.reports.list_locks"),
+                    ),
                     holder=self.holder(),
                 )
             if waited_s >= LOCK_NOTE_S and not is_announced and on_wait is not None:

@@ -1,4 +1,4 @@
-"""Advise on a transaction: one piece of advice, with the command to type. Pure.
+"""Advise on a transaction: one piece of advice, with the next action. Pure.
 
 The first advice that fits is given: an ended transaction needs nothing; an orphan is reaped; a stopped process is
 continued; a process at work is waited for; a transaction that would free nothing refers to the one before it; then
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.actions import Action
 from storage.limits import ACTIVE_OWNER_MS
 from storage.table.push import RANKS
 from storage.txn.options import Priority
@@ -42,7 +43,7 @@ class Situation(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """A stable word for the advice, the reason, and the command.
+    """A stable word for the advice, the reason, and the action.
 
     `safe_to_end` is true after the deadline or the death of the process, false while a process may go on with the
     transaction, None where neither is known.
@@ -51,7 +52,7 @@ class Advice(NamedTuple):
     advice: str
     safe_to_end: bool | None
     because: str
-    command: str | None
+    action: Action | None
 
 
 def judge(situation: Situation) -> Advice:
@@ -64,14 +65,14 @@ def judge(situation: Situation) -> Advice:
     if situation.owner_state == "stopped":
         pid = situation.pid
         why = f"Its process {pid} is stopped; continued, it goes on where it was. Or end that process."
-        return Advice("continue", False, why, f"kill -CONT {pid}")
+        return Advice("continue", False, why, Action("resume_process", pid))
     if situation.idle_ms < ACTIVE_OWNER_MS and situation.owner_state != "unknown-host":
         why = "It was used within the last minute: somebody is at work in it. Let it finish."
-        return Advice("wait", False, why, f"txnctl transactions wait {txn} --timeout 1m")
+        return Advice("wait", False, why, Action("store.reports.wait_for_transaction", txn, timeout=60))
     if not situation.frees and situation.before is not None:
         first = situation.before
         why = f"Ending it frees nothing before {first} has ended, which comes first. Look at that one."
-        return Advice("look-at-first", None, why, f"txnctl transactions explain {first}")
+        return Advice("look-at-first", None, why, Action("store.reports.explain_transaction", first))
     if not situation.holds:
         return Advice("leave", None, "Nobody waits for it: leave it to its owner, or to its deadline.", None)
     return _end(situation)
@@ -85,7 +86,7 @@ def next_write(priority: str) -> str:
 
 
 def _reap(situation: Situation) -> Advice:
-    """Advise `transactions reap`: a commit that names the transaction would not reap it first."""
+    """Advise reaping: a commit that names the transaction would not reap it first."""
     state = (
         "Its deadline has passed: it can never commit any more."
         if situation.overdue
@@ -96,7 +97,7 @@ def _reap(situation: Situation) -> Advice:
         if situation.reaped
         else "The store's reap policy has no writer abort it on its way: this does."
     )
-    return Advice("reap", True, f"{state} {effect}", "txnctl transactions reap")
+    return Advice("reap", True, f"{state} {effect}", Action("store.admin.transactions.reap_transactions"))
 
 
 def _end(situation: Situation) -> Advice:
@@ -109,4 +110,5 @@ def _end(situation: Situation) -> Advice:
         why = f"It was begun on another machine; nothing here tells whether its owner lives: ask there, then {look}."
     else:
         why = f"No process holds it and nobody uses it; whoever has its id may still come back: {look}."
-    return Advice("end", safe, why, f"txnctl transactions abort {situation.id} --dry-run")
+    abort = Action("store.admin.transactions.abort_transaction", situation.id, dry_run=True)
+    return Advice("end", safe, why, abort)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from storage import audit_trail
+from storage.actions import Action, Hint
 from storage.audit_trail import AuditRecord
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -32,5 +33,8 @@ def show_record(connection: Connection, number: int) -> AuditRecord:
     with connection.view() as view:
         row = audit_trail.find(view, number)
     if row is None:
-        raise NotFound(f"there is no audit record {number}", hint="`txnctl audit list` shows them.")
+        raise NotFound(
+            f"there is no audit record {number}",
+            hint=Hint("`{}` shows them.", Action("store.reports.list_audit_records")),
+        )
     return row

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.actions import Action
+
 SHOWN = 5
 """Names of one kind that a sentence lists."""
 
@@ -15,8 +17,8 @@ class Finding(NamedTuple):
         code: stable.
         severity: `critical`, `warning` or `info`.
         about: the object.
-        what, why: in plain words.
-        command: to type next.
+        what, why: in plain words; `why` may be a hint.
+        action: the next one.
     """
 
     code: str
@@ -24,12 +26,12 @@ class Finding(NamedTuple):
     about: str
     what: str
     why: str
-    command: str
+    action: Action
 
 
-def warning(code: str, about: str, what: str, why: str, command: str) -> Finding:
+def warning(code: str, about: str, what: str, why: str, action: Action) -> Finding:
     """A finding about work that waits."""
-    return Finding(code, "warning", about, what, why, command)
+    return Finding(code, "warning", about, what, why, action)
 
 
 def several(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Findings: the problems of a store with reason and command, decided from the facts of `overview.py` alone.
+"""Findings: the problems of a store with reason and next action, decided from the facts of `overview.py` alone.
 
 A finding is critical if nothing goes on, or soon nothing will; a warning if work waits; an info if nothing is wrong.
 Findings about work that waits for a holder come first.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage.actions import Action
 from storage.limits import CLOCKS_DISAGREE_NS
 from storage.reports import holder_findings
 from storage.reports.facts import Facts
@@ -47,7 +48,9 @@ def _gate(facts: Facts) -> Iterator[Finding]:
     if gate is not None and gate.state == "stopped":
         what = f"nobody can write: process {gate.pid} holds the writer gate and is stopped"
         why = f"{gate.holder} got SIGSTOP (Ctrl-Z) while it wrote. Continue it, or end it with kill -KILL."
-        yield Finding("gate-stopped", "critical", "writer gate", what, why, f"kill -CONT {gate.pid}")
+        yield Finding(
+            "gate-stopped", "critical", "writer gate", what, why, Action("resume_process", gate.pid)
+        )
 
 
 def _disk(facts: Facts) -> Iterator[Finding]:
@@ -58,7 +61,9 @@ def _disk(facts: Facts) -> Iterator[Finding]:
     ):
         if free < least_bytes and free * 100 < whole * percent:
             what = f"the disk of the store has {free >> 20:,} MiB left"
-            yield Finding(code, severity, "disk", what, _FULLNESS_HINT, "txnctl store space")
+            yield Finding(
+                code, severity, "disk", what, _FULLNESS_HINT, Action("store.reports.list_databases")
+            )
             return
 
 
@@ -67,17 +72,18 @@ def _readers(facts: Facts) -> Iterator[Finding]:
     if readers.in_use * 100 >= readers.max * READERS_HIGH_PERCENT:
         what = f"{readers.in_use} of {readers.max} places for readers are taken"
         why = "Without a free one nobody can open the store. gc frees those of processes that died."
-        yield Finding("readers-nearly-full", "critical", "readers", what, why, "txnctl store gc")
+        collect = Action("store.maintenance.collect_garbage")
+        yield Finding("readers-nearly-full", "critical", "readers", what, why, collect)
     oldest = readers.oldest
     behind = oldest.behind or 0 if oldest is not None else 0
     if oldest is not None and behind and oldest.state == "stopped":
         what = f"process {oldest.pid} is stopped and holds a view {behind:,} commits old"
         why = f"{oldest.holder}: as long as it does, the file grows instead of reusing what was freed."
-        yield warning("reader-stopped", "readers", what, why, f"kill -CONT {oldest.pid}")
+        yield warning("reader-stopped", "readers", what, why, Action("resume_process", oldest.pid))
     elif oldest is not None and behind > READER_BEHIND_MAX:
         what = f"process {oldest.pid} holds a view {behind:,} commits old"
         why = f"{oldest.holder}: meanwhile the file grows. A backup or a full verify does so as long as it runs."
-        yield warning("reader-long", "readers", what, why, "txnctl store readers")
+        yield warning("reader-long", "readers", what, why, Action("store.reports.list_readers"))
 
 
 def _late(facts: Facts) -> Iterator[Finding]:
@@ -94,9 +100,8 @@ def _late(facts: Facts) -> Iterator[Finding]:
     policy = facts.store.info.reap_policy
     if policy != "all":
         why += f", as far as the store's reap policy ({policy}) lets it"
-    yield warning(
-        "late-transactions", "transactions", what, f"{why}; so does this.", "txnctl transactions reap"
-    )
+    reap = Action("store.admin.transactions.reap_transactions")
+    yield warning("late-transactions", "transactions", what, f"{why}; so does this.", reap)
 
 
 def _versions(facts: Facts) -> Iterator[Finding]:
@@ -104,7 +109,8 @@ def _versions(facts: Facts) -> Iterator[Finding]:
         if table.versions >= VERSIONS_HIGH and table.versions > table.keys:
             what = f"table {table.table} keeps {table.versions:,} superseded versions of {table.keys:,} keys"
             why = "gc removes those that are older than the retention window."
-            yield warning("versions-kept", f"table {table.table}", what, why, "txnctl store gc --dry-run")
+            collect = Action("store.maintenance.collect_garbage", dry_run=True)
+            yield warning("versions-kept", f"table {table.table}", what, why, collect)
 
 
 def _clocks(facts: Facts) -> Iterator[Finding]:
@@ -113,7 +119,8 @@ def _clocks(facts: Facts) -> Iterator[Finding]:
         way = "ahead" if skew_ms > 0 else "back"
         what = f"the wall clock was set {way} by {abs(skew_ms) // 1000:,} s"
         why = "Until somebody has looked at it, nothing is removed for its age. If it is right now, this says so."
-        yield warning("clocks-disagree", "clock", what, why, "txnctl store gc --trust-clock")
+        collect = Action("store.maintenance.collect_garbage", trust_clock=True)
+        yield warning("clocks-disagree", "clock", what, why, collect)
 
 
 def _no_consumer(facts: Facts) -> Iterator[Finding]:
@@ -126,8 +133,8 @@ def _no_consumer(facts: Facts) -> Iterator[Finding]:
     what = f"{len(rows):,} {have} messages to read and no consumer: {named}"
     why = "No living process is attached. Start the consumer; or delete a subscription that is used no more."
     topics = {row.name for row in rows}
-    command = "txnctl subscriptions list" + (f" {topics.pop()}" if len(topics) == 1 else "")
-    yield Finding("no-consumer", "info", "subscriptions", what, why, command)
+    action = Action("store.reports.list_subscriptions", *(topics if len(topics) == 1 else ()))
+    yield Finding("no-consumer", "info", "subscriptions", what, why, action)
 
 
 _RULES = (_gate, _late, *holder_findings.RULES, _disk, _readers, _versions, _clocks, _no_consumer)

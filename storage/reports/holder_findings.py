@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from storage.actions import Action, Hint
 from storage.limits import ACTIVE_OWNER_MS
 from storage.reports.advice import next_write
 from storage.reports.facts import Facts, HolderFacts, SubscriptionFacts
@@ -14,6 +15,7 @@ from storage.reports.finding import Finding, several, some, warning
 from storage.table.push import RANKS
 from storage.txn.owner_state import GONE
 from storage.values.names import short_topic_name
+from storage.values.txn_id import TxnID
 
 
 def _blocked(facts: Facts) -> Iterator[Finding]:
@@ -30,7 +32,7 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
         verb = "waits" if topic.blocked_messages == 1 else "wait"
         what = f"{count} of {name} {verb} behind transaction {txn}{stuck}"
         why = "It is open, and READ_COMMITTED stops before its first message until it commits or aborts."
-        yield warning("blocked", f"topic {name}", what, why, f"txnctl transactions explain {txn}")
+        yield warning("blocked", f"topic {name}", what, why, _explain(txn))
 
 
 def _owners(facts: Facts) -> Iterator[Finding]:
@@ -46,9 +48,13 @@ def _owners(facts: Facts) -> Iterator[Finding]:
         if row.tables:
             held.append(f"keys of {some(row.tables)}")
         holds = f"It holds {', '.join(held)} until it ends. " if held else ""
-        why = f"{holds}{row.owner} goes on where it was when it is continued; or end it with "
-        why += f"txnctl transactions abort {txn} --force."
-        yield warning("owner-stopped", f"transaction {txn}", what, why, f"kill -CONT {stopped.pid}")
+        why = Hint(
+            "{}{} goes on where it was when it is continued; or end it with {}.",
+            holds,
+            row.owner,
+            Action("store.admin.transactions.abort_transaction", txn, force=True),
+        )
+        yield warning("owner-stopped", f"transaction {txn}", what, why, Action("resume_process", stopped.pid))
 
 
 def _consumers(facts: Facts) -> Iterator[Finding]:
@@ -60,13 +66,14 @@ def _consumers(facts: Facts) -> Iterator[Finding]:
                 what = f"consumer {name} of {_subscription(row)} is stopped"
                 if consumer.unacked_messages:
                     what += f" and holds {several(consumer.unacked_messages, 'message')}"
-                evict = f"txnctl subscriptions evict {row.name} {row.subscription} {name}"
-                why = (
-                    f"{consumer.owner} keeps the messages it was handed. Continue it; if nothing moves then, "
-                    f"take them from it with {evict}."
+                why = Hint(
+                    "{} keeps the messages it was handed. Continue it; if nothing moves then, take them from it "
+                    "with {}.",
+                    consumer.owner,
+                    Action("store.admin.subscriptions.evict_consumers", row.name, row.subscription, name),
                 )
-                command = f"kill -CONT {consumer.pid}"
-                yield warning("consumer-stopped", _subscription(row), what, why, command)
+                resume = Action("resume_process", consumer.pid)
+                yield warning("consumer-stopped", _subscription(row), what, why, resume)
 
 
 def _pending(facts: Facts) -> Iterator[Finding]:
@@ -78,8 +85,7 @@ def _pending(facts: Facts) -> Iterator[Finding]:
             holders = [held.holder for held in idle]
             what = f"{count} of {_subscription(row)} go to nobody: acknowledged in {_named(holders)}"
             why = f"{_nobody(holders)} An abort gives them back, a commit settles them."
-            command = f"txnctl transactions explain {holders[0].txn_id}"
-            yield warning("acknowledgements-held", _subscription(row), what, why, command)
+            yield warning("acknowledgements-held", _subscription(row), what, why, _explain(holders[0].txn_id))
 
 
 def _producers(facts: Facts) -> Iterator[Finding]:
@@ -90,13 +96,20 @@ def _producers(facts: Facts) -> Iterator[Finding]:
             continue
         doing = "is connected" if topic.before else "is next"
         what = f"{several(topic.waiting, 'producer')} of {topic.name} cannot go on: who {doing} is stopped"
-        why = f"{standing.producer_name}, {standing.owner}, keeps its place. Continue it; "
-        fence = f"txnctl producers fence {topic.name}"
+        why = "{}, {}, keeps its place. Continue it; "
         if topic.before:
-            why += f"if the topic stays taken, fence it with {fence}: who waits keeps its place."
+            why += "if the topic stays taken, fence it with {}: who waits keeps its place."
+            fence = Action("store.admin.producers.fence_producers", topic.name)
         else:
-            why += f"if it does not take the topic then, evict all that wait with {fence} --waiting."
-        yield warning("producers-waiting", f"topic {topic.name}", what, why, f"kill -CONT {standing.pid}")
+            why += "if it does not take the topic then, evict all that wait with {}."
+            fence = Action("store.admin.producers.fence_producers", topic.name, waiting=True)
+        yield warning(
+            "producers-waiting",
+            f"topic {topic.name}",
+            what,
+            Hint(why, standing.producer_name, standing.owner, fence),
+            Action("resume_process", standing.pid),
+        )
 
 
 def _tables(facts: Facts) -> Iterator[Finding]:
@@ -109,14 +122,17 @@ def _tables(facts: Facts) -> Iterator[Finding]:
             verb = "is" if number == 1 else "are"
             what = f"{several(number, 'key')} of table {table.table}{named} {verb} held by {_named(holders)}"
             why = f"{_nobody(holders)} {next_write(max(holders, key=_rank).priority)}"
-            command = f"txnctl transactions explain {holders[0].txn_id}"
-            yield warning("intents-held", f"table {table.table}", what, why, command)
+            yield warning("intents-held", f"table {table.table}", what, why, _explain(holders[0].txn_id))
 
 
 def is_abandoned(holder: HolderFacts) -> bool:
     """Whether a transaction has a dead or stopped process, a passed deadline, or no use within `ACTIVE_OWNER_MS`."""
     gone = holder.owner_state in (*GONE, "stopped") or holder.overdue
     return gone or holder.idle_ms > ACTIVE_OWNER_MS
+
+
+def _explain(txn: TxnID) -> Action:
+    return Action("store.reports.explain_transaction", txn)
 
 
 def _rank(holder: HolderFacts) -> int:

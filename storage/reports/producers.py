@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.actions import Action, Hint
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.engine import Engine
@@ -247,5 +248,9 @@ def find_session(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
                 return topic, session
     raise SessionNotFound(
         f"session {token.number} is not there: it was closed, lost its topic, or never was",
-        hint="`txnctl producers list` shows the sessions there are, `producers show TOPIC` those that were.",
+        hint=Hint(
+            "`{}` shows the sessions there are, `{}` those that were.",
+            Action("store.reports.list_producers"),
+            Action("show_producers", "TOPIC"),
+        ),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from storage.actions import Action, Hint
 from storage.disk.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.disk.view import ReadView
 from storage.engine import Engine
@@ -295,7 +296,7 @@ def wait_for_transaction(engine: Engine, txn: int, timeout: float | None) -> Tra
         if now_ns >= until_ns:
             raise WaitTimeout(
                 f"transaction {TxnID(txn)} did not end within {timeout:g} s",
-                hint=f"`txnctl transactions show {TxnID(txn)}` tells who holds it.",
+                hint=Hint("`{}` tells who holds it.", Action("store.reports.show_transaction", TxnID(txn))),
                 transaction=str(TxnID(txn)),
             )
         pause_ns = int(DEATH_CHECK_S * 1e9)

@@ -7,6 +7,7 @@ pending one; `force` aborts the transaction that holds the message, in the same 
 from __future__ import annotations
 
 from storage import faults
+from storage.actions import Action, Hint
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
 from storage.limits import ENTRY_MESSAGES_MAX
@@ -192,7 +193,7 @@ def _resolve(opened: OpenSubscription[ReadView], at: Position, messages: int) ->
 def _missing(at: Position) -> MessageNotFound:
     return MessageNotFound(
         f"there is no message at {at}: it was never written, was trimmed away, or is a marker",
-        hint="`txnctl topics peek` shows what is there.",
+        hint=Hint("`{}` shows what is there.", Action("store.reader")),
         position=str(at),
     )
 
@@ -206,7 +207,7 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry, message
         raise NotDeliverable(
             f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
             f"({subscription.level.value}) is not handed it before its transaction ends",
-            hint="`txnctl subscriptions lag` shows what blocks it.",
+            hint=Hint("`{}` shows what blocks it.", Action("consumer.blocked_by")),
             position=str(entry.position),
         )
     if state is TransactionState.ABORTED and subscription.level is IsolationLevel.READ_COMMITTED:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 
+from storage.actions import Action, Hint
 from storage.disk.codec import key1, key2, pack, unpack
 from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
@@ -57,7 +58,8 @@ def get(view: ReadView, topic: Topic, name: str) -> Subscription:
     subscription = find(view, topic, name)
     if subscription is None:
         names = ", ".join(member.name for member in every(view, topic.topic_id))
-        hint = f"It has {names}." if names else "It has none: `txnctl subscriptions create` makes one."
+        create = Action("store.admin.subscriptions.create_subscription")
+        hint = f"It has {names}." if names else Hint("It has none: `{}` makes one.", create)
         raise SubscriptionNotFound(
             f"topic {topic.name} has no subscription {name}",
             hint=hint,
@@ -185,7 +187,10 @@ def check_alone(topic: Topic, subscription: Subscription, living: list[AttachedC
         raise SubscriptionBusy(
             f"subscription {subscription.name} of {topic.name} ({subscription.type.value}, {subscription.level.value}) "
             f"has consumers attached: {', '.join(consumer.name for consumer in living[:5])}",
-            hint=f"Close them, or `txnctl subscriptions evict {topic.name} {subscription.name}`.",
+            hint=Hint(
+                "Close them, or `{}`.",
+                Action("store.admin.subscriptions.evict_consumers", topic.name, subscription.name),
+            ),
             topic=topic.full_name,
             subscription=subscription.name,
             attached=[member.name for member in living],
@@ -237,5 +242,9 @@ def _way_in(topic: Topic, subscription: Subscription, living: list[AttachedConsu
     """The hint about the one consumer of an Exclusive subscription."""
     if not _stopped(living):
         return "Wait until it is closed, or use a Shared, Key_Shared or Failover subscription."
-    evict = f"txnctl subscriptions evict {topic.name} {subscription.name} {living[0].name}"
-    return f"kill -CONT {living[0].owner.pid} lets it go on; `{evict}` detaches it, and what it held goes to others."
+    consumer = living[0]
+    return Hint(
+        "{} lets it go on; `{}` detaches it, and what it held goes to others.",
+        Action("resume_process", consumer.owner.pid),
+        Action("store.admin.subscriptions.evict_consumers", topic.name, subscription.name, consumer.name),
+    )

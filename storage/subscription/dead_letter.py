@@ -5,6 +5,7 @@ The copy and the acknowledgement are one store transaction. The topic is created
 
 from __future__ import annotations
 
+from storage.actions import Hint, Keyword
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import NAME_BYTES_MAX, REDELIVERIES_MAX
@@ -44,7 +45,7 @@ def check_policy(
         except InvalidName as error:
             raise InvalidName(
                 f"the dead-letter topic's name would not be valid: {error.message}",
-                hint="Name one with --dead-letter-topic.",
+                hint=Hint("Name one with {}.", Keyword("dead_letter_topic")),
             ) from None
 
 

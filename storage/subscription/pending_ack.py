@@ -7,6 +7,7 @@ one transaction, and acknowledging an acknowledged or pending message in a trans
 
 from __future__ import annotations
 
+from storage.actions import Action, Hint, Keyword
 from storage.disk.codec import key1, key2, key3, key4, pack, part_key, unpack
 from storage.disk.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
 from storage.disk.view import ReadView, WriteBatch
@@ -142,7 +143,11 @@ def conflict(subscription: Subscription, what: str, why: str, txn: int | None = 
     hint = "It needs no acknowledgement any more."
     if txn is not None:
         details["transaction"] = str(TxnID(txn))
-        hint = f"Wait for it (`txnctl transactions wait {TxnID(txn)}`), or end it first with --force."
+        hint = Hint(
+            "Wait for it (`{}`), or end it first with {}.",
+            Action("store.reports.wait_for_transaction", TxnID(txn)),
+            Keyword("force", True),
+        )
     return TransactionConflict(f"{what} of subscription {subscription.name} {why}", hint=hint, **details)
 
 

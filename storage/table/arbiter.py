@@ -5,6 +5,7 @@ Invariant 17: a doomed transaction never commits. Every doom is durable before i
 
 from __future__ import annotations
 
+from storage.actions import Action, Hint
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.process.identity import ProcessIdentity
 from storage.table import conflict as conflicts, push, read, retention
@@ -76,7 +77,9 @@ class Arbiter:
         if record.timestamp >= retention.window_start(self._batch):
             return
         why = "is older than the versions that are kept"
-        hint = "Begin a new one; `txnctl store config` shows how long versions are kept."
+        hint = Hint(
+            "Begin a new one; `{}` shows how long versions are kept.", Action("store.reports.store_info")
+        )
         raise self._too_old(record, why, hint)
 
     def begin_use(self, record: TransactionRecord) -> None:

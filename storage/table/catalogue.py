@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage import faults
+from storage.actions import Action, Hint
 from storage.disk.codec import U64, key1, key2, pack, unpack
 from storage.disk.schema import (
     HEADS,
@@ -76,7 +77,8 @@ def _not_found(view: ReadView, name: str) -> TableNotFound:
     from difflib import get_close_matches
 
     near = get_close_matches(name, [table.name for table in every(view)], 3)
-    hint = f"Did you mean {', '.join(near)}?" if near else f"Create it with `txnctl tables create {name}`."
+    create = Hint("Create it with `{}`.", Action("store.create_table", name))
+    hint = f"Did you mean {', '.join(near)}?" if near else create
     return TableNotFound(f"there is no table {name}", hint=hint, table=name)
 
 

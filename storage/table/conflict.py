@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from storage.actions import Action, Hint
 from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import CONFLICTS
 from storage.disk.view import ReadView, WriteBatch
@@ -127,8 +128,11 @@ def lost(
     return LostConflict(
         f"transaction {record.id} is aborted: key {_shown_key(conflict.key)} of table {conflict.table} is held by "
         f"transaction {holder.id} ({who})",
-        hint=f"`txnctl transactions explain {holder.id}` says whether to wait for that one. Then run all of it again "
-        "in a new transaction, with a higher priority if it loses often.",
+        hint=Hint(
+            "`{}` says whether to wait for that one. Then run all of it again in a new transaction, with a higher "
+            "priority if it loses often.",
+            Action("store.reports.explain_transaction", holder.id),
+        ),
         **_details(record, conflict),
     )
 

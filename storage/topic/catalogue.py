@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage import faults
+from storage.actions import Action, Hint
 from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import (
     ABORTED,
@@ -100,11 +101,11 @@ def _not_found(view: ReadView, name: str) -> TopicNotFound:
     if owners:
         hint = f"{short} is a subscription of {', '.join(owners[:3])}: name the topic, and the subscription after it."
     elif view.has(TABLES, key):
-        hint = f"{short} is a table: `txnctl tables --help`."
+        hint = Hint("{} is a table: `{}`.", short, Action("store.table"))
+    elif near:
+        hint = f"Did you mean {', '.join(near)}?"
     else:
-        hint = (
-            f"Did you mean {', '.join(near)}?" if near else f"Create it with `txnctl topics create {name}`."
-        )
+        hint = Hint("Create it with `{}`.", Action("store.create_topic", name))
     return TopicNotFound(f"there is no topic {name}", hint=hint, topic=full_topic_name(name))
 
 

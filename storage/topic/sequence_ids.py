@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+from storage.actions import Action, Hint
 from storage.disk.codec import U64X2, key1
 from storage.disk.schema import SEQUENCES
 from storage.disk.view import ReadView, WriteBatch
@@ -58,7 +59,10 @@ class SequenceIds(Generic[V]):
                 raise SequenceConflict(
                     f"sequence id {sequence_id} of producer {self._producer} stands in open transaction "
                     f"{TxnID(holder)}",
-                    hint=f"Wait until it ends: `txnctl transactions wait {TxnID(holder)}`.",
+                    hint=Hint(
+                        "Wait until it ends: `{}`.",
+                        Action("store.reports.wait_for_transaction", TxnID(holder)),
+                    ),
                     transaction=str(TxnID(holder)),
                     sequenceId=sequence_id,
                 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 from struct import Struct
 
+from storage.actions import Action, Hint
 from storage.disk.codec import key1
 from storage.disk.schema import HEADS
 from storage.disk.view import ReadView, WriteBatch
@@ -147,7 +148,8 @@ def load(view: ReadView, topic_id: int) -> TopicState:
     state = view.open(HEADS, key1(topic_id), TopicState.decode)
     if state is None:
         raise TopicNotFound(
-            "the topic was deleted meanwhile", hint="`txnctl topics list` shows what there is."
+            "the topic was deleted meanwhile",
+            hint=Hint("`{}` shows what there is.", Action("store.reports.list_topics")),
         )
     return state
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.actions import Action, Hint, Keyword
 from storage.disk.view import ReadView
 from storage.errors import (
     LostConflict,
@@ -36,7 +37,7 @@ def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
     return TransactionNotOpen(
         f"transaction {record.id} cannot be {asked}: it was {record.state.value.lower()} {when} "
         f"by {record.ended_by}{why}{text}",
-        hint="Begin a new one: `txnctl transactions begin`.",
+        hint=Hint("Begin a new one: `{}`.", Action("store.begin_transaction")),
         transaction=str(record.id),
         state=record.state.value,
         reason=record.reason_code,
@@ -48,7 +49,10 @@ def too_late_to_fence(record: TransactionRecord) -> TransactionNotOpen:
     return TransactionNotOpen(
         f"transaction {record.id} was {record.state.value.lower()} {_ago(record.ended_ms)} by {record.ended_by}; its "
         "producers were not fenced",
-        hint="`txnctl producers fence TOPIC` takes a topic from those that produce there.",
+        hint=Hint(
+            "`{}` takes a topic from those that produce there.",
+            Action("store.admin.producers.fence_producers", "TOPIC"),
+        ),
         transaction=str(record.id),
         state=record.state.value,
         reason=record.reason_code,
@@ -78,7 +82,7 @@ def timed_out(record: TransactionRecord) -> TransactionTimedOut:
     """The error for a use after the deadline; the use itself has aborted the transaction."""
     return TransactionTimedOut(
         f"the deadline of transaction {record.id} ({record.timeout_ms / 1000:g} s) has passed: it is aborted",
-        hint="Begin a new one, with a longer --timeout if the work needs it.",
+        hint=Hint("Begin a new one, with a longer {} if the work needs it.", Keyword("timeout")),
         transaction=str(record.id),
         state="ABORTED",
         reason=AbortReason.TIMED_OUT.value,
@@ -89,7 +93,7 @@ def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
     """The error for ending a transaction whose record is newer than the version given by the operator."""
     return TransactionChanged(
         f"transaction {record.id} is at version {record.version}, not {seen}: it was used meanwhile",
-        hint=f"Look again: `txnctl transactions show {record.id}`.",
+        hint=Hint("Look again: `{}`.", Action("store.reports.show_transaction", record.id)),
         transaction=str(record.id),
         version=record.version,
     )
@@ -106,10 +110,15 @@ def owner_at_work(view: ReadView, record: TransactionRecord, state: str) -> Owne
         return None
     way = "Let it finish"
     if state == "stopped":
-        way = f"Continue it with kill -CONT {record.owner.pid}"
+        way = Hint("Continue it with {}", Action("resume_process", record.owner.pid))
     return OwnerAlive(
         f"the owner of transaction {record.id}, {record.owner}, is {state} and used it {idle_ms / 1000:.0f} s ago",
-        hint=f"{way}, or abort it all the same with --force; --dry-run shows what that changes.",
+        hint=Hint(
+            "{}, or abort it all the same with {}; {} shows what that changes.",
+            way,
+            Keyword("force", True),
+            Keyword("dry_run", True),
+        ),
         transaction=str(record.id),
         ownerState=state,
         idleMs=idle_ms,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from storage.actions import Hint, Keyword
 from storage.errors import InvalidValue
 from storage.values.names import named
 
@@ -64,7 +65,11 @@ class TransactionOptions:
         if check is not None and isolation is TransactionIsolation.SERIALIZABLE:
             raise InvalidValue(
                 "a serializable transaction has no check mode: it pushes what it meets",
-                hint="Leave --check out, or begin with --isolation read-committed.",
+                hint=Hint(
+                    "Leave {} out, or begin with {}.",
+                    Keyword("check"),
+                    Keyword("isolation", "read-committed"),
+                ),
             )
         self.isolation = isolation
         self.check = check

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from storage.actions import Action, Hint
 from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import TXNS
 from storage.disk.view import ReadView, WriteBatch
@@ -146,7 +147,11 @@ def open_record(batch: WriteBatch, txn_id: int) -> TransactionRecord:
 def _not_found(txn_id: int) -> TransactionNotFound:
     return TransactionNotFound(
         f"there is no transaction {TxnID(txn_id)}",
-        hint="`txnctl transactions list` shows the open ones, with --ended the others.",
+        hint=Hint(
+            "`{}` shows the open ones, with {} the others.",
+            Action("store.reports.list_transactions"),
+            Action("list_ended_transactions"),
+        ),
         transaction=str(TxnID(txn_id)),
     )
 

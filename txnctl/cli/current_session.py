@@ -19,10 +19,10 @@ def of_environment() -> str | None:
     if not text:
         return None
     from storage.errors import InvalidValue
-    from storage.topic.producers.session import Token
+    from txnctl.cli.value_types import SESSION
 
     try:
-        return Token(text).text
+        return SESSION.read(text)
     except InvalidValue as error:
         error.message = f"TXNCTL_SESSION: {error.message}"
         error.args = (error.message,)

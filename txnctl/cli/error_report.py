@@ -17,6 +17,7 @@ from txnctl.cli import exit_codes
 from txnctl.cli.exit_codes import EndsWith
 from txnctl.output import json_text
 from txnctl.output.escape import printable
+from txnctl.output.shell import hint_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +85,12 @@ def of(error: BaseException) -> Failure:
         return failure
     if isinstance(error, TxnctlError):
         return Failure(
-            code, exit_code, error.message, hint=error.hint, retryable=error.retryable, details=error.details
+            code,
+            exit_code,
+            error.message,
+            hint=hint_of(error),
+            retryable=error.retryable,
+            details=error.details,
         )
     if isinstance(error, click.ClickException):
         return _usage(error)

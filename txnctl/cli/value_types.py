@@ -286,6 +286,9 @@ class TableName(Grammar):
         return tables(ctx, incomplete)
 
 
+_SESSION_HINT = "`txnctl producers open` prints one; under `txnctl producers lead` it is in TXNCTL_SESSION."
+
+
 class SessionToken(Grammar):
     """The token of a producer's session, printed by `producers open`."""
 
@@ -295,7 +298,11 @@ class SessionToken(Grammar):
         """Parse by the rules of the engine."""
         from storage.topic.producers.session import Token
 
-        return Token(text).text
+        try:
+            return Token(text).text
+        except InvalidValue as error:
+            error.hint = _SESSION_HINT
+            raise
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -30,6 +30,7 @@ from txnctl.demo.narrator import Narrator
 from txnctl.demo.script import Script, messages_of
 from txnctl.demo.spark_watch import SparkDriver
 from txnctl.demo.transaction import COLUMNS, DEBIT, REMITTANCE, BankTransaction
+from txnctl.output.shell import spell
 from txnctl.pipelines.hellers import format_hellers
 from txnctl.spark.runtime.scratch import scratch_directory
 
@@ -264,7 +265,7 @@ def main(words: list[str] | None = None) -> int:
             with Store.open(path, program="demo on Spark") as store:
                 play(store, directory, Script(_lines(arguments)), narrator)
     except TxnctlError as error:
-        hint = f"\ntxnctl: hint: {error.hint}" if error.hint else ""
+        hint = f"\ntxnctl: hint: {spell(error.hint)}" if error.hint else ""
         print(f"txnctl: error: {error.message}{hint}", file=sys.stderr)
         return error.exit_code
     failed = [check for check in narrator.checks if not check.ok]

@@ -9,6 +9,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeVar, cast
 
+from storage.actions import Action
+from txnctl.output.shell import spell
+
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -28,9 +31,12 @@ T = TypeVar("T")
 
 
 def printable_row(value: T) -> T:
-    """A copy of a row in which every text, also inside parts, lists and maps, is harmless."""
-    if isinstance(value, str) and not isinstance(value, Enum):
-        return cast(T, printable(value))
+    """A copy of a row in which every text, also inside parts, lists and maps, is harmless.
+
+    Actions and hints become text.
+    """
+    if isinstance(value, (str, Action)) and not isinstance(value, Enum):
+        return cast(T, printable(spell(value)))
     kind = type(value)
     if kind is dict:
         items = cast(dict[object, object], value).items()

@@ -7,6 +7,7 @@ from typing import TypeVar
 from storage.json_form import to_json
 from txnctl.output import json_text
 from txnctl.output.escape import printable, printable_row
+from txnctl.output.shell import spell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def one(
     """
     if output == "table" and table is not None:
         return _ended(table(printable_row(row)))
-    shown = to_json(row)
+    shown = to_json(row, spell)
     if output == "json":
         return json_text.indented(shown) + "\n"
     if output == "ndjson":
@@ -56,17 +57,17 @@ def many(
         width: of the terminal, in columns, for tables.
     """
     if output == "json":
-        yield json_text.indented([to_json(row) for row in rows]) + "\n"
+        yield json_text.indented([to_json(row, spell) for row in rows]) + "\n"
     elif output == "ndjson":
         for row in rows:
-            yield json_text.one_line(to_json(row)) + "\n"
+            yield json_text.one_line(to_json(row, spell)) + "\n"
     elif output == "name":
         for row in rows:
-            yield _name(to_json(row), name_field)
+            yield _name(to_json(row, spell), name_field)
     elif table is None:
         from txnctl.output.table import list_table
 
-        yield _ended(list_table([to_json(row) for row in rows], fields, width))
+        yield _ended(list_table([to_json(row, spell) for row in rows], fields, width))
     else:
         yield _ended(table([printable_row(row) for row in rows]))
 

@@ -11,6 +11,7 @@ from storage.json_form import to_json
 from storage.values.timestamps import rfc3339
 from txnctl.fields.overview import verdict_text
 from txnctl.output.human import count, sentence
+from txnctl.output.shell import command, spell
 from txnctl.report import lists, space, tables, topics, transactions
 from txnctl.report.markup import Markup, foreign, join, tag
 from txnctl.report.style import STYLE
@@ -49,7 +50,7 @@ def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
             _summary(report),
             topics.section(report.timelines),
             lists.subscriptions(report),
-            transactions.section(to_json(report)),
+            transactions.section(to_json(report, spell)),
             lists.producers(report),
             lists.key_values(report),
             space.section(report),
@@ -144,8 +145,8 @@ def _finding(finding: Finding) -> Markup:
             " ",
             sentence(finding.what),
         ),
-        tag("p", finding.why),
-        tag("p", "Next: ", tag("code", finding.command), class_="command"),
+        tag("p", spell(finding.why)),
+        tag("p", "Next: ", tag("code", command(finding.action)), class_="command"),
         class_=f"finding {finding.severity}",
     )
 

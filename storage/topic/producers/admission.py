@@ -9,6 +9,7 @@ Must not know: transactions, except through the protocol in epoch.py.
 from __future__ import annotations
 
 from storage import faults
+from storage.actions import Action, Hint, Keyword
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue, ProducerBusy, ProducerFenced
 from storage.limits import SESSION_LEASE_MS_MAX
@@ -204,7 +205,7 @@ class ProducerRegistry:
             raise InvalidValue(
                 f"topic {topic.name} never had epoch {request.brings}; "
                 + (f"it has epoch {state.epoch}" if state.epoch >= 0 else "it has none yet"),
-                hint=f"`txnctl producers show {topic.name}` has the history.",
+                hint=Hint("`{}` has the history.", Action("store.reports.show_producers", topic.name)),
                 topicEpoch=errors.shown_epoch(state.epoch),
             )
         if answer is Answer.FENCED:
@@ -221,7 +222,11 @@ class ProducerRegistry:
                 shown = errors.described(self._batch, self._batch.lock_file, session)
                 raise ProducerBusy(
                     f"session {session.number} of topic {self.topic.name} is connected: {shown}",
-                    hint="Publish through it with --session, or close it: `txnctl producers close`.",
+                    hint=Hint(
+                        "Publish through it with {}, or close it: `{}`.",
+                        Keyword("session"),
+                        Action("store.admin.producers.close_session"),
+                    ),
                     topic=self.topic.name,
                 )
 

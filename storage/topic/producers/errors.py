@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage import audit_trail
+from storage.actions import Action, Hint, Keyword
 from storage.disk.view import ReadView
 from storage.errors import ProducerBusy, ProducerFenced
 from storage.process.lock_file import LockFile
@@ -44,15 +45,16 @@ def busy(
         what = f"has {_counted(connected, 'connected')}: {_list(view, locks, connected)}"
     else:
         what = f"has {_counted(waiting, 'waiting for it')}: {_list(view, locks, waiting)}"
+    show = Action("store.reports.show_producers", topic)
     if mode.is_exclusive:
-        hint = (
-            "Wait for your turn with --access-mode WaitForExclusive, or take the topic over with "
-            f"ExclusiveWithFencing. `txnctl producers show {topic}` has all of them."
+        hint = Hint(
+            "Wait for your turn with {}, or take the topic over with ExclusiveWithFencing. `{}` has all of them.",
+            Keyword("access_mode", AccessMode.WAIT_FOR_EXCLUSIVE.value),
+            show,
         )
     else:
-        hint = (
-            f"`txnctl producers show {topic}` has all of them; `txnctl producers fence {topic}` evicts them."
-        )
+        fence = Action("store.admin.producers.fence_producers", topic)
+        hint = Hint("`{}` has all of them; `{}` evicts them.", show, fence)
     return ProducerBusy(
         f"topic {topic} {what}",
         hint=hint,
@@ -67,7 +69,10 @@ def name_taken(view: ReadView, locks: LockFile, topic: str, holder: ProducerSess
     """Make the error for a name that a connected producer has."""
     return ProducerBusy(
         f"topic {topic} has a producer {holder.name} already: {described(view, locks, holder)}",
-        hint=f"Choose another name, or wait until that one has left: `txnctl producers show {topic}` tells of it.",
+        hint=Hint(
+            "Choose another name, or wait until that one has left: `{}` tells of it.",
+            Action("store.reports.show_producers", topic),
+        ),
         topic=topic,
         producerName=holder.name,
     )
@@ -103,8 +108,10 @@ def fenced(
         why = _lost_to(view, after if after is not None and after.how == "fence" else now)
     return ProducerFenced(
         f"producer {name or '(unnamed)'} of topic {topic.name} is fenced: {why or 'its session ended'}",
-        hint="It can never publish again; what was acknowledged before stands. Connect a new producer, and see "
-        f"`txnctl producers show {topic.name}`.",
+        hint=Hint(
+            "It can never publish again; what was acknowledged before stands. Connect a new producer, and see `{}`.",
+            Action("store.reports.show_producers", topic.name),
+        ),
         topic=topic.name,
         epoch=shown_epoch(epoch) if epoch is not None else None,
         topicEpoch=shown_epoch(topic_epoch),

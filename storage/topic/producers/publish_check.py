@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from storage.actions import Action, Hint
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerBusy, ProducerFenced
 from storage.process.identity import ProcessIdentity
@@ -150,7 +151,7 @@ class Borrowed:
         if session.is_waiting:
             raise ProducerBusy(
                 f"session {session.number} still waits for topic {self._topic.name}",
-                hint=f"`txnctl producers show {self._topic.name}` says for whom.",
+                hint=Hint("`{}` says for whom.", Action("store.reports.show_producers", self._topic.name)),
                 topic=self._topic.name,
             )
         if session.lease_ms:

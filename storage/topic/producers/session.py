@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from storage.actions import Action, Hint
 from storage.disk.codec import key1, key2, pack, unpack
 from storage.disk.schema import PRODUCERS
 from storage.disk.view import ReadView, WriteBatch
@@ -141,7 +142,7 @@ class Token:
         ):
             raise InvalidValue(
                 f"{ascii(text)[:80]} is not the token of a session",
-                hint="`txnctl producers open` prints one; under `txnctl producers lead` it is in TXNCTL_SESSION.",
+                hint=Hint("`{}` returns one.", Action("store.open_session")),
             )
         self.text = text
 

@@ -8,6 +8,7 @@ import pytest
 
 from storage.limits import ACTIVE_OWNER_MS
 from storage.reports.advice import Situation, judge
+from txnctl.output import shell
 
 IDLE: dict[str, Any] = {
     "id": "0:7", "state": "OPEN", "owner_state": "detached", "pid": 42, "overdue": False, "reaped": False,
@@ -40,7 +41,9 @@ def test_the_first_that_fits_is_given(
 ) -> None:
     """Each with what else would fit as well, and comes later."""
     found = judge(Situation(**{**IDLE, **known}))
-    assert (found.advice, found.safe_to_end, found.command) == (advice, safe, command)
+    assert (found.advice, found.safe_to_end, found.action and shell.command(found.action)) == (
+        advice, safe, command
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

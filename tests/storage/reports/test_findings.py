@@ -12,6 +12,7 @@ import pytest
 from storage.reports import findings
 from storage.reports.finding import Finding
 from storage.reports.findings import verdict
+from txnctl.output import shell
 
 
 class Facts(SimpleNamespace):
@@ -194,7 +195,7 @@ def test_a_healthy_store_in_use_has_no_findings() -> None:
 def test_each_rule_finds_what_it_is_for(facts: dict[str, Any], code: str, command: str) -> None:
     """One finding, with the command to type next."""
     (found,) = judge(facts)
-    assert (found.code, found.command) == (code, command)
+    assert (found.code, shell.command(found.action)) == (code, command)
     assert found.what
     assert found.why.endswith(".")
 
@@ -224,7 +225,7 @@ def test_a_process_that_does_nothing_once_it_is_continued_has_a_second_way(
 ) -> None:
     """SIGCONT does not mend a process that hangs: the reason names what takes its place."""
     (found,) = judge(facts)
-    assert way in found.why
+    assert way in shell.spell(found.why)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from txnctl.cli import error_report, exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
 from txnctl.output.json_text import indented
+from txnctl.output.shell import spell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
 
 
 def _json(result: CheckResult) -> Iterable[str]:
-    return [indented(to_json(result))]
+    return [indented(to_json(result, spell))]
 
 
 def _end_unknown(context: Context, error: Exception) -> NoReturn:

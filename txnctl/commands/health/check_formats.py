@@ -6,6 +6,7 @@ from txnctl.commands.health.check_measures import MEASURES, STATES, worst
 from txnctl.fields.subscription import living
 from txnctl.output.escape import printable
 from txnctl.output.prometheus import Metric
+from txnctl.output.shell import spell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def nagios_without_store(error: TxnctlError | Failure, state: str) -> Iterator[s
     """What is known: the store could not be read."""
     yield f"TXNCTL {state} - {_plain(error.message)}"
     if error.hint:
-        yield _plain(error.hint)
+        yield _plain(spell(error.hint))
 
 
 def _value(measure: Judged) -> str:

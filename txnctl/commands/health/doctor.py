@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.actions import Action
 from storage.errors import Busy, StoreInvalid
 from storage.reports.finding import Finding
 from txnctl.cli import exit_codes
@@ -13,6 +14,7 @@ from txnctl.fields.overview import AS_OF, FINDINGS, VERDICT
 from txnctl.output.field import fields_of
 from txnctl.output.human import sentence
 from txnctl.output.screen import WIDTH, next_command
+from txnctl.output.shell import spell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,20 +122,18 @@ def _diagnosis(context: Context) -> Diagnosis:
 
 def _unusable(path: str, error: TxnctlError) -> Diagnosis:
     """A store that cannot be opened, or read, as the one finding."""
-    from shlex import quote
-
     from storage.process.clock import SYSTEM_CLOCK
     from storage.reports.findings import verdict
 
-    commands = {
-        "store-not-found": f"txnctl store init {quote(path)}",
-        "corrupt-store": f"txnctl store verify --full --store {quote(path)}",
-        "store-unsafe": f"ls -ld {quote(path)}",
-        "not-permitted": f"ls -ld {quote(path)}",
+    actions = {
+        "store-not-found": Action("Store.create", path),
+        "corrupt-store": Action("store.maintenance.verify_store", full=True, path=path),
+        "store-unsafe": Action("list_directory", path),
+        "not-permitted": Action("list_directory", path),
     }
-    command = commands.get(error.code, f"txnctl errors explain {error.code}")
+    action = actions.get(error.code, Action("explain_error", error.code))
     why = error.hint or "It was left as it is."
-    wrong = [Finding(error.code, "critical", "store", error.message, why, command)]
+    wrong = [Finding(error.code, "critical", "store", error.message, why, action)]
     return Diagnosis(verdict(wrong), SYSTEM_CLOCK.wall_ms(), path, wrong, _programs())
 
 
@@ -164,8 +164,8 @@ def _finding(context: Context, finding: Finding) -> Iterator[str]:
     yield f"{context.style(mark, *style)} {context.style(first, 'bold')}"
     for line in rest:
         yield f"  {context.style(line, 'bold')}"
-    yield from [f"  {line}" for line in wrap(finding.why, WIDTH - 2, break_on_hyphens=False)]
-    yield f"  {next_command(context, finding.command)}"
+    yield from [f"  {line}" for line in wrap(spell(finding.why), WIDTH - 2, break_on_hyphens=False)]
+    yield f"  {next_command(context, spell(finding.action))}"
 
 
 def _presence(program: Program) -> str:

@@ -161,6 +161,7 @@ def _check(path: str, full: bool) -> None:
         print(json.dumps(line), flush=True)
 
     from storage import Store
+    from txnctl.output.shell import hint_of
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
@@ -175,7 +176,7 @@ def _check(path: str, full: bool) -> None:
                 tell(problem=problem)
     except TxnctlError as error:
         details = json.loads(json.dumps(error.details, default=str))
-        tell(error={"code": error.code, "message": error.message, "hint": error.hint, "details": details})
+        tell(error={"code": error.code, "message": error.message, "hint": hint_of(error), "details": details})
     except Exception as error:  # noqa: BLE001  what reading a damaged page may raise has no end
         what = f"it cannot be read: {type(error).__name__}: {error}"
         tell(problem={"invariant": None, "object": "store", "message": what})

@@ -11,6 +11,7 @@ from txnctl.fields.transaction import FIELDS
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
+from txnctl.output.shell import spell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
     explained = found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
-    row = to_json(explained)
+    row = to_json(explained, spell)
     context.show(row, table=lambda shown: _report(context, shown))
 
 

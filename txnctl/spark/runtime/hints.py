@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from storage.errors import TxnctlError
+from txnctl.output.shell import hint_of
 
 
 @contextmanager
@@ -14,6 +15,7 @@ def hints_as_notes() -> Iterator[None]:
     try:
         yield
     except TxnctlError as error:
-        if error.hint and error.hint not in getattr(error, "__notes__", ()):
-            error.add_note(error.hint)
+        hint = hint_of(error)
+        if hint and hint not in getattr(error, "__notes__", ()):
+            error.add_note(hint)
         raise
