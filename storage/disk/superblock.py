@@ -109,16 +109,22 @@ class Superblock:
 
     def now_ns(self, clock: Clock) -> int:
         """The store clock, which stands at its last reading until the first write after a reboot."""
-        if clock.boot_id() != self.boot_id:
+        if not self.is_clock_running(clock):
             return self.last_clock_ns
         return max(clock.boot_ns() + self.clock_offset_ns, self.last_clock_ns)
 
-    def go_on(self, clock: Clock) -> None:
-        """Continue the store clock in this boot from its last recorded reading."""
-        if clock.boot_id() != self.boot_id:
-            self.boot_id = clock.boot_id()
-            self.clock_offset_ns = self.last_clock_ns - clock.boot_ns()
-            self.wall_offset_ns = clock.wall_ns() - self.last_clock_ns
+    def is_clock_running(self, clock: Clock) -> bool:
+        """Whether a write in this boot has continued the store clock."""
+        return clock.boot_id() == self.boot_id
+
+    def start_clock(self, clock: Clock) -> bool:
+        """Continue the store clock in this boot from its last recorded reading; False if the clock runs already."""
+        if self.is_clock_running(clock):
+            return False
+        self.boot_id = clock.boot_id()
+        self.clock_offset_ns = self.last_clock_ns - clock.boot_ns()
+        self.wall_offset_ns = clock.wall_ns() - self.last_clock_ns
+        return True
 
     def issue_timestamp(self, clock: Clock) -> int:
         """Issue the next timestamp: max(clock, last + 1), in nanoseconds since 1970."""

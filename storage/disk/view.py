@@ -161,6 +161,11 @@ class ReadView:
         """The store clock, which stands still from a reboot until the next write."""
         return self.superblock.now_ns(self.clock)
 
+    @property
+    def is_clock_running(self) -> bool:
+        """Whether a write in this boot has continued the store clock."""
+        return self.superblock.is_clock_running(self.clock)
+
 
 def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
     """Go to the first key with `prefix`, from `start` on; False behind the last key."""
@@ -185,7 +190,7 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
     """
 
-    __slots__ = ("_open", "bytes", "dry_run", "lock_file", "naming", "read_cache")
+    __slots__ = ("_open", "bytes", "dry_run", "lock_file", "naming", "read_cache", "starts_clock")
 
     def __init__(
         self,
@@ -201,7 +206,7 @@ class WriteBatch(ReadView):
         self.bytes = 0
         self.dry_run = dry_run
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
-        self.superblock.go_on(context.clock)
+        self.starts_clock = self.superblock.start_clock(context.clock)
         if self.superblock.read_generation:
             context.read_cache.catch_up(self.superblock)
 

@@ -23,7 +23,7 @@ from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import OutcomeUnknown, StoreInvalid
+from storage.errors import OutcomeUnknown, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
@@ -91,7 +91,8 @@ class Writer:
         """Run `change` on a write batch and commit the batch durably; return the result of `change`.
 
         `change` may run again (after the map has grown), so it must touch nothing but the batch. If `change` raises,
-        the batch is dropped, except after `raise batch.refuse(error)`. A batch without changes is not committed.
+        the batch is dropped, except after `raise batch.refuse(error)`. A batch without changes is not committed. The
+        first batch of a boot leaves the start of the store clock, even if `change` changes nothing or is refused.
 
         Args:
             naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
@@ -130,16 +131,19 @@ class Writer:
                 result = change(batch)
             except DurableRefusal as raised:
                 refusal = raised
+            except TxnctlError as error:
+                if dry_run or not batch.starts_clock:
+                    raise
+                # Keep the start of the clock alone. Were every change of this boot refused, no lease would end.
+                raw.abort()
+                raw = data_map.raw.begin(write=True)
+                batch, refusal = WriteBatch(raw, context, naming, dry_run), DurableRefusal(error)
             if not dry_run:
                 batch.write_open()
-            if dry_run or not batch.superblock.changes:
+            if dry_run or not (batch.superblock.changes or batch.starts_clock):
                 raw.abort()
             else:
-                batch.finish()
-                self._take_room(batch.bytes + _SPARE_BYTES)
-                faults.reach("environment.before_commit")
-                self._commit(raw)
-                faults.reach("environment.after_commit")
+                self._commit(raw, batch)
         except lmdb.DiskError as error:
             raw.abort()
             raise refused(data_map.path, error) from error
@@ -165,7 +169,14 @@ class Writer:
             raw = self._map.raw
             room.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
 
-    def _commit(self, raw: Any) -> None:
+    def _commit(self, raw: Any, batch: WriteBatch) -> None:
+        batch.finish()
+        self._take_room(batch.bytes + _SPARE_BYTES)
+        faults.reach("environment.before_commit")
+        self._commit_raw(raw)
+        faults.reach("environment.after_commit")
+
+    def _commit_raw(self, raw: Any) -> None:
         path = self._map.path
         try:
             raw.commit()

@@ -66,8 +66,13 @@ def collect(connection: Connection, trust_clock: bool = False) -> TableCollected
     Args:
         trust_clock: the operator has checked the wall clock, however far it was moved.
     """
+    with connection.view() as view:
+        is_clock_running = view.is_clock_running
     if trust_clock:
         connection.write(retention.trust_clocks)
+    elif not is_clock_running:
+        # The clocks cannot agree before the first write after a reboot, and finding takes views only.
+        connection.write(lambda _: None)
     finalized = _sweep(connection, retention.find_decided, retention.finalize)
     with connection.view() as view:
         agree, start = _window(view, trust_clock=False)

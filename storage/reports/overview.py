@@ -99,7 +99,7 @@ def overview_in(
 
 def _clock_skew_ms(view: ReadView) -> int | None:
     """The movement of the wall clock against the boot clock; None before the first commit of this boot."""
-    if view.superblock.boot_id != view.clock.boot_id():
+    if not view.is_clock_running:
         return None
     return (view.clock.wall_ns() - view.now_ns - view.superblock.wall_offset_ns) // 1_000_000
 

@@ -288,8 +288,9 @@ def wait_for_transaction(engine: Engine, txn: int, timeout: float | None) -> Tra
                 return details_of(view, engine, record)
             deadline_ns = reaper.next_deadline_ns(view)
             left_ns = deadline_ns - view.now_ns if deadline_ns is not None else 0
-            is_due = reaper.is_due(view, connection.environment.lock_file)
-        if is_due and not connection.read_only:
+            # While the store clock stands after a reboot, no deadline comes.
+            needs_write = not view.is_clock_running or reaper.is_due(view, connection.environment.lock_file)
+        if needs_write and not connection.read_only:
             # Every write reaps some transactions; a write that names none may reap the awaited one.
             connection.write(lambda _: None)
         now_ns = clock.boot_ns()

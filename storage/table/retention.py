@@ -26,8 +26,7 @@ from storage.txn import record as records
 def clocks_agree(view: ReadView) -> bool:
     """Whether wall clock and boot clock have advanced equally since their last agreement."""
     offset_ns = view.clock.wall_ns() - view.now_ns
-    same_boot = view.superblock.boot_id == view.clock.boot_id()
-    return same_boot and abs(offset_ns - view.superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
+    return view.is_clock_running and abs(offset_ns - view.superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
 
 
 def window_start(view: ReadView, *, trust_clock: bool = False) -> int:

@@ -44,7 +44,7 @@ class TestStoreClock:
         for number, (passed_ns, began_ns) in enumerate(boots):
             clock.boot, clock.boot_now_ns = b"boot-%011d" % number, began_ns
             assert head.now_ns(clock) == expected, "a boot that has not written yet stands still"
-            head.go_on(clock)
+            head.start_clock(clock)
             clock.boot_now_ns += passed_ns
             expected += passed_ns
             assert head.now_ns(clock) == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import lmdb
@@ -11,7 +13,8 @@ from storage import Store
 from storage.disk.schema import PURGES
 from storage.disk.view import ReadView, WriteBatch
 from storage.disk.writer import Writer
-from storage.errors import OutcomeUnknown, StoreClosed, StoreInvalid
+from storage.errors import AlreadyExists, OutcomeUnknown, StoreClosed, StoreInvalid
+from storage.process.clock import ManualClock
 
 
 def commits(store: Store) -> int:
@@ -42,6 +45,30 @@ def test_what_changed_nothing_is_not_committed(store: Store) -> None:
         store.connection.write(lambda batch: mark(batch) and 1 / 0)
     assert commits(store) == before
     assert store.connection.write(mark) == "result"
+
+
+def refuse(batch: WriteBatch) -> None:
+    """A change that is refused."""
+    batch.put(PURGES, b"never stored", b"")
+    raise AlreadyExists("there is one")
+
+
+@pytest.mark.parametrize("change", [lambda batch: 1, refuse])
+def test_the_first_change_of_a_boot_starts_the_store_clock(
+    path: str, clock: ManualClock, change: Callable[[WriteBatch], object]
+) -> None:
+    """The change may change nothing or be refused; a dry run starts nothing."""
+    clock.boot, clock.boot_now_ns = b"manual-boot-0002", 5
+    with Store.open(path, clock=clock) as store:
+        before = commits(store)
+        store.connection.write(mark, dry_run=True)
+        for _ in range(2):
+            with suppress(AlreadyExists):
+                store.connection.write(change)
+            clock.advance(7)
+        with store.connection.view() as view:
+            assert (view.is_clock_running, view.now_ns, view.count(PURGES)) == (True, 14 * 10**9, 0)
+        assert commits(store) == before + 1
 
 
 def test_a_prologue_comes_first(store: Store) -> None:

@@ -93,6 +93,16 @@ class TestOverdue:
             store.reports.wait_for_transaction(txn, timeout=9)
         assert row_json(store.reports.wait_for_transaction(txn, timeout=2))["reason"] == "timed-out"
 
+    def test_waiting_for_it_after_a_reboot_ends_it(self, store: Store, path: str, clock: ManualClock) -> None:
+        """The wait starts the store clock, which stands until the first write of the boot."""
+        txn = store.begin_transaction(timeout=10)
+        store.close()
+        clock.boot, clock.boot_now_ns = b"manual-boot-0002", 5
+        with Store.open(path, clock=clock) as again:
+            with pytest.raises(WaitTimeout):
+                again.reports.wait_for_transaction(txn, timeout=9)
+            assert row_json(again.reports.wait_for_transaction(txn, timeout=2))["reason"] == "timed-out"
+
     def test_who_waits_is_a_writer_as_any(self, store: Store, clock: ManualClock) -> None:
         """It ends the others that are overdue too, and is no operator who reaps."""
         others = [store.begin_transaction(timeout=5) for _ in range(9)]

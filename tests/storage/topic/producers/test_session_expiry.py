@@ -153,3 +153,19 @@ class TestExpired:
             clock.advance(61)
             with again.create_producer("t", access_mode=EXCLUSIVE) as next_one:
                 assert next_one.topic_epoch == 1
+
+    def test_a_lease_ends_after_a_reboot_although_every_write_is_refused(
+        self, store: Store, rivals: Rivals, path: str, clock: TurnClock
+    ) -> None:
+        """A refused producer drops its batch, and the store clock runs all the same from the first attempt on."""
+        lease(rivals, 5)
+        rivals.close()
+        store.close()
+        clock.reboot()
+        with Store.open(path, clock=clock) as again:
+            for _ in range(2):
+                with pytest.raises(ProducerBusy):
+                    again.create_producer("t", access_mode=EXCLUSIVE)
+                clock.advance(3)
+            with again.create_producer("t", access_mode=EXCLUSIVE) as next_one:
+                assert next_one.topic_epoch == 1
