@@ -17,7 +17,6 @@ from storage.engine import Engine
 from storage.errors import ObjectHeld
 from storage.json_form import Flat
 from storage.subscription import catalogue as subscriptions
-from storage.subscription.catalogue import AttachedConsumer
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.subscription.update import transactions_holding
@@ -108,15 +107,6 @@ def change_subscription(
 def transactions_on(batch: WriteBatch, subscription: Subscription) -> list[int]:
     """Open transactions that have acknowledgements pending on a subscription."""
     return transactions_holding(OpenSubscription(batch, subscription))
-
-
-def living_consumers(batch: WriteBatch, subscription: Subscription) -> list[AttachedConsumer]:
-    """Attached consumers whose process is alive."""
-    return [
-        consumer
-        for consumer in subscriptions.consumers(batch, subscription.subscription_id)
-        if batch.lock_file.leases.is_held(consumer.lease)
-    ]
 
 
 def abort_holders(

@@ -12,7 +12,6 @@ from storage.admin.audited_change import (
     OfSubscription,
     abort_holders,
     change_subscription,
-    living_consumers,
     transactions_on,
 )
 from storage.disk.codec import key1
@@ -22,6 +21,7 @@ from storage.engine import Engine
 from storage.errors import ConsumerNotFound, InvalidValue
 from storage.subscription import (
     attach,
+    attached_consumers,
     catalogue as subscriptions,
     dead_letter,
     update as changes,
@@ -142,9 +142,9 @@ class SubscriptionAdmin:
 
         def change(entry: Topic, opened: Opened) -> SubscriptionDeleted:
             batch, subscription = opened.view, opened.subscription
-            living = living_consumers(batch, subscription)
+            living = attached_consumers.living(batch, batch.lock_file, subscription.subscription_id)
             if not force:
-                subscriptions.check_alone(entry, subscription, living)
+                attached_consumers.check_alone(entry, subscription, living)
             aborted = abort_holders(
                 self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
             )
@@ -183,9 +183,9 @@ class SubscriptionAdmin:
 
         def change(entry: Topic, opened: Opened) -> SubscriptionUpdated:
             batch, subscription = opened.view, opened.subscription
-            subscriptions.sweep(batch, subscription, self._engine.end_owned)
+            living = attached_consumers.sweep(batch, subscription, self._engine.end_owned)
             if (asked.type, asked.level, asked.on_open) != (None, None, None):
-                subscriptions.check_alone(entry, subscription, living_consumers(batch, subscription))
+                attached_consumers.check_alone(entry, subscription, living)
             aborted: list[TxnID] = []
             if asked.type not in (None, subscription.type):
                 aborted = abort_holders(
@@ -341,10 +341,10 @@ class SubscriptionAdmin:
 
         def change(_: Topic, opened: Opened) -> ConsumersEvicted:
             evicted, released = [], 0
-            for consumer in subscriptions.consumers(opened.view, opened.subscription_id):
+            for consumer in attached_consumers.every(opened.view, opened.subscription_id):
                 if consumer_name in (None, consumer.name):
                     evicted.append(consumer.name)
-                    released += subscriptions.detach(opened, consumer.consumer_id, {})
+                    released += attached_consumers.detach(opened, consumer.consumer_id, {})
             if consumer_name is not None and not evicted:
                 raise ConsumerNotFound(
                     f"subscription {name} has no consumer {consumer_name}",

@@ -9,7 +9,6 @@ from storage.admin.audited_change import (
     Changed,
     ChangeRequest,
     abort_holders,
-    living_consumers,
     run_change,
     transactions_on,
 )
@@ -17,7 +16,7 @@ from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
-from storage.subscription import catalogue as subscriptions
+from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.topic.producers import session as sessions
@@ -67,7 +66,9 @@ class TopicAdmin:
             consumers = [
                 consumer.name
                 for subscription in attached
-                for consumer in living_consumers(batch, subscription)
+                for consumer in attached_consumers.living(
+                    batch, batch.lock_file, subscription.subscription_id
+                )
             ]
             if not force:
                 _check_unheld(topic, consumers, producers, sorted(holders))

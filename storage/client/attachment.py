@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from storage.client.transaction import Transaction, txn_number
@@ -10,9 +10,10 @@ from storage.disk.connection import Connection
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound
-from storage.subscription import catalogue as subscriptions, update
-from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription import attached_consumers, catalogue as subscriptions, update
+from storage.subscription.attached_consumers import AttachedConsumer
 from storage.subscription.dispatch.receiver_queue import Messages
+from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.topic.catalogue import Topic
@@ -79,7 +80,7 @@ class Attachment:
         )
 
     def _is_attached(self, view: ReadView) -> bool:
-        return subscriptions.is_attached(view, self.subscription.subscription_id, self.consumer_id)
+        return attached_consumers.is_attached(view, self.subscription.subscription_id, self.consumer_id)
 
     def _exists(self, view: ReadView) -> bool:
         return view.has(CURSORS, self.subscription.subscription_id.to_bytes(8, "big"))
@@ -108,7 +109,7 @@ class Attachment:
 
     def sweep(self, batch: WriteBatch) -> list[AttachedConsumer]:
         """Detach the consumers that have died, and end their transactions; the living ones."""
-        return subscriptions.sweep(batch, self.subscription, self._end_owned)
+        return attached_consumers.sweep(batch, self.subscription, self._end_owned)
 
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:
         reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
@@ -121,7 +122,7 @@ class Attachment:
         """
         locks = self.connection.environment.lock_file
         with self.connection.view() as view:
-            consumers = subscriptions.consumers(view, self.subscription.subscription_id)
+            consumers = attached_consumers.every(view, self.subscription.subscription_id)
             is_due = any(not locks.leases.is_held(consumer.lease) for consumer in consumers)
             if not is_due and not reaper.overdue(view, 1) and not reaper.orphaned(view, locks):
                 return
@@ -132,12 +133,17 @@ class Attachment:
 
         self.connection.write(change)
 
-    def is_first(self, view: ReadView) -> bool:
-        """Whether the consumer is the first living one: of a Failover subscription, the one that is delivered to."""
-        for consumer in subscriptions.consumers(view, self.subscription.subscription_id):
-            if self.connection.environment.lock_file.leases.is_held(consumer.lease):
-                return consumer.consumer_id == self.consumer_id
-        return False
+    def living(self, view: ReadView) -> list[AttachedConsumer]:
+        """The living consumers of the subscription."""
+        locks = self.connection.environment.lock_file
+        return attached_consumers.living(view, locks, self.subscription.subscription_id)
+
+    def is_active(self, consumers: Sequence[AttachedConsumer]) -> bool:
+        """Whether messages are delivered to this consumer, given the living ones: to one of a Failover subscription."""
+        if self.subscription.type is not SubscriptionType.FAILOVER:
+            return True
+        active = attached_consumers.active(consumers)
+        return active is not None and active.consumer_id == self.consumer_id
 
     def detach(self, untouched: Messages) -> None:
         """Leave the subscription.
@@ -150,7 +156,7 @@ class Attachment:
         def change(batch: WriteBatch) -> None:
             if self._exists(batch) and self._is_attached(batch):
                 opened = OpenSubscription(batch, self.subscription)
-                subscriptions.detach(opened, self.consumer_id, untouched)
+                attached_consumers.detach(opened, self.consumer_id, untouched)
 
         self.connection.write(change)
 
@@ -164,7 +170,7 @@ class Attachment:
 
         def change(batch: WriteBatch, _: int) -> None:
             rest = [consumer for consumer in self.sweep(batch) if consumer.consumer_id != self.consumer_id]
-            subscriptions.check_alone(self.topic, self.subscription, rest)
+            attached_consumers.check_alone(self.topic, self.subscription, rest)
             update.check_nothing_pending(OpenSubscription(batch, self.subscription), "be deleted")
             subscriptions.delete(batch, self.subscription)
 

@@ -81,7 +81,8 @@ class ReceiveWindow:
         subscription = self._attachment.subscription
         topic, opened = OpenTopic.load(view, subscription.topic_id), OpenSubscription(view, subscription)
         cursor = opened.cursor
-        if subscription.type is SubscriptionType.FAILOVER and not self._attachment.is_first(view):
+        is_failover = subscription.type is SubscriptionType.FAILOVER
+        if is_failover and not self._attachment.is_active(self._attachment.living(view)):
             return False
         if not cursor.released and not subscription.keeps_keys:
             after = max(cursor.read, cursor.mark_delete)
@@ -101,8 +102,7 @@ class ReceiveWindow:
         subscription.max_redeliver_count = now.max_redeliver_count
         opened, topic = OpenSubscription(batch, subscription), OpenTopic.load(batch, subscription.topic_id)
         self._generation = opened.cursor.generation
-        is_failover = subscription.type is SubscriptionType.FAILOVER
-        if is_failover and living[0].consumer_id != attachment.consumer_id:
+        if not attachment.is_active(living):
             return Selection(opened.cursor.read)
         selection = Walk(topic, opened, self._memory, self._size).select()
         if selection.exhausted:

@@ -19,7 +19,7 @@ from storage.engine import Engine
 from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
 from storage.process.lock_file import FILE_NAME
-from storage.subscription import catalogue as subscriptions
+from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
 from storage.topic.open_topic import OpenTopic
@@ -94,8 +94,8 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reinc
         registry.fence_producers(process, "restore")
         for subscription in subscriptions.every(batch, topic.topic_id):
             opened = OpenSubscription(batch, subscription)
-            for consumer in subscriptions.consumers(batch, subscription.subscription_id):
-                subscriptions.detach(opened, consumer.consumer_id, {})
+            for consumer in attached_consumers.every(batch, subscription.subscription_id):
+                attached_consumers.detach(opened, consumer.consumer_id, {})
                 detached += 1
     for key in list(batch.keys(LEASES)):
         batch.delete(LEASES, key)

@@ -16,8 +16,13 @@ from storage.process.lock_file import LockFile
 from storage.reports import backlog as backlogs, blocking_chain, producers, skipped
 from storage.reports.producers import ProducerRow
 from storage.reports.skipped import HeldBack
-from storage.subscription import catalogue as subscriptions, cursor as cursors, delivery as deliveries
-from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription import (
+    attached_consumers,
+    catalogue as subscriptions,
+    cursor as cursors,
+    delivery as deliveries,
+)
+from storage.subscription.attached_consumers import AttachedConsumer
 from storage.subscription.cursor import Cursor
 from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log, state as topic_states
@@ -268,7 +273,7 @@ def subscription_of(
     """The figures of one subscription."""
     cursor = cursors.load(view, subscription.subscription_id)
     backlog = backlogs.count(view, topic_state, subscription, cursor)
-    attached = subscriptions.consumers(view, subscription.subscription_id)
+    attached = attached_consumers.every(view, subscription.subscription_id)
     living = [consumer for consumer in attached if locks.leases.is_held(consumer.lease)]
     _, acknowledged_bytes = log.counts_through(view, subscription.topic_id, topic_state, cursor.mark_delete)
     return SubscriptionStats(

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue
-from storage.subscription import catalogue as subscriptions, dead_letter, update
-from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription import attached_consumers, catalogue as subscriptions, dead_letter, update
+from storage.subscription.attached_consumers import AttachedConsumer
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
@@ -94,7 +94,7 @@ def attach(
         else:
             _join(batch, topic, subscription, options, end_owned)
         lease = connection.lease(batch)
-        attached = subscriptions.attach(batch, subscription, consumer_name, lease, connection.identity)
+        attached = attached_consumers.attach(batch, subscription, consumer_name, lease, connection.identity)
         return topic, subscription, attached
 
     return connection.write(join_or_create)
@@ -128,8 +128,8 @@ def _join(
     end_owned: Callable[[WriteBatch, int], None],
 ) -> None:
     """Check that a consumer with these options may join, and change the subscription as far as the rules allow."""
-    living = subscriptions.sweep(batch, subscription, end_owned)
-    subscriptions.check_mode(topic, subscription, living, options.mode)
+    living = attached_consumers.sweep(batch, subscription, end_owned)
+    attached_consumers.check_mode(topic, subscription, living, options.mode)
     update.update(OpenSubscription(batch, subscription), options.mode)
     dead_letters = options.dead_letters
     if dead_letters.topic is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
-from storage.subscription.catalogue import is_attached
+from storage.subscription.attached_consumers import is_attached
 from storage.subscription.delivery import Delivery
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription

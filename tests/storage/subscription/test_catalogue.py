@@ -7,7 +7,6 @@ import pytest
 from storage import (
     EARLIEST,
     LATEST,
-    Consumer,
     IsolationLevel,
     MessageId,
     Position,
@@ -24,37 +23,11 @@ from storage.errors import (
 )
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
+from tests.storage.subscription.attaching import attach, send, values
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
 TYPES = list(SubscriptionType)
-
-
-def attach(
-    store: Store,
-    type_: SubscriptionType | None = None,
-    level: IsolationLevel | None = None,
-    name: str | None = None,
-    start: object = EARLIEST,
-) -> Consumer:
-    return store.subscribe(
-        "t",
-        "a",
-        subscription_type=type_,
-        subscription_isolation_level=level,
-        consumer_name=name,
-        initial_position=start,  # type: ignore[arg-type]
-    )
-
-
-def values(consumer: Consumer) -> list[bytes | None]:
-    return [message.value for message in consumer.receive_batch(99, timeout=0)]
-
-
-def send(store: Store, *sent: str) -> None:
-    producer = store.create_producer("t")
-    for value in sent:
-        producer.send(value.encode())
 
 
 class TestCreation:
@@ -172,72 +145,6 @@ class TestStart:
         for call in calls:
             with pytest.raises(InvalidPosition):
                 call()
-
-
-class TestMode:
-    """Type and level are fixed while consumers are attached."""
-
-    @pytest.mark.parametrize("type_", [FAILOVER, SHARED, KEY_SHARED])
-    def test_a_consumer_that_asks_for_another_level_is_refused(
-        self, store: Store, type_: SubscriptionType
-    ) -> None:
-        """The error names both levels and who is attached."""
-        attach(store, type_, RU, name="fraud")
-        with pytest.raises(SubscriptionBusy) as caught:
-            attach(store, level=RC)
-        for word in ("READ_UNCOMMITTED", "READ_COMMITTED", "fraud"):
-            assert word in caught.value.message
-        assert caught.value.details["attached"] == ["fraud"]
-        attach(store, level=RU)
-        attach(store)
-
-    @pytest.mark.parametrize("type_", TYPES)
-    @pytest.mark.parametrize("other", TYPES)
-    def test_a_consumer_that_asks_for_another_type_is_refused(
-        self, store: Store, type_: SubscriptionType, other: SubscriptionType
-    ) -> None:
-        """The same type joins, but for Exclusive, where one is enough."""
-        attach(store, type_, name="first")
-        if other is type_ is not EXCLUSIVE:
-            attach(store, other)
-            return
-        with pytest.raises(SubscriptionBusy) as caught:
-            attach(store, other)
-        assert "first" in caught.value.message
-        assert row_json(store.reports.subscription_stats("t", "a"))["type"] == type_.value
-
-    def test_exclusive_admits_one(self, store: Store) -> None:
-        """Also one that names nothing; when the first has gone the next may come."""
-        first = attach(store)
-        with pytest.raises(SubscriptionBusy):
-            attach(store)
-        first.close()
-        attach(store).close()
-
-    def test_a_dead_consumer_does_not_count(self, store: Store, path: str, clock: ManualClock) -> None:
-        """Whoever attaches next finds it dead, and may change the mode."""
-        with Store.open(path, clock=clock) as other:
-            attach(other, EXCLUSIVE, RU, name="dead")
-        assert attach(store, SHARED, RC).subscription_type is SHARED
-
-    def test_with_nobody_attached_both_may_change(self, store: Store) -> None:
-        """The cursor stays where it is."""
-        send(store, "0", "1")
-        with attach(store, EXCLUSIVE, RC) as consumer:
-            consumer.acknowledge(consumer.receive(timeout=1))
-        with attach(store, SHARED, RU) as consumer:
-            assert values(consumer) == [b"1"]
-
-    def test_consumers_are_listed_by_name(self, store: Store) -> None:
-        """Given names are kept, others are made up and differ."""
-        attach(store, SHARED, name="mine")
-        attach(store)
-        attach(store)
-        names = [
-            each["consumerName"] for each in row_json(store.reports.subscription_stats("t", "a"))["consumers"]
-        ]
-        assert names[0] == "mine"
-        assert len(set(names)) == 3
 
 
 class TestUnsubscribe:

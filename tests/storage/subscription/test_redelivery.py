@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storage import EARLIEST, Position, Store, SubscriptionType
 from storage.disk.view import WriteBatch
-from storage.subscription import catalogue as subscriptions
+from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.subscription.delivery import NOBODY, PENDING
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge
@@ -27,7 +27,7 @@ def test_a_consumer_gives_back_its_own_an_operator_all_but_pending_ones(store: S
 
     def check(batch: WriteBatch) -> None:
         opened = OpenSubscription(batch, subscriptions.get(batch, topics.get(batch, "t"), "s"))
-        ids = [each.consumer_id for each in subscriptions.consumers(batch, opened.subscription_id)]
+        ids = [each.consumer_id for each in attached_consumers.every(batch, opened.subscription_id)]
         generation = opened.cursor.generation
         assert negative_acknowledge(opened, [(at, 0)], 5, ids[0]) == [(at, 0b0010)]
         assert opened.cursor.generation == generation

@@ -1,0 +1,186 @@
+"""Attached consumers of a subscription: their records, which of them live, and which one is active.
+
+A consumer is attached while the lease of its process is held; the next process that attaches, dispatches or waits finds
+a dead one. The type and the isolation level of a subscription are fixed while consumers are attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from storage.actions import Action, Hint
+from storage.disk.codec import key1, key2, pack, unpack
+from storage.disk.schema import CONSUMERS
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import SubscriptionBusy
+from storage.process.identity import ProcessIdentity, is_stopped
+from storage.process.lock_file import LockFile
+from storage.subscription.isolation import SubscriptionMode, SubscriptionType
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
+from storage.topic.catalogue import Topic
+from storage.values.names import check_name
+from storage.values.position import Position
+
+
+class AttachedConsumer:
+    """The record of a consumer."""
+
+    __slots__ = ("connected_ms", "consumer_id", "lease", "name", "owner_fields")
+
+    def __init__(
+        self, consumer_id: int, name: str, lease: int, owner_fields: list[object], connected_ms: int
+    ) -> None:
+        self.consumer_id = consumer_id
+        self.name = name
+        self.lease = lease
+        self.owner_fields = owner_fields
+        self.connected_ms = connected_ms
+
+    @property
+    def owner(self) -> ProcessIdentity:
+        return ProcessIdentity.of(self.owner_fields)
+
+
+def every(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
+    """The recorded consumers in the order of attachment, dead ones that are not yet removed included."""
+    return [
+        AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack(payload)[:4])
+        for key, payload in view.scan(CONSUMERS, key1(subscription_id))
+    ]
+
+
+def living(view: ReadView, locks: LockFile, subscription_id: int) -> list[AttachedConsumer]:
+    """The consumers whose process is alive, in the order of attachment."""
+    return [consumer for consumer in every(view, subscription_id) if locks.leases.is_held(consumer.lease)]
+
+
+def active(consumers: Sequence[AttachedConsumer]) -> AttachedConsumer | None:
+    """The consumer of a Failover subscription that receives: of the living consumers the one attached first."""
+    return consumers[0] if consumers else None
+
+
+def sweep(
+    batch: WriteBatch, subscription: Subscription, end_owned: Callable[[WriteBatch, int], None]
+) -> list[AttachedConsumer]:
+    """Remove dead consumers and free their messages; return the living consumers.
+
+    Args:
+        end_owned: ends the transactions of a dead owner's lease, so that messages pending in them are free as well.
+    """
+    alive: list[AttachedConsumer] = []
+    dead: list[AttachedConsumer] = []
+    for consumer in every(batch, subscription.subscription_id):
+        (alive if batch.lock_file.leases.is_held(consumer.lease) else dead).append(consumer)
+    for lease in {consumer.lease for consumer in dead}:
+        end_owned(batch, lease)
+    if dead:
+        opened = OpenSubscription(batch, subscription)
+        for consumer in dead:
+            detach(opened, consumer.consumer_id, {})
+    return alive
+
+
+def attach(
+    batch: WriteBatch, subscription: Subscription, name: str | None, lease: int, owner: ProcessIdentity
+) -> AttachedConsumer:
+    """Add a consumer.
+
+    Raises:
+        InvalidName
+    """
+    if name is not None:
+        check_name("consumer name", name)
+    batch.superblock.last_consumer += 1
+    number = batch.superblock.last_consumer
+    consumer = AttachedConsumer(number, name or f"consumer-{number}", lease, owner.fields(), batch.now_ms)
+    record = [consumer.name, lease, consumer.owner_fields, consumer.connected_ms]
+    batch.put(CONSUMERS, key2(subscription.subscription_id, number), pack(record))
+    return consumer
+
+
+def detach(opened: OpenSubscription[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> int:
+    """Remove a consumer and free the messages in flight there; return the number of messages.
+
+    Args:
+        untouched: by entry, the messages that the consumer never gave to its application.
+    """
+    opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
+    return opened.deliveries.release(consumer_id, untouched)
+
+
+def is_attached(view: ReadView, subscription_id: int, consumer_id: int) -> bool:
+    """Whether the consumer is recorded: not closed, evicted, or found dead."""
+    return view.has(CONSUMERS, key2(subscription_id, consumer_id))
+
+
+def check_alone(topic: Topic, subscription: Subscription, consumers: list[AttachedConsumer]) -> None:
+    """Raises:
+    SubscriptionBusy: naming the consumers that are attached.
+    """
+    if consumers:
+        raise SubscriptionBusy(
+            f"subscription {subscription.name} of {topic.name} ({subscription.type.value}, {subscription.level.value}) "
+            f"has consumers attached: {', '.join(consumer.name for consumer in consumers[:5])}",
+            hint=Hint(
+                "Close them, or `{}`.",
+                Action("store.admin.subscriptions.evict_consumers", topic.name, subscription.name),
+            ),
+            topic=topic.full_name,
+            subscription=subscription.name,
+            attached=[member.name for member in consumers],
+        )
+
+
+def check_mode(
+    topic: Topic, subscription: Subscription, consumers: list[AttachedConsumer], asked: SubscriptionMode
+) -> None:
+    """Check that a consumer asking for this type, level and on-open may join the attached consumers.
+
+    Raises:
+        SubscriptionBusy: naming both values, and the attached consumers.
+    """
+    if not consumers:
+        return
+    who = ", ".join(f"{consumer.name} ({consumer.owner})" for consumer in consumers[:3])
+    details = {
+        "topic": topic.full_name,
+        "subscription": subscription.name,
+        "attached": [consumer.name for consumer in consumers],
+    }
+    compared: tuple[tuple[str, Enum | None, Enum], ...] = (
+        ("type", asked.type, subscription.type),
+        ("isolation level", asked.level, subscription.level),
+        ("on-open", asked.on_open, subscription.on_open),
+    )
+    for word, value, has in compared:
+        if value is not None and value is not has:
+            raise SubscriptionBusy(
+                f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {value.value}, "
+                f"which cannot change while {who} is attached",
+                hint=f"Ask for {has.value}, or close the consumers first.",
+                **details,
+            )
+    if subscription.type is SubscriptionType.EXCLUSIVE:
+        raise SubscriptionBusy(
+            f"subscription {subscription.name} of {topic.name} is Exclusive and {who} is attached{_stopped(consumers)}",
+            hint=_way_in(topic, subscription, consumers),
+            **details,
+        )
+
+
+def _stopped(consumers: list[AttachedConsumer]) -> str:
+    return ", and stopped" if is_stopped(consumers[0].owner.pid, consumers[0].owner.started) else ""
+
+
+def _way_in(topic: Topic, subscription: Subscription, consumers: list[AttachedConsumer]) -> str:
+    """The hint about the one consumer of an Exclusive subscription."""
+    if not _stopped(consumers):
+        return "Wait until it is closed, or use a Shared, Key_Shared or Failover subscription."
+    consumer = consumers[0]
+    return Hint(
+        "{} lets it go on; `{}` detaches it, and what it held goes to others.",
+        Action("resume_process", consumer.owner.pid),
+        Action("store.admin.subscriptions.evict_consumers", topic.name, subscription.name, consumer.name),
+    )
