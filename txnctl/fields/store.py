@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from txnctl.output.field import Field
+from storage.reports.store_info import DatabaseRow
+from txnctl.output.field import Help, fields_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
+CREATED = {
+    "path": Help("The store's directory."),
+    "format": Help("The number of its format."),
+    "store_id": Help("Its identity, which a copy keeps.", kind="id"),
+}
 
-CREATED = (
-    Field("path", "text", "The store's directory."),
-    Field("format", "integer", "The number of its format."),
-    Field("storeId", "id", "Its identity, which a copy keeps.", heading="STORE ID"),
-)
-
-SPACE = (
-    Field("database", "text", "A part of the store; docs/FORMAT.md says what each holds."),
-    Field("entries", "integer", "Its records.", heading="RECORDS"),
-    Field("bytes", "size", "The pages that it takes.", heading="SIZE"),
-    Field("depth", "integer", "Levels of its tree."),
+SPACE = fields_of(
+    DatabaseRow,
+    {
+        "database": "A part of the store; docs/FORMAT.md says what each holds.",
+        "entries": Help("Its records.", heading="RECORDS"),
+        "bytes": Help("The pages that it takes.", heading="SIZE", kind="size"),
+        "depth": "Levels of its tree.",
+    },
 )

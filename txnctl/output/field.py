@@ -124,7 +124,7 @@ def _fields(name: str, annotation: str, described: Help) -> Iterator[Field]:
     if name.endswith("_at_ms"):
         stem = camel_case(name.removesuffix("_at_ms"))
         if annotation.startswith("TimeText"):
-            yield Field(stem, "time", text, heading=heading)
+            yield Field(stem, kind or "time", text, heading=heading)
         else:
             yield Field(f"{stem}At", "time", text, heading=heading)
             yield Field(f"{stem}Ms", "timeMs", _SAME_AS_INTEGER, heading=ms_heading)

@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import pytest
 
-from storage.json_form import Flat, to_json
+from storage.json_form import Flat, TimeText, to_json
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from tests.txnctl.output.output_steps import FIELDS, ROWS
@@ -80,6 +80,12 @@ class Stuck(NamedTuple):
     blocked_by: Counts | None
 
 
+class Window(NamedTuple):
+    """A row with a time in text alone."""
+
+    start_at_ms: TimeText
+
+
 class Change(NamedTuple, Generic[T]):
     """The effects of a change."""
 
@@ -118,6 +124,12 @@ class TestDerivation:
         assert [field.help for field in fields[10:12]] == ["Key.", "Key, not UTF-8."]
         row = Stuck(TxnID(1), 0, 1, None, Counts(1, 2), 3, False, [], b"\xff", None)
         assert not undeclared(to_json(row), fields)
+
+    def test_a_time_in_text_alone_is_one_field(self) -> None:
+        """No integer stands beside the text; a description may name another kind."""
+        for described, kind in (("From.", "time"), (Help("From.", kind="text"), "text")):
+            (field,) = fields_of(Window, {"start_at_ms": described})
+            assert (field.name, field.kind) == ("start", kind)
 
     def test_effects_of_a_change_stand_beside_the_dry_run(self) -> None:
         """The parameter of the class names the effects."""

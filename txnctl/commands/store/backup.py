@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
+from storage.maintenance.backup import BackupResult
 from txnctl.cli.decorators import (
     argument,
     effect,
@@ -13,17 +13,16 @@ from txnctl.cli.decorators import (
     reads_store,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
-
-BACKED_UP = (
-    Field("path", "text", "The directory of the backup."),
-    Field("bytes", "size", "Its size.", heading="SIZE"),
+BACKED_UP = fields_of(
+    BackupResult,
+    {"path": "The directory of the backup.", "bytes": Help("Its size.", heading="SIZE", kind="size")},
 )
 
 
@@ -42,5 +41,5 @@ def backup(context: Context, destination: str) -> None:
     A backup is a store. To go on working, use `store restore`: a restore ends open transactions and sessions.
     """
     with CopyProgress(context, "Backup") as progress:
-        row = to_json(context.store.maintenance.backup_store(destination, progress=progress))
-    context.show(row, table=lambda shown: f"Backed up to {shown['path']}: {size(shown['bytes'])}.")
+        row = context.store.maintenance.backup_store(destination, progress=progress)
+    context.show(row, table=lambda shown: f"Backed up to {shown.path}: {size(shown.bytes)}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.maintenance.compact import CompactResult
 from txnctl.cli.decorators import (
     administrative,
     changes_store,
@@ -10,20 +10,24 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
-from txnctl.output.field import Field
+from txnctl.fields.change import DRY_RUN
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-
-COMPACTED = (
-    Field("path", "text", "The store's directory."),
-    Field("bytesBefore", "size", "The size of data.mdb before.", heading="BEFORE"),
-    Field("bytesAfter", "size", "The size of data.mdb now; in a dry run, what it would be.", heading="AFTER"),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
+COMPACTED = fields_of(
+    CompactResult,
+    {
+        "path": "The store's directory.",
+        "bytes_before": Help("The size of data.mdb before.", heading="BEFORE", kind="size"),
+        "bytes_after": Help(
+            "The size of data.mdb now; in a dry run, what it would be.", heading="AFTER", kind="size"
+        ),
+        **DRY_RUN,
+    },
 )
 
 
@@ -40,16 +44,14 @@ def compact(context: Context) -> None:
     by --dry-run too, so the disk needs room for both.
     """
     with CopyProgress(context, "Compact") as progress:
-        row = to_json(
-            context.store.maintenance.compact_store(
-                progress=progress, dry_run=context.dry_run, reason=context.reason
-            )
+        row = context.store.maintenance.compact_store(
+            progress=progress, dry_run=context.dry_run, reason=context.reason
         )
     context.show(row, table=_compacted)
 
 
-def _compacted(row: Row) -> list[str]:
-    sizes = f"{row['path']}: {size(row['bytesBefore'])} -> {size(row['bytesAfter'])}."
-    if row["dryRun"]:
+def _compacted(row: CompactResult) -> list[str]:
+    sizes = f"{row.path}: {size(row.bytes_before)} -> {size(row.bytes_after)}."
+    if row.dry_run:
         return ["DRY RUN: nothing was changed.", "", f"Would compact {sizes}"]
     return [f"Compacted {sizes}"]

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from storage.errors import InvalidValue
-from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
 from txnctl.cli.value_types import DURATION_MS
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import Store
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-SETTINGS = (
-    Field("name", "id", "The setting."),
-    Field("value", "text", "Its value."),
-    Field("before", "text", "What it was, where it was just set.", heading=""),
-    Field("dryRun", "boolean", "Whether nothing was changed, where it was to be set.", heading=""),
-    Field("meaning", "text", "What it is for."),
+
+class StoreSetting(NamedTuple):
+    """A setting of a store."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+class SettingChanged(NamedTuple):
+    """A setting that was changed, or would be."""
+
+    name: str
+    value: str
+    before: str
+    dry_run: bool
+    meaning: str
+
+
+SETTINGS = fields_of(
+    SettingChanged,
+    {
+        "name": Help("The setting.", kind="id"),
+        "value": "Its value.",
+        "before": Help("What it was, where it was just set.", heading=""),
+        "dry_run": Help("Whether nothing was changed, where it was to be set.", heading=""),
+        "meaning": "What it is for.",
+    },
 )
 
 REAP_POLICY = "reap-policy"
@@ -54,40 +76,31 @@ def config(context: Context, name: str | None, value: str | None) -> None:
         )
     with context.open_store(context.store_path, read_only=value is None) as store:
         if name is None:
-            context.show_list([_row(store, setting) for setting in MEANINGS])
+            context.show_list([_setting(store, setting) for setting in MEANINGS])
         elif value is None:
-            context.show(_row(store, name), table=lambda row: row["value"])
+            context.show(_setting(store, name), table=lambda row: row.value)
         else:
             context.show(_changed(context, store, name, value), table=_report)
 
 
-def _row(store: Store, name: str) -> Row:
-    return {"name": name, "value": _value(store, name), "meaning": MEANINGS[name]}
+def _setting(store: Store, name: str) -> StoreSetting:
+    info = store.reports.store_info()
+    value = info.reap_policy if name == REAP_POLICY else _duration(info.table_retention_ms)
+    return StoreSetting(name, value, MEANINGS[name])
 
 
-def _value(store: Store, name: str) -> str:
-    info = to_json(store.reports.store_info())
-    return str(info["reapPolicy"]) if name == REAP_POLICY else _duration(info["tableRetentionMs"])
-
-
-def _changed(context: Context, store: Store, name: str, value: str) -> Row:
+def _changed(context: Context, store: Store, name: str, value: str) -> SettingChanged:
     """Change a setting, or show the change."""
-    how: Row = {"dry_run": context.dry_run, "reason": context.reason}
+    settings, dry_run, reason = store.admin.settings, context.dry_run, context.reason
     if name == REAP_POLICY:
-        done = to_json(store.admin.settings.set_reap_policy(value, **how))
-        after, before = done["reapPolicy"], done["reapPolicyBefore"]
+        policy = settings.set_reap_policy(value, dry_run=dry_run, reason=reason).effects
+        after, before = policy.reap_policy, policy.reap_policy_before
     else:
-        done = to_json(
-            store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
-        )
-        after, before = _duration(done["tableRetentionMs"]), _duration(done["tableRetentionMsBefore"])
-    return {
-        "name": name,
-        "value": after,
-        "before": before,
-        "dryRun": done["dryRun"],
-        "meaning": MEANINGS[name],
-    }
+        retention_ms = DURATION_MS.convert(value, None, None)
+        retention = settings.set_table_retention(retention_ms, dry_run=dry_run, reason=reason).effects
+        after = _duration(retention.table_retention_ms)
+        before = _duration(retention.table_retention_ms_before)
+    return SettingChanged(name, after, before, dry_run, MEANINGS[name])
 
 
 def _duration(milliseconds: int) -> str:
@@ -98,6 +111,6 @@ def _duration(milliseconds: int) -> str:
     return f"{milliseconds}ms"
 
 
-def _report(row: Row) -> list[str]:
-    change = f"{row['name']}: {row['before']} -> {row['value']}"
-    return ["DRY RUN: nothing was changed.", "", change] if row["dryRun"] else [change]
+def _report(row: SettingChanged) -> list[str]:
+    change = f"{row.name}: {row.before} -> {row.value}"
+    return ["DRY RUN: nothing was changed.", "", change] if row.dry_run else [change]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from typing import NamedTuple
+
+from storage.json_form import Flat, TimeText
+from storage.maintenance.table_gc import TableCounts
+from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
-from txnctl.output.field import Field
+from txnctl.fields.change import DRY_RUN
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
@@ -12,27 +17,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-COLLECTED = (
-    Field("readersFreed", "integer", "Slots of the reader table that dead processes had."),
-    Field("deletedTopics", "integer", "Deleted topics of which something was left."),
-    Field("deletedTables", "integer", "Deleted tables of which something was left."),
-    Field("purgeSteps", "integer", "Commits that removed it; null in a dry run."),
-    Field(
-        "intentsFinalized", "integer", "Write intents of ended transactions that became values, or nothing."
-    ),
-    Field("versionsRemoved", "integer", "Versions of table rows that were older than what is kept."),
-    Field("tombstonesRemoved", "integer", "Keys deleted so long ago that nothing needs to know of them."),
-    Field("outcomesRemoved", "integer", "Ended transactions whose outcome nothing names any more."),
-    Field("stagedWrites", "integer", "Writes by Spark that were never ended, whose staged files went."),
-    Field("tableWindowStart", "text", "The time from which on tables can be read (--at)."),
-    Field(
-        "clocksDisagree",
-        "boolean",
-        "Whether the wall clock was moved: then nothing is removed for its age.",
-    ),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
+
+class GarbageCollected(NamedTuple):
+    """The garbage collected in a store, and beside the data file."""
+
+    readers_freed: int
+    deleted_topics: int
+    deleted_tables: int
+    purge_steps: int | None
+    counts: Flat[TableCounts]
+    staged_writes: int
+    table_window_start_at_ms: TimeText
+    clocks_disagree: bool
+    dry_run: bool
+
+
+COLLECTED = fields_of(
+    GarbageCollected,
+    {
+        "readers_freed": "Slots of the reader table that dead processes had.",
+        "deleted_topics": "Deleted topics of which something was left.",
+        "deleted_tables": "Deleted tables of which something was left.",
+        "purge_steps": "Commits that removed it; null in a dry run.",
+        "intents_finalized": "Write intents of ended transactions that became values, or nothing.",
+        "versions_removed": "Versions of table rows that were older than what is kept.",
+        "tombstones_removed": "Keys deleted so long ago that nothing needs to know of them.",
+        "outcomes_removed": "Ended transactions whose outcome nothing names any more.",
+        "staged_writes": "Writes by Spark that were never ended, whose staged files went.",
+        "table_window_start_at_ms": Help("The time from which on tables can be read (--at).", kind="text"),
+        "clocks_disagree": "Whether the wall clock was moved: then nothing is removed for its age.",
+        **DRY_RUN,
+    },
 )
 
 
@@ -59,12 +75,25 @@ def gc(context: Context, trust_clock: bool) -> None:
 
     A dry run shows the numbers of the real run, as long as no write happens in between.
     """
-    how = {"trust_clock": True} if trust_clock else {}
-    row = to_json(
-        context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
+    row = context.store.maintenance.collect_garbage(
+        trust_clock=trust_clock, dry_run=context.dry_run, reason=context.reason
     )
-    row["stagedWrites"] = 0 if row["clocksDisagree"] and not trust_clock else _staged_writes(context)
-    context.show({**dict.fromkeys([field.name for field in COLLECTED]), **row}, table=_collected)
+    collected, tables = row.collected, row.collected.tables
+    skips_old_files = tables.clocks_disagree and not trust_clock
+    context.show(
+        GarbageCollected(
+            readers_freed=collected.readers_freed,
+            deleted_topics=collected.deleted_topics,
+            deleted_tables=collected.deleted_tables,
+            purge_steps=collected.purge_steps,
+            counts=tables.counts,
+            staged_writes=0 if skips_old_files else _staged_writes(context),
+            table_window_start_at_ms=tables.table_window_start_at_ms,
+            clocks_disagree=tables.clocks_disagree,
+            dry_run=row.dry_run,
+        ),
+        table=_collected,
+    )
 
 
 def _staged_writes(context: Context) -> int:
@@ -81,30 +110,31 @@ def _staged_writes(context: Context) -> int:
     return len(Staging.at(place).collect(now_ms, dry_run=context.dry_run))
 
 
-def _collected(row: Row) -> Iterator[str]:
-    if row["dryRun"]:
+def _collected(row: GarbageCollected) -> Iterator[str]:
+    if row.dry_run:
         yield from ("DRY RUN: nothing was changed.", "")
-    would = "Would free" if row["dryRun"] else "Freed"
-    slots, topics = plural(row["readersFreed"], "reader slot"), plural(row["deletedTopics"], "deleted topic")
-    if row["deletedTables"]:
-        topics += f" and {plural(row['deletedTables'], 'deleted table')}"
-    steps = "" if row["purgeSteps"] is None else f", in {plural(row['purgeSteps'], 'step')}"
-    remove = "remove" if row["dryRun"] else "removed"
+    would = "Would free" if row.dry_run else "Freed"
+    slots, topics = plural(row.readers_freed, "reader slot"), plural(row.deleted_topics, "deleted topic")
+    if row.deleted_tables:
+        topics += f" and {plural(row.deleted_tables, 'deleted table')}"
+    steps = "" if row.purge_steps is None else f", in {plural(row.purge_steps, 'step')}"
+    remove = "remove" if row.dry_run else "removed"
     yield f"{would} {slots} of dead processes; {remove} what {topics} left{steps}."
-    would = "Would finalise" if row["dryRun"] else "Finalised"
-    versions, keys = (
-        plural(row["versionsRemoved"], "old version"),
-        plural(row["tombstonesRemoved"], "deleted key"),
-    )
+    would = "Would finalise" if row.dry_run else "Finalised"
+    intents = plural(row.counts.intents_finalized, "write intent")
+    versions = plural(row.counts.versions_removed, "old version")
+    keys = plural(row.counts.tombstones_removed, "deleted key")
+    window_start = rfc3339(row.table_window_start_at_ms)
     yield (
-        f"{would} {plural(row['intentsFinalized'], 'write intent')}; {remove} {versions} and {keys} of tables, "
-        f"which can be read from {row['tableWindowStart']} on."
+        f"{would} {intents}; {remove} {versions} and {keys} of tables, "
+        f"which can be read from {window_start} on."
     )
-    if row["outcomesRemoved"]:
-        forget = "Would forget" if row["dryRun"] else "Forgot"
-        yield f"{forget} the outcome of {plural(row['outcomesRemoved'], 'transaction')} that nothing names any more."
-    if row["stagedWrites"]:
-        yield f"{remove.capitalize()} what {plural(row['stagedWrites'], 'write')} by Spark had staged."
-    if row["clocksDisagree"]:
+    if row.counts.outcomes_removed:
+        forget = "Would forget" if row.dry_run else "Forgot"
+        outcomes = plural(row.counts.outcomes_removed, "transaction")
+        yield f"{forget} the outcome of {outcomes} that nothing names any more."
+    if row.staged_writes:
+        yield f"{remove.capitalize()} what {plural(row.staged_writes, 'write')} by Spark had staged."
+    if row.clocks_disagree:
         yield "The wall clock was moved: nothing was removed for its age."
         yield "If it is right now: txnctl store gc --trust-clock"

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.store_info import StoreInfo
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.store import CREATED
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
-
-INFO = (
-    *CREATED,
-    Field("createdAt", "time", "When it was created.", heading="CREATED"),
-    Field("createdMs", "timeMs", "The same as an integer.", heading=""),
-    Field("incarnation", "integer", "Raised whenever a backup is restored."),
-    Field("commits", "integer", "Durable commits since it was created."),
-    Field("topics", "integer", "Topics."),
-    Field("openTransactions", "integer", "Transactions that are open."),
-    Field("transactions", "integer", "Transactions remembered, open ones included."),
-    Field("lastTimestamp", "id", "The last timestamp issued, in nanoseconds.", heading=""),
-    Field("tables", "integer", "Tables."),
-    Field("tableRetentionMs", "duration", "How long superseded versions of rows are kept."),
-    Field("reapPolicy", "text", "What the next writer aborts: all, overdue, or nothing (manual)."),
-    Field("dataBytes", "size", "The size of data.mdb.", heading="FILE SIZE"),
-    Field("usedBytes", "size", "How much of it was ever used.", heading="USED"),
-    Field("mapBytes", "size", "Address space it may grow into.", heading="MAP"),
-    Field("readersInUse", "integer", "Slots of the reader table that are taken.", heading="READERS"),
-    Field("readersMax", "integer", "Slots that it has."),
+INFO = fields_of(
+    StoreInfo,
+    {
+        **CREATED,
+        "created_at_ms": Help("When it was created.", heading="CREATED"),
+        "incarnation": "Raised whenever a backup is restored.",
+        "commits": "Durable commits since it was created.",
+        "topics": "Topics.",
+        "open_transactions": "Transactions that are open.",
+        "transactions": "Transactions remembered, open ones included.",
+        "last_timestamp_ns": Help("The last timestamp issued, in nanoseconds.", heading=""),
+        "tables": "Tables.",
+        "table_retention_ms": "How long superseded versions of rows are kept.",
+        "reap_policy": "What the next writer aborts: all, overdue, or nothing (manual).",
+        "data_bytes": Help("The size of data.mdb.", heading="FILE SIZE", kind="size"),
+        "used_bytes": Help("How much of it was ever used.", heading="USED", kind="size"),
+        "map_bytes": Help("Address space it may grow into.", heading="MAP", kind="size"),
+        "readers_in_use": Help("Slots of the reader table that are taken.", heading="READERS"),
+        "readers_max": "Slots that it has.",
+    },
 )
 
 
@@ -38,4 +39,4 @@ INFO = (
 @example("txnctl store info")
 def info(context: Context) -> None:
     """Show the facts about a store: format, age, size and counts of objects."""
-    context.show(to_json(context.store.reports.store_info()))
+    context.show(context.store.reports.store_info())

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import click
 
 from storage.errors import InvalidValue
-from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, names_store, output
 from txnctl.fields.store import CREATED
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 
+class Created(NamedTuple):
+    """A new store."""
+
+    path: str
+    format: int
+    store_id: str
+
+
 @argument(
     "path", required=False, type=click.Path(), help="The directory to create. [default: that of --store]"
 )
 @names_store(effect="writes")
-@output(CREATED, name_field="path")
+@output(fields_of(Created, CREATED), name_field="path")
 @example("txnctl store init bank.store")
 @example("txnctl store init --store orders.store")
 def init(context: Context, path: str | None) -> None:
@@ -37,8 +47,7 @@ def init(context: Context, path: str | None) -> None:
         raise InvalidValue("the path of a store is not empty")
     Store.create(where)
     with context.open_store(where, read_only=True) as created:
-        facts = to_json(created.reports.store_info())
+        info = created.reports.store_info()
     context.show(
-        {field.name: facts[field.name] for field in CREATED},
-        table=lambda row: f"Created store {row['path']}.",
+        Created(info.path, info.format, info.store_id), table=lambda row: f"Created store {row.path}."
     )

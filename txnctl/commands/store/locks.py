@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.store_info import LockRow
 from txnctl.cli.decorators import example, output, reads_store
-from txnctl.commands.store.process_table import process_table
-from txnctl.output.field import Field
+from txnctl.commands.store.process_table import holder_cell, pid_cell
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
-LOCKS = (
-    Field(
-        "lock",
-        "text",
-        "What is held: the store (open), a lease (what ends with its process), or the writer gate.",
-    ),
-    Field("pid", "integer", "The process."),
-    Field("state", "text", "open, held, alive, stopped (SIGSTOP), dead, rebooted, or unknown-host."),
-    Field("holder", "text", "The process in words."),
+LOCKS = fields_of(
+    LockRow,
+    {
+        "lock": "What is held: the store (open), a lease (what ends with its process), or the writer gate.",
+        "pid": "The process.",
+        "state": "open, held, alive, stopped (SIGSTOP), dead, rebooted, or unknown-host.",
+        "holder": "The process in words.",
+    },
+)
+_COLUMNS: tuple[Column[LockRow], ...] = (
+    Column("LOCK", "text", lambda row: row.lock),
+    Column("PID", "integer", lambda row: pid_cell(row.pid)),
+    Column("STATE", "text", lambda row: row.state),
+    Column("HOLDER", "text", lambda row: holder_cell(row.holder)),
 )
 
 
@@ -32,7 +38,7 @@ def locks(context: Context) -> None:
     The holder of the writer gate is writing at this moment. A `stopped` holder stops all writers: continue the process
     (kill -CONT) or end the process. A `dead` lease is freed by the next writer.
     """
-    rows = to_json(context.store.reports.list_locks())
+    rows = context.store.reports.list_locks()
     if not rows and context.output == "table":
         context.note("no other process has the store open")
-    context.show_list(rows, table=lambda shown: process_table(context, shown, LOCKS))
+    context.show_list(rows, table=lambda shown: context.table_of(shown, _COLUMNS))

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.store_info import ReaderRow
 from txnctl.cli.decorators import example, output, reads_store
-from txnctl.commands.store.process_table import process_table
-from txnctl.output.field import Field
+from txnctl.commands.store.process_table import holder_cell, pid_cell
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
-
-READERS = (
-    Field("pid", "integer", "The process."),
-    Field("state", "text", "reading (it holds a view), idle, or stopped (SIGSTOP)."),
-    Field("commit", "integer", "The commit that its view shows; null while it holds none."),
-    Field("behind", "integer", "Commits since then. Pages freed by them cannot be reused yet."),
-    Field("holder", "text", "The process in words."),
+READERS = fields_of(
+    ReaderRow,
+    {
+        "pid": "The process.",
+        "state": "reading (it holds a view), idle, or stopped (SIGSTOP).",
+        "commit": "The commit that its view shows; null while it holds none.",
+        "behind": "Commits since then. Pages freed by them cannot be reused yet.",
+        "holder": "The process in words.",
+    },
+)
+_COLUMNS: tuple[Column[ReaderRow], ...] = (
+    Column("PID", "integer", lambda row: pid_cell(row.pid)),
+    Column("STATE", "text", lambda row: row.state),
+    Column("COMMIT", "integer", lambda row: row.commit),
+    Column("BEHIND", "integer", lambda row: row.behind),
+    Column("HOLDER", "text", lambda row: holder_cell(row.holder)),
 )
 
 
@@ -30,7 +40,7 @@ def readers(context: Context) -> None:
     A reader holds the view of one commit for moments only; a backup or a full verify holds a view from start to end.
     Meanwhile the file grows instead of reusing freed pages.
     """
-    rows = to_json(context.store.reports.list_readers())
+    rows = context.store.reports.list_readers()
     if not rows and context.output == "table":
         context.note("no process reads the store at this moment")
-    context.show_list(rows, table=lambda shown: process_table(context, shown, READERS))
+    context.show_list(rows, table=lambda shown: context.table_of(shown, _COLUMNS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
+from storage.maintenance.restore import RestoreResult
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -14,21 +14,22 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-
-RESTORED = (
-    Field("path", "text", "The directory of the new store."),
-    Field("incarnation", "integer", "Its incarnation: one more than the backup's."),
-    Field("transactionsAborted", "integer", "Transactions that were open in the backup."),
-    Field("consumersDetached", "integer", "Consumers that were attached in the backup."),
-    Field("dryRun", "boolean", "Whether nothing was created."),
+RESTORED = fields_of(
+    RestoreResult,
+    {
+        "path": "The directory of the new store.",
+        "incarnation": "Its incarnation: one more than the backup's.",
+        "transactions_aborted": "Transactions that were open in the backup.",
+        "consumers_detached": "Consumers that were attached in the backup.",
+        "dry_run": "Whether nothing was created.",
+    },
 )
 
 
@@ -54,25 +55,24 @@ def restore(context: Context, source: str, destination: str | None) -> None:
     from storage import Store
 
     with CopyProgress(context, "Restore") as progress:
-        row = to_json(
-            Store.restore(
-                source,
-                destination or context.store_path,
-                program=context.program,
-                progress=progress,
-                dry_run=context.dry_run,
-                reason=context.reason,
-            )
+        row = Store.restore(
+            source,
+            destination or context.store_path,
+            program=context.program,
+            progress=progress,
+            dry_run=context.dry_run,
+            reason=context.reason,
         )
     context.show(row, table=_restored)
 
 
-def _restored(row: Row) -> list[str]:
+def _restored(row: RestoreResult) -> list[str]:
+    ended = row.reincarnation
     what = (
-        f"{row['path']}, incarnation {row['incarnation']}: "
-        f"{plural(row['transactionsAborted'], 'transaction')} aborted, "
-        f"{plural(row['consumersDetached'], 'consumer')} detached."
+        f"{row.path}, incarnation {ended.incarnation}: "
+        f"{plural(ended.transactions_aborted, 'transaction')} aborted, "
+        f"{plural(ended.consumers_detached, 'consumer')} detached."
     )
-    if row["dryRun"]:
+    if row.dry_run:
         return ["DRY RUN: nothing was created.", "", f"Would restore to {what}"]
     return [f"Restored to {what}"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.store import SPACE
 
@@ -19,8 +18,5 @@ def space(context: Context) -> None:
 
     The largest first. The rest, up to the size of the file, is free and will be reused.
     """
-    context.show_list(
-        sorted(
-            to_json(context.store.reports.list_databases()), key=lambda row: (-row["bytes"], row["database"])
-        )
-    )
+    rows = context.store.reports.list_databases()
+    context.show_list(sorted(rows, key=lambda row: (-row.bytes, row.database)))

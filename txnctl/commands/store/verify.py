@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from storage.errors import CorruptStore
+from storage.verify.problem import Problem
 from txnctl.cli.decorators import example, names_store, option, output
-from txnctl.output.field import Field
+from txnctl.output.column import Column
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-VERIFIED = (
-    Field("path", "text", "The store's directory."),
-    Field("mode", "text", "full or quick."),
-    Field("ok", "boolean", "Whether nothing is wrong."),
-    Field("records", "integer", "Records looked at."),
-    Field("elapsedMs", "duration", "How long it took.", heading="ELAPSED"),
-    Field(
-        "invariants",
-        "list",
-        "The rules that were checked, by their numbers in docs/SEMANTICS.md; 13 only where nobody wrote meanwhile.",
-    ),
-    Field(
-        "problems",
-        "list",
-        "What is wrong: invariant (its number in docs/SEMANTICS.md, or null), object, message.",
-    ),
+
+class Verified(NamedTuple):
+    """The result of a check."""
+
+    path: str
+    mode: str
+    ok: bool
+    records: int
+    elapsed_ms: int
+    invariants: list[int]
+    problems: list[Problem]
+
+
+VERIFIED = fields_of(
+    Verified,
+    {
+        "path": "The store's directory.",
+        "mode": "full or quick.",
+        "ok": "Whether nothing is wrong.",
+        "records": "Records looked at.",
+        "elapsed_ms": Help("How long it took.", heading="ELAPSED"),
+        "invariants": (
+            "The rules that were checked, by their numbers in docs/SEMANTICS.md; 13 only where nobody wrote meanwhile."
+        ),
+        "problems": "What is wrong: invariant (its number in docs/SEMANTICS.md, or null), object, message.",
+    },
 )
 
-PROBLEMS = (
-    Field("invariant", "id", "The number of the invariant that does not hold.", heading="RULE"),
-    Field("object", "text", "Where."),
-    Field("message", "text", "What is wrong.", heading="WHAT IS WRONG"),
+_PROBLEMS: tuple[Column[Problem], ...] = (
+    Column("RULE", "id", lambda problem: problem.invariant),
+    Column("OBJECT", "text", lambda problem: problem.object),
+    Column("WHAT IS WRONG", "text", lambda problem: problem.message),
 )
 
 
@@ -68,33 +81,33 @@ def verify(context: Context, full: bool) -> None:
     ):
         for done in running.steps():
             bar.advance(done)
-    row = {
-        "path": running.path,
-        "mode": "full" if full else "quick",
-        "ok": not running.problems,
-        "records": running.done,
-        "elapsedMs": int((perf_counter() - began) * 1000),
-        "invariants": running.invariants,
-        "problems": running.problems,
-    }
+    row = Verified(
+        path=running.path,
+        mode="full" if full else "quick",
+        ok=not running.problems,
+        records=running.done,
+        elapsed_ms=int((perf_counter() - began) * 1000),
+        invariants=running.invariants,
+        problems=running.problems,
+    )
     context.show(row, table=lambda shown: _report(context, shown))
-    if running.problems:
+    if row.problems:
         _refuse(row)
 
 
-def _report(context: Context, row: Row) -> list[str]:
-    rules = f"rules {', '.join(map(str, row['invariants']))}" if row["invariants"] else "no rule to its end"
-    facts = f"{plural(row['records'], 'record')}, {row['mode']}, {duration(row['elapsedMs'])}; {rules}"
-    if row["ok"]:
-        return [f"{context.style('ok', 'green')}  {row['path']}: {facts}"]
-    count = context.style(plural(len(row["problems"]), "problem"), "bold", "red")
-    return [f"{row['path']}: {count} ({facts})", "", context.table_of(row["problems"], PROBLEMS)]
+def _report(context: Context, row: Verified) -> list[str]:
+    rules = f"rules {', '.join(map(str, row.invariants))}" if row.invariants else "no rule to its end"
+    facts = f"{plural(row.records, 'record')}, {row.mode}, {duration(row.elapsed_ms)}; {rules}"
+    if row.ok:
+        return [f"{context.style('ok', 'green')}  {row.path}: {facts}"]
+    count = context.style(plural(len(row.problems), "problem"), "bold", "red")
+    return [f"{row.path}: {count} ({facts})", "", context.table_of(row.problems, _PROBLEMS)]
 
 
-def _refuse(row: Row) -> None:
+def _refuse(row: Verified) -> None:
     raise CorruptStore(
-        f"{plural(len(row['problems']), 'problem')} found in {row['path']}",
+        f"{plural(len(row.problems), 'problem')} found in {row.path}",
         hint="Keep a copy of the directory as evidence, and restore a backup.",
-        path=row["path"],
-        problems=len(row["problems"]),
+        path=row.path,
+        problems=len(row.problems),
     )

@@ -10,21 +10,38 @@ Run as a module (`python -m txnctl.commands.store.verify_child PATH full`) this 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from storage.errors import ALL, CorruptStore, TxnctlError
-from storage.json_form import to_json
+from storage.verify.problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import Self
-
-    from txnctl.output.row import Row
-
+    from typing import Any, Self
 
 _MODULE = "txnctl.commands.store.verify_child"
 """The name of this module, which a child process runs as its program."""
+
+
+class _Error(TypedDict):
+    """An error of the child, in JSON."""
+
+    code: str
+    message: str
+    hint: str | None
+    details: dict[str, Any]
+
+
+class _Line(TypedDict, total=False):
+    """A line of the child: the records in all; a step; a problem; an invariant checked to the end; or the error."""
+
+    total: int
+    checked: str
+    records: int
+    problem: tuple[int | None, str, str]
+    invariant: int
+    error: _Error
 
 
 class Verification:
@@ -34,7 +51,7 @@ class Verification:
         path: the store.
         total: records in the store.
         done: records checked so far.
-        problems: `invariant`, `object` and `message` of each problem so far.
+        problems: the problems so far.
         invariants: the numbers of the invariants checked to the end.
 
     Raises:
@@ -47,7 +64,7 @@ class Verification:
         self.path = abspath(path)
         self.total = 0
         self.done = 0
-        self.problems: list[Row] = []
+        self.problems: list[Problem] = []
         self.invariants: list[int] = []
         self._full = full
         self._doing = "the file"
@@ -78,7 +95,7 @@ class Verification:
             env={**os.environ, "PYTHONPATH": path},
         )
         assert self._child.stdout is not None
-        self._lines = map(json.loads, self._child.stdout)
+        self._lines: Iterator[_Line] = map(json.loads, self._child.stdout)
         try:
             for line in self._lines:
                 if "error" in line:
@@ -100,7 +117,7 @@ class Verification:
                 self.done += line["records"]
                 yield line["records"]
             elif "problem" in line:
-                self.problems.append(line["problem"])
+                self.problems.append(Problem(*line["problem"]))
             elif "invariant" in line:
                 self.invariants.append(line["invariant"])
             elif "error" in line:
@@ -120,13 +137,8 @@ class Verification:
                 how = f"was killed by {signal.Signals(-status).name}"
             except ValueError:
                 how = f"was killed by signal {-status}"
-        self.problems.append(
-            {
-                "invariant": None,
-                "object": "data.mdb",
-                "message": f"reading it is not safe: the process that checked it {how} after checking {self._doing}",
-            }
-        )
+        message = f"reading it is not safe: the process that checked it {how} after checking {self._doing}"
+        self.problems.append(Problem(None, "data.mdb", message))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -141,7 +153,7 @@ class Verification:
         self._child.stdout.close()
 
 
-def _error(fields: Row) -> Exception:
+def _error(fields: _Error) -> Exception:
     """Return the error of the child, for the parent to raise."""
     kind = ALL.get(fields["code"], CorruptStore)
     return kind(fields["message"], hint=fields["hint"], **fields["details"])
@@ -157,7 +169,7 @@ def _check(path: str, full: bool) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
-    def tell(**line: Any) -> None:
+    def tell(line: _Line) -> None:
         print(json.dumps(line), flush=True)
 
     from storage import Store
@@ -165,21 +177,27 @@ def _check(path: str, full: bool) -> None:
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
-            tell(total=sum(row["entries"] for row in to_json(store.reports.list_databases())))
-            for problem in to_json(
-                store.maintenance.verify_store(
-                    full=full,
-                    progress=lambda what, records: tell(checked=what, records=records),
-                    checked=lambda number: tell(invariant=number),
-                )
+            tell({"total": sum(row.entries for row in store.reports.list_databases())})
+            for problem in store.maintenance.verify_store(
+                full=full,
+                progress=lambda what, records: tell({"checked": what, "records": records}),
+                checked=lambda number: tell({"invariant": number}),
             ):
-                tell(problem=problem)
+                tell({"problem": problem})
     except TxnctlError as error:
         details = json.loads(json.dumps(error.details, default=str))
-        tell(error={"code": error.code, "message": error.message, "hint": hint_of(error), "details": details})
+        tell(
+            {
+                "error": {
+                    "code": error.code,
+                    "message": error.message,
+                    "hint": hint_of(error),
+                    "details": details,
+                }
+            }
+        )
     except Exception as error:  # noqa: BLE001  what reading a damaged page may raise has no end
-        what = f"it cannot be read: {type(error).__name__}: {error}"
-        tell(problem={"invariant": None, "object": "store", "message": what})
+        tell({"problem": (None, "store", f"it cannot be read: {type(error).__name__}: {error}")})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from txnctl.commands.store import info
-from txnctl.commands.store.process_table import _shortened
+from txnctl.commands.store.process_table import holder_cell
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -46,4 +46,4 @@ class TestInfo:
 )
 def test_a_long_command_line_is_cut_at_a_word(holder: str | None, shown: str | None) -> None:
     """The table has what fits, and says that there is more."""
-    assert _shortened(holder) == shown
+    assert holder_cell(holder) == shown

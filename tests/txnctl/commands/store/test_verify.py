@@ -74,13 +74,13 @@ class TestVerify:
             running._child.kill()
             list(running.steps())
         # What it told before it died may have been everything but its end.
-        assert all("SIGKILL" in each["message"] for each in running.problems)
+        assert all("SIGKILL" in each.message for each in running.problems)
         with Verification(str(path), full=True) as running:
             running._child.wait()
             running._child.returncode = -signal.SIGBUS
             list(running.steps())
-        assert [each["object"] for each in running.problems] == ["data.mdb"]
-        assert "SIGBUS" in running.problems[0]["message"]
+        assert [each.object for each in running.problems] == ["data.mdb"]
+        assert "SIGBUS" in running.problems[0].message
 
     def test_a_wrong_counter_is_found_and_shown(self, run: Any, tmp_path: Path) -> None:
         """Exit 6 after a report that names topic and rule; standard error has the error."""
