@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import click
 
     from storage import Store
-    from txnctl.cli.declaration import Declaration
+    from txnctl.cli.declaration import Declaration, Output
     from txnctl.output.column import Column
     from txnctl.output.field import Field
     from txnctl.output.progress import ProgressLine
@@ -178,7 +178,7 @@ class Context:
             return text
         return f"\x1b[{';'.join([_STYLES[style] for style in styles])}m{text}\x1b[0m"
 
-    def _declared_output(self) -> Any:
+    def _declared_output(self) -> Output:
         assert self._declaration.output is not None, "the command declares no output"
         return self._declaration.output
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,8 @@ BYTES_MAX: Final = 4 * 1024 * 1024
 
 _EVENT_TIME_MS_MAX: Final = (1 << 63) // 1000 - 1
 """Larger times do not fit Spark's timestamps, which count microseconds."""
+
+T = TypeVar("T")
 
 
 class EntrySlice(NamedTuple):
@@ -65,9 +67,11 @@ def _batch(slices: list[EntrySlice], rows: int, topic: str, schema: pa.Schema) -
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _taken(slices: list[EntrySlice], column_of: Callable[[Entry], list[Any] | None]) -> list[Any] | None:
+def _taken(
+    slices: list[EntrySlice], column_of: Callable[[Entry], list[T | None] | None]
+) -> list[T | None] | None:
     """Concatenate a column of all entries; None if no entry has the column."""
-    taken: list[Any] = []
+    taken: list[T | None] = []
     has_values = False
     for entry, start, stop in slices:
         column = column_of(entry)
@@ -79,7 +83,7 @@ def _taken(slices: list[EntrySlice], column_of: Callable[[Entry], list[Any] | No
     return taken if has_values else None
 
 
-def _bytes(column_of: Callable[[Entry], list[Any] | None]) -> Column:
+def _bytes(column_of: Callable[[Entry], list[bytes | None] | None]) -> Column:
     def column(slices: list[EntrySlice], field: pa.Field) -> pa.Array:
         taken = _taken(slices, column_of)
         if taken is None:
