@@ -190,21 +190,14 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
     """
 
-    __slots__ = ("_open", "bytes", "dry_run", "lock_file", "naming", "read_cache", "starts_clock")
+    __slots__ = ("_open", "bytes", "lock_file", "naming", "read_cache", "starts_clock")
 
-    def __init__(
-        self,
-        raw: Any,
-        context: BatchContext,
-        naming: int,
-        dry_run: bool,
-    ) -> None:
+    def __init__(self, raw: Any, context: BatchContext, naming: int) -> None:
         super().__init__(raw, context.databases, context.clock)
         self.lock_file = context.lock_file
         self.read_cache = context.read_cache
         self.naming = naming
         self.bytes = 0
-        self.dry_run = dry_run
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
         self.starts_clock = self.superblock.start_clock(context.clock)
         if self.superblock.read_generation:

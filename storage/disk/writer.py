@@ -35,16 +35,17 @@ class Writer:
     """The writer of one environment.
 
     Attributes:
-        prologue: called at the start of a batch; returns the next `prologue_due_ns`.
-        prologue_due_ns: the store clock from which a batch calls the prologue. Before that time, a batch calls the
-            prologue only while a deadline is recorded.
+        prologue: called at the start of a batch, with whether the prologue is due; a due one returns the next
+            `prologue_due_ns`.
+        prologue_due_ns: the store clock from which the prologue is due. Before that time, a batch calls the prologue
+            only while a deadline is recorded. A dropped batch leaves the prologue due.
     """
 
     def __init__(self, data_map: DataMap, preallocation: Preallocation, read_cache: ReadCache) -> None:
         self._map = data_map
         self._preallocation = preallocation
         self._read_cache = read_cache
-        self.prologue: Callable[[WriteBatch], int] | None = None
+        self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.prologue_due_ns = 0
 
     @contextmanager
@@ -124,9 +125,9 @@ class Writer:
         refusal: DurableRefusal | None = None
         try:
             context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
-            batch = WriteBatch(raw, context, naming, dry_run)
+            batch = WriteBatch(raw, context, naming)
             faults.reach("environment.before_change")
-            self._begin(batch)
+            due_ns = self._run_prologue(batch)
             try:
                 result = change(batch)
             except DurableRefusal as raised:
@@ -137,13 +138,16 @@ class Writer:
                 # Keep the start of the clock alone. Were every change of this boot refused, no lease would end.
                 raw.abort()
                 raw = data_map.raw.begin(write=True)
-                batch, refusal = WriteBatch(raw, context, naming, dry_run), DurableRefusal(error)
+                batch, refusal = WriteBatch(raw, context, naming), DurableRefusal(error)
+                due_ns = 0
             if not dry_run:
                 batch.write_open()
             if dry_run or not (batch.superblock.changes or batch.starts_clock):
                 raw.abort()
             else:
                 self._commit(raw, batch)
+            if not dry_run:
+                self.prologue_due_ns = due_ns
         except lmdb.DiskError as error:
             raw.abort()
             raise refused(data_map.path, error) from error
@@ -157,10 +161,13 @@ class Writer:
             raise refusal.error
         return result
 
-    def _begin(self, batch: WriteBatch) -> None:
-        """Call the prologue if due."""
-        if self.prologue is not None and (batch.now_ns >= self.prologue_due_ns or batch.count(TXN_DEADLINES)):
-            self.prologue_due_ns = self.prologue(batch)
+    def _run_prologue(self, batch: WriteBatch) -> int:
+        """Call the prologue if due, or if a deadline is recorded; return the next `prologue_due_ns`."""
+        is_due = batch.now_ns >= self.prologue_due_ns
+        if self.prologue is None or not (is_due or batch.count(TXN_DEADLINES)):
+            return self.prologue_due_ns
+        next_due_ns = self.prologue(batch, is_due)
+        return next_due_ns if is_due else self.prologue_due_ns
 
     def _take_room(self, needed: int) -> None:
         room = self._preallocation

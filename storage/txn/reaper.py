@@ -70,38 +70,32 @@ def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: 
 class Reaper:
     """The reaper of a process, called at the begin of every write batch."""
 
-    __slots__ = ("_coordinator", "_due_ns", "_process")
+    __slots__ = ("_coordinator", "_process")
 
     def __init__(self, coordinator: Coordinator, process: Callable[[], ProcessIdentity]) -> None:
         """Args:
         process: gives the identity of this process, called when a transaction is ended.
         """
         self._coordinator = coordinator
-        self._due_ns = 0
         self._process = process
 
-    def reap_some(self, batch: WriteBatch) -> int:
-        """Abort a few transactions at the begin of a batch; look for dead owners once a second.
+    def reap_some(self, batch: WriteBatch, is_due: bool) -> int:
+        """Abort a few transactions at the begin of a batch: overdue ones and, if `is_due`, those of dead owners.
 
         Returns:
-            The time of the next look, on the store clock. Earlier batches call only while a deadline is recorded.
+            The time on the store clock from which the next look for dead owners is due.
         """
         policy = batch.superblock.reap_policy
         if policy == ReapPolicy.MANUAL or batch.naming == EVERY:
             return 0
-        now_ns = batch.now_ns
-        is_due = now_ns >= self._due_ns
-        # A batch that calls before `_due_ns` has found recorded deadlines.
+        # A batch that calls before the look is due has found recorded deadlines.
         if not is_due or batch.count(TXN_DEADLINES):
             self._end_overdue(batch, REAP_PER_WRITE_MAX)
         if policy == ReapPolicy.OVERDUE:
             return 0
         if is_due:
-            if not batch.dry_run:
-                # A dry run is rolled back: the next batch has to look again.
-                self._due_ns = now_ns + REAP_EVERY_NS
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
-        return self._due_ns
+        return batch.now_ns + REAP_EVERY_NS
 
     def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
         """Abort up to `limit` transactions under any policy, for `transactions reap`."""

@@ -76,7 +76,8 @@ def test_a_prologue_comes_first(store: Store) -> None:
     writer = store.connection.environment.writer
     kept, seen = writer.prologue, []
 
-    def prologue(batch: WriteBatch) -> int:
+    def prologue(batch: WriteBatch, is_due: bool) -> int:
+        assert is_due
         seen.append(batch.naming)
         return 0
 

@@ -161,6 +161,16 @@ class TestOrphans:
         assert states(store, txn) == [("ABORTED", "owner-dead")]
         assert [message.value for message in store.reader("t")] == [b"next"]
 
+    def test_a_refused_write_looks_for_nobody(self, store: Store, path: str, clock: ManualClock) -> None:
+        """It drops what it found, so the next write looks again, also within the second."""
+        txn = orphan(path, clock)
+        clock.advance(2)
+        with pytest.raises(AlreadyExists):
+            store.create_topic("t")
+        assert states(store, txn) == [("OPEN", None)]
+        store.create_topic("u")
+        assert states(store, txn) == [("ABORTED", "owner-dead")]
+
     def test_a_detached_one_outlives_its_process(self, store: Store, path: str, clock: ManualClock) -> None:
         """The deadline alone rules a transaction that one command begins and the next one uses."""
         with Store.open(path, clock=clock) as owner:
