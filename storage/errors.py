@@ -26,7 +26,7 @@ from typing import Any
 
 
 class TxnctlError(Exception):
-    """Any error that txnctl reports on purpose."""
+    """Any error that txnctl reports on purpose. The hint is text, and often a `storage.actions.Hint`."""
 
     code = "error"
     exit_code = 1

@@ -10,6 +10,7 @@ import pytest
 
 from storage.disk.lmdb_errors import damaged, readers_full, refused
 from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid
+from txnctl.output import shell
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_damage_leads_to_a_backup() -> None:
     assert "/s" in error.message
     assert "page 3" in error.message
     assert error.hint is not None
-    assert "verify --full" in error.hint
+    assert "verify --full" in shell.spell(error.hint)
 
 
 def test_readers_are_counted() -> None:
