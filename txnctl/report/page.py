@@ -49,7 +49,7 @@ def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
             _summary(report),
             topics.section(report.timelines),
             lists.subscriptions(report),
-            transactions.section(to_json(report)),
+            transactions.section(report),
             lists.producers(report),
             lists.key_values(report),
             space.section(report),
