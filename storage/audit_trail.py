@@ -14,7 +14,7 @@ from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import AUDIT
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
-from storage.json_form import JsonObject, to_json
+from storage.json_form import to_json
 from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
 from storage.process.identity import ProcessIdentity
 
@@ -44,7 +44,7 @@ class AuditRecord(NamedTuple):
     action: str
     target: str
     reason: str | None
-    effects: JsonObject
+    effects: dict[str, object]
 
 
 def check_reason(reason: str | None) -> None:
