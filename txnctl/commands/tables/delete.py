@@ -20,8 +20,8 @@ DELETED = fields_of(
     {
         **NAME,
         "table_id": Help("Its number.", heading=""),
-        "rows": Help("Rows that went with it, deleted and new keys included."),
-        "transactions_aborted": Help("Open transactions that held keys of it, aborted first."),
+        "rows": "Rows that went with it, deleted and new keys included.",
+        "transactions_aborted": "Open transactions that held keys of it, aborted first.",
         **DRY_RUN,
     },
 )

@@ -21,12 +21,12 @@ CONFLICTS = fields_of(
     {
         "number": Help("Conflicts are numbered as they happen.", heading=""),
         "happened_at_ms": Help("When it happened.", heading="WHEN"),
-        "kind": Help(
+        "kind": (
             "push: the loser held the key, and the winner wanted it; held: the winner held it, and the loser wanted "
-            "it; read: it had been read, version: written, by a younger one; too-old: the loser was older than what "
-            "is kept."
+            "it; read: it had been read, version: written, by a younger one; too-old: the loser was older than what is "
+            "kept."
         ),
-        "loser": Help("The transaction that was aborted."),
+        "loser": "The transaction that was aborted.",
         "loser_version_ns": Help("Its timestamp.", heading=""),
         "winner": Help("The other one; null where it is not known.", heading="LOST TO"),
         "winner_version_ns": Help("Its timestamp; null where it is not known.", heading=""),

@@ -40,7 +40,7 @@ IMPORTED = fields_of(
     Imported,
     {
         **NAME,
-        "rows": Help("Rows read; where a key comes twice, the last one counts."),
+        "rows": "Rows read; where a key comes twice, the last one counts.",
         "txn_id": Help("The transaction they wait for; null where they are committed.", heading="TXN"),
         **ABORTED,
     },

@@ -27,10 +27,10 @@ INTENTS = fields_of(
         "state": Help(
             "Its state: OPEN; COMMITTED or ABORTED where the intent only waits to be finalised.", kind="text"
         ),
-        "priority": Help("Its priority: who meets it with a lower one is aborted."),
+        "priority": "Its priority: who meets it with a lower one is aborted.",
         "age_ms": Help("How long ago it began.", heading="AGE"),
-        "owner": Help("Who began it: user@host:pid (program)."),
-        "owner_state": Help("alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."),
+        "owner": "Who began it: user@host:pid (program).",
+        "owner_state": "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it.",
     },
 )
 

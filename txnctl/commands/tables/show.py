@@ -29,9 +29,9 @@ SHOWN = fields_of(
     ShownTable,
     {
         **NAME,
-        "table_id": Help("Its number: a table created again under the name has another."),
+        "table_id": "Its number: a table created again under the name has another.",
         **CREATED,
-        "keys": Help("Keys that have a value."),
+        "keys": "Keys that have a value.",
         **RETENTION,
         "as_of_at_ms": Help("The moment of which the report speaks.", heading="AS OF"),
     },

@@ -22,11 +22,9 @@ STATS = fields_of(
     TableStats,
     {
         **TABLE,
-        "held_intents": Help("Those of the write intents that are of open transactions."),
-        "ongoing_txn_count": Help("The open transactions that have write intents in it."),
-        "holders": Help(
-            "The first 20 of these, the oldest first: txnId, intents, priority, ageMs, owner, ownerState."
-        ),
+        "held_intents": "Those of the write intents that are of open transactions.",
+        "ongoing_txn_count": "The open transactions that have write intents in it.",
+        "holders": "The first 20 of these, the oldest first: txnId, intents, priority, ageMs, owner, ownerState.",
     },
 )
 
@@ -34,11 +32,11 @@ HOLDERS = fields_of(
     TableHolder,
     {
         "txn_id": Help("An open transaction that has write intents in the table.", heading="TXN"),
-        "intents": Help("How many."),
-        "priority": Help("Its priority: who meets it with a lower one is aborted."),
+        "intents": "How many.",
+        "priority": "Its priority: who meets it with a lower one is aborted.",
         "age_ms": Help("How long ago it began.", heading="AGE"),
-        "owner": Help("Who began it."),
-        "owner_state": Help("alive, stopped, dead, rebooted, unknown-host, or detached."),
+        "owner": "Who began it.",
+        "owner_state": "alive, stopped, dead, rebooted, unknown-host, or detached.",
     },
 )
 

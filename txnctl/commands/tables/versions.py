@@ -9,7 +9,7 @@ from txnctl.commands.tables.key import key_of, shown_key, with_base64
 from txnctl.fields.table import VALUE, VERSION
 from txnctl.output.bytes_field import bytes_cell
 from txnctl.output.column import Column
-from txnctl.output.field import Help, fields_of
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ FIELDS = fields_of(
     VersionRow,
     {
         **VERSION,
-        "state": Help("The state of that transaction: OPEN, COMMITTED or ABORTED."),
-        "intent": Help("Whether it is a write intent: not committed, or not finalised yet."),
-        "deleted": Help("Whether it says that the key was deleted."),
+        "state": "The state of that transaction: OPEN, COMMITTED or ABORTED.",
+        "intent": "Whether it is a write intent: not committed, or not finalised yet.",
+        "deleted": "Whether it says that the key was deleted.",
         **VALUE,
     },
 )

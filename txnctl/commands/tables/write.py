@@ -40,7 +40,7 @@ WRITTEN = fields_of(
     {
         **NAME,
         **KEY,
-        "version_ns": Help("The version that was written: when its transaction began, in nanoseconds."),
+        "version_ns": "The version that was written: when its transaction began, in nanoseconds.",
         **VERSION_TIME,
         "txn_id": Help(
             "The transaction that it waits for; null where it was committed at once.", heading="TXN"

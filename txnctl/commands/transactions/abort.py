@@ -46,25 +46,25 @@ class Aborted(NamedTuple):
 ABORTED = fields_of(
     Aborted,
     {
-        "txn_id": Help("The transaction's id."),
-        "dry_run": Help("Whether nothing was changed."),
-        "already": Help("Whether it had been aborted before: nothing was changed."),
+        "txn_id": "The transaction's id.",
+        "dry_run": "Whether nothing was changed.",
+        "already": "Whether it had been aborted before: nothing was changed.",
         "state_before": Help("OPEN, or ABORTED if it had been aborted before.", kind="text"),
-        "version": Help("The version that was, or would be, aborted: for `--if-version`."),
-        "idle_ms": Help("Time since its last use."),
-        "deadline_in_ms": Help("Time until its deadline, negative after it."),
-        "owner": Help("Who began it: user@host:pid (program)."),
-        "owner_state": Help("alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."),
-        "refused": Help("Of a dry run: why it is refused without --force; null if it is not."),
-        "fence": Help("Whether the producers of its messages lose their sessions too."),
-        "effects": Help(
+        "version": "The version that was, or would be, aborted: for `--if-version`.",
+        "idle_ms": "Time since its last use.",
+        "deadline_in_ms": "Time until its deadline, negative after it.",
+        "owner": "Who began it: user@host:pid (program).",
+        "owner_state": "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it.",
+        "refused": "Of a dry run: why it is refused without --force; null if it is not.",
+        "fence": "Whether the producers of its messages lose their sessions too.",
+        "effects": (
             "For each topic, subscription and table that it touched, what the abort changes there; with --fence, each "
             "producer whose session is ended."
         ),
-        "ended_at_ms": Help("When it was aborted; null in a dry run."),
-        "ended_by": Help("Who aborted it; null in a dry run."),
-        "reason": Help("Why it was aborted: asked, timed-out, owner-dead and so on; null in a dry run."),
-        "reason_text": Help("What was said with --reason."),
+        "ended_at_ms": "When it was aborted; null in a dry run.",
+        "ended_by": "Who aborted it; null in a dry run.",
+        "reason": "Why it was aborted: asked, timed-out, owner-dead and so on; null in a dry run.",
+        "reason_text": "What was said with --reason.",
     },
 )
 

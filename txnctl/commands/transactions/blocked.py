@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from storage.reports.timeline import BlockingRow
+from storage.reports.timeline import Blocking, BlockingRow
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.holder import COLUMNS, HOLDER, held_up
-from txnctl.output.field import Help, fields_of
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import heading, next_command, section
 
@@ -15,16 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from storage.reports.timeline import Blocking
     from txnctl.cli.context import Context
 
 BLOCKED = fields_of(
     BlockingRow,
     {
         **HOLDER,
-        "blocked_messages": Help("Committed messages that wait on the topic behind all of them."),
-        "oldest_blocked_at_ms": Help("When the first of these was published; null if there is none near."),
-        "as_of_at_ms": Help("The moment of which the report speaks."),
+        "blocked_messages": "Committed messages that wait on the topic behind all of them.",
+        "oldest_blocked_at_ms": "When the first of these was published; null if there is none near.",
+        "as_of_at_ms": "The moment of which the report speaks.",
     },
 )
 

@@ -10,7 +10,7 @@ from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, changes_store, example, output
 from txnctl.cli.value_types import TXN_ID
 from txnctl.fields.transaction import DETAILS_HELP
-from txnctl.output.field import Help, fields_of
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Committed(NamedTuple):
 
 COMMITTED = fields_of(
     Committed,
-    {**DETAILS_HELP, "already": Help("Whether it had been committed before: nothing was changed.")},
+    {**DETAILS_HELP, "already": "Whether it had been committed before: nothing was changed."},
 )
 
 

@@ -11,7 +11,7 @@ from txnctl.fields.holder import then, waiting
 from txnctl.fields.owner import beside_the_lock
 from txnctl.fields.transaction import DETAILS_HELP
 from txnctl.output.column import Column
-from txnctl.output.field import Help, fields_of
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
 
@@ -26,24 +26,20 @@ EXPLAINED = fields_of(
     Explanation,
     {
         **DETAILS_HELP,
-        "evidence": Help(
+        "evidence": (
             "What proves that its owner lives: state, lockHeld (the proof), sameHost, sameBoot, processRunning and "
             "pidReused; null once it has ended."
         ),
-        "blocks": Help(
+        "blocks": (
             "Topic by topic: place (1 holds maxReadPosition), first, holdsFrom, holdsThrough, frees, unblocks by "
             "subscription, ifEnded, blockedNext, freesWhereSkipped (what subscriptions with onOpen skip hold behind "
             "it)."
         ),
-        "pending": Help(
-            "By subscription: how many messages go to nobody until it ends, as it has acknowledged them."
-        ),
-        "advice": Help("nothing, reap, continue, wait, look-at-first, leave, or end."),
-        "safe_to_end": Help(
-            "true: its time is over or its process gone; false: somebody may go on; null: unknown."
-        ),
-        "because": Help("Why that is the advice."),
-        "command": Help("The command to type next; null if there is nothing to do."),
+        "pending": "By subscription: how many messages go to nobody until it ends, as it has acknowledged them.",
+        "advice": "nothing, reap, continue, wait, look-at-first, leave, or end.",
+        "safe_to_end": "true: its time is over or its process gone; false: somebody may go on; null: unknown.",
+        "because": "Why that is the advice.",
+        "command": "The command to type next; null if there is nothing to do.",
     },
 )
 

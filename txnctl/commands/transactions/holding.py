@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.reports.slow_and_orphaned import AttentionRow
 from txnctl.cli import exit_codes
 from txnctl.fields.transaction import ROW_HELP
-from txnctl.output.field import Help, fields_of
+from txnctl.output.field import fields_of
 from txnctl.output.screen import next_command
 
 TYPE_CHECKING = False
@@ -18,9 +18,7 @@ HOLDING = fields_of(
     AttentionRow,
     {
         **ROW_HELP,
-        "frees": Help(
-            "Committed messages that wait for it, on all topics: readable when it and those before it have ended."
-        ),
+        "frees": "Committed messages that wait for it, on all topics: readable when it and those before it have ended.",
     },
 )
 

@@ -49,6 +49,7 @@ def _sentence(details: TransactionDetails) -> str:
     from txnctl.fields.touched import touched
 
     row = details.row
-    why = f" ({row.reason}{f': {row.reason_text}' if row.reason_text else ''})" if row.reason else ""
+    reason = ": ".join(filter(None, [row.reason, row.reason_text]))
+    why = f" ({reason})" if row.reason else ""
     ended = f"{row.txn_id} was {row.state.value.lower()}{why} at {rfc3339(row.ended_at_ms)} by {row.ended_by}"
     return f"{ended}: {touched(details)}."
