@@ -3,110 +3,96 @@
 from __future__ import annotations
 
 from txnctl.fields.owner import alive, deadline
-from txnctl.output.field import Field
-from txnctl.output.human import duration, plural
+from txnctl.output.column import Column
+from txnctl.output.field import Help
+from txnctl.output.human import duration, labels_text, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.output.row import Row
+    from collections.abc import Mapping
 
-HOLDER = (
-    Field("txnId", "id", "The transaction's id.", heading="TXN"),
-    Field("topic", "id", "The topic's full name."),
-    Field("name", "id", "The topic as people write it."),
-    Field("place", "integer", "Its place in the chain; 1 holds maxReadPosition."),
-    Field("holdsFrom", "position", "Its first message on the topic: it holds what follows."),
-    Field("holdsThrough", "position", "The end of its stretch: just before the next one's first message."),
-    Field(
-        "frees",
-        "integer",
-        "Committed messages in its stretch: they can be read when it and all before it have ended.",
+    from storage.reports.explain import BlockedTopic
+    from storage.reports.timeline import Blocking
+    from txnctl.fields.owner import Owned
+
+HOLDER = {
+    "txn_id": Help("The transaction's id.", heading="TXN"),
+    "topic": Help("The topic's full name.", kind="id"),
+    "name": Help("The topic as people write it.", kind="id"),
+    "place": Help("Its place in the chain; 1 holds maxReadPosition."),
+    "holds_from": Help("Its first message on the topic: it holds what follows."),
+    "holds_through": Help("The end of its stretch: just before the next one's first message."),
+    "frees": Help(
+        "Committed messages in its stretch: they can be read when it and all before it have ended."
     ),
-    Field("unblocks", "map", "Of these, by subscription, those that wait there."),
-    Field(
-        "freesWhereSkipped",
-        "integer",
-        "What subscriptions with onOpen skip hold behind it: its end alone frees that.",
+    "unblocks": Help("Of these, by subscription, those that wait there."),
+    "frees_where_skipped": Help(
+        "What subscriptions with onOpen skip hold behind it: its end alone frees that."
     ),
-    Field(
-        "ifEnded",
-        "map",
-        "If it ended now, and no other did: maxReadPositionBefore, maxReadPositionAfter, frees, staysBlocked.",
+    "if_ended": Help(
+        "If it ended now, and no other did: maxReadPositionBefore, maxReadPositionAfter, frees, staysBlocked."
     ),
-    Field("blockedNext", "id", "The transaction that holds the topic after it; null if it is the last."),
-    Field("messages", "integer", "Its own messages on the topic."),
-    Field("bytes", "size", "Their bytes."),
-    Field("firstPosition", "position", "The first of them."),
-    Field("lastPosition", "position", "The last of them."),
-    Field("positions", "list", "Where they are: the first 100 stretches of neighbouring entries."),
-    Field("producers", "list", "The producers that sent them, as far as they are named."),
-    Field("version", "integer", "Grows with every use: for `abort --if-version`."),
-    Field("labels", "map", "What it was given at begin."),
-    Field("owner", "text", "Who began it: user@host:pid (program)."),
-    Field(
-        "ownerState", "text", "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."
-    ),
-    Field("orphaned", "boolean", "Whether its process is proven dead: the next writer aborts it."),
-    Field("overdue", "boolean", "Whether its deadline has passed: the next writer aborts it."),
-    Field("beginAt", "time", "When it began."),
-    Field("beginMs", "timeMs", "The same as an integer."),
-    Field("ageMs", "duration", "How long it has been open."),
-    Field("idleMs", "duration", "Time since its last use."),
-    Field("deadlineInMs", "duration", "Time until its deadline, negative after it."),
-)
+    "blocked_next": Help("The transaction that holds the topic after it; null if it is the last."),
+    "messages": Help("Its own messages on the topic."),
+    "bytes": Help("Their bytes.", kind="size"),
+    "first_position": Help("The first of them."),
+    "last_position": Help("The last of them."),
+    "positions": Help("Where they are: the first 100 stretches of neighbouring entries."),
+    "producers": Help("The producers that sent them, as far as they are named."),
+    "version": Help("Grows with every use: for `abort --if-version`."),
+    "labels": Help("What it was given at begin."),
+    "owner": Help("Who began it: user@host:pid (program)."),
+    "owner_state": Help("alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."),
+    "orphaned": Help("Whether its process is proven dead: the next writer aborts it."),
+    "overdue": Help("Whether its deadline has passed: the next writer aborts it."),
+    "begin_at_ms": Help("When it began."),
+    "age_ms": Help("How long it has been open."),
+    "idle_ms": Help("Time since its last use."),
+    "deadline_in_ms": Help("Time until its deadline, negative after it."),
+}
 """A link of the chain."""
 
-COLUMNS = (
-    Field("place", "integer", "Its place.", heading="#"),
-    Field("txnId", "id", "Id.", heading="TXN"),
-    Field("holdsFrom", "position", "First message.", heading="HOLDS FROM"),
-    Field("ageMs", "duration", "Age.", heading="AGE"),
-    Field("idleMs", "duration", "Idle.", heading="IDLE"),
-    Field("alive", "text", "Alive."),
-    Field("deadline", "text", "Deadline."),
-    Field("messages", "integer", "Its own messages.", heading="OWN"),
-    Field("frees", "integer", "What it frees.", heading="FREES"),
-    Field("who", "text", "Who.", heading="OWNER"),
+COLUMNS: tuple[Column[Blocking], ...] = (
+    Column("#", "integer", lambda link: link.place),
+    Column("TXN", "id", lambda link: link.holder.txn_id),
+    Column("HOLDS FROM", "position", lambda link: link.holds_from),
+    Column("AGE", "duration", lambda link: link.holder.age_ms),
+    Column("IDLE", "duration", lambda link: link.holder.idle_ms),
+    Column("ALIVE", "text", lambda link: alive(link.holder)),
+    Column("DEADLINE", "text", lambda link: deadline(link.holder)),
+    Column("OWN", "integer", lambda link: link.written.messages),
+    Column("FREES", "integer", lambda link: link.frees),
+    Column("OWNER", "text", lambda link: who(link.holder)),
 )
 
 
-def cells(row: Row) -> Row:
-    """The row with the words of the columns."""
-    return {**row, "alive": alive(row), "deadline": deadline(row), "who": who(row)}
-
-
-def who(row: Row) -> str:
+def who(row: Owned) -> str:
     """`job=loader, anna@db-2:48211`: labels and owner."""
-    labels = " ".join([f"{name}={value}" for name, value in row["labels"].items()])
-    owner = str(row["owner"]).partition(" (")[0]
-    return f"{labels}, {owner}" if labels else owner
+    owner = row.owner.address
+    return f"{labels_text(row.labels)}, {owner}" if row.labels else owner
 
 
-def waiting(unblocks: Row) -> str:
+def waiting(unblocks: Mapping[str, int]) -> str:
     """`billing 797, audit 3`: the subscriptions on which messages wait, and how many."""
     return ", ".join([f"{name} {count:,}" for name, count in unblocks.items() if count])
 
 
-def held_up(row: Row) -> str:
+def held_up(blocked: int, oldest_ms: int | None, now_ms: int) -> str:
     """`1,200 messages blocked, the oldest for 46m58s`."""
-    text = f"{plural(row['blockedMessages'], 'message')} blocked"
-    if row["oldestBlockedMs"] is not None:
-        text += f", the oldest for {duration(max(0, row['asOfMs'] - row['oldestBlockedMs']))}"
-    return text
+    text = f"{plural(blocked, 'message')} blocked"
+    return text if oldest_ms is None else f"{text}, the oldest for {duration(max(0, now_ms - oldest_ms))}"
 
 
-def then(link: Row) -> str:
+def then(link: BlockedTopic) -> str:
     """The transaction before this one, or the transaction that blocks next."""
-    if link["place"] > 1:
+    if link.place > 1:
         yet = (
-            f"only {link['freesWhereSkipped']:,} where it is skipped"
-            if link["freesWhereSkipped"]
+            f"only {link.frees_where_skipped:,} where it is skipped"
+            if link.frees_where_skipped
             else "nothing yet"
         )
-        return f"{link['first']} comes first: ending this one frees {yet}"
-    if link["blockedNext"] is None:
+        return f"{link.first} comes first: ending this one frees {yet}"
+    if link.blocked_next is None:
         return "nothing stays blocked"
-    stays = link["ifEnded"]["staysBlocked"]
-    return (
-        f"{stays:,} stay blocked behind {link['blockedNext']}" if stays else f"{link['blockedNext']} follows"
-    )
+    stays = link.if_ended.stays_blocked
+    return f"{stays:,} stay blocked behind {link.blocked_next}" if stays else f"{link.blocked_next} follows"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from txnctl.output.human import duration
+from typing import Protocol
+
+from txnctl.output.human import UNKNOWN, duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from txnctl.output.row import Row
+    from storage.process.identity import ProcessIdentity
+    from storage.reports.explain import Explanation
+    from storage.reports.transactions import TransactionRow
 
 _USUAL_PRIORITY = "medium"
 
@@ -23,35 +27,59 @@ EVIDENCE = {
 """What proves that its owner lives, or that it cannot, by its state."""
 
 
-def alive(row: Row) -> str:
+class Owned(Protocol):
+    """A row of a transaction with the process that began the transaction; states are None after the end."""
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def owner(self) -> ProcessIdentity: ...
+    @property
+    def owner_state(self) -> str | None: ...
+    @property
+    def orphaned(self) -> bool | None: ...
+    @property
+    def overdue(self) -> bool | None: ...
+    @property
+    def deadline_in_ms(self) -> int | None: ...
+
+
+def alive(row: Owned) -> str:
     """One word about the owning process."""
-    if row["orphaned"]:
+    if row.orphaned:
         return "ORPHANED"
-    state = str(row["ownerState"])
+    state = row.owner_state or UNKNOWN
     return {"alive": "yes", "unknown-host": "unknown"}.get(state, state)
 
 
-def deadline(row: Row) -> str:
+def evidence(row: Owned) -> str:
+    """The proof that the owner is alive or dead."""
+    state = row.owner_state or UNKNOWN
+    return EVIDENCE.get(state, state)
+
+
+def deadline(row: Owned) -> str:
     """`in 12m48s`, or `OVERDUE 3s`."""
-    if row["overdue"]:
-        return f"OVERDUE {duration(-row['deadlineInMs'])}"
-    return f"in {duration(row['deadlineInMs'])}"
+    left_ms = row.deadline_in_ms
+    if row.overdue and left_ms is not None:
+        return f"OVERDUE {duration(-left_ms)}"
+    return f"in {duration(left_ms)}"
 
 
-def mode(row: Row) -> str:
+def mode(row: TransactionRow) -> str:
     """The isolation, and the priority where not medium: `SERIALIZABLE, high`."""
-    isolation, priority = str(row["isolation"]), str(row["priority"])
-    return isolation if priority == _USUAL_PRIORITY else f"{isolation}, {priority}"
+    return row.isolation if row.priority == _USUAL_PRIORITY else f"{row.isolation}, {row.priority}"
 
 
-def beside_the_lock(row: Row) -> Iterator[str]:
+def beside_the_lock(row: Explanation) -> Iterator[str]:
     """The process table contradicts the lock: a line that explains, where this might mislead."""
-    evidence, pid = row["evidence"], row["ownerDetails"]["pid"]
-    if evidence is None:
+    process_table, transaction = row.evidence, row.details.row
+    pid = transaction.owner.pid
+    if process_table is None:
         return
-    if evidence["pidReused"]:
+    if process_table.pid_reused:
         yield ""
         yield f"A process {pid} runs now, but it was started later: it is another one."
-    elif evidence["processRunning"] and row["orphaned"]:
+    elif process_table.process_running and transaction.orphaned:
         yield ""
         yield f"Process {pid} runs, but it has let go of the store: it cannot go on with this transaction."

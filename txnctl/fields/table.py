@@ -2,100 +2,91 @@
 
 from __future__ import annotations
 
-from storage.json_form import bytes_field
+from typing import NamedTuple
+
+from storage.values.txn_id import TxnID
 from txnctl.output.escape import printable_bytes
-from txnctl.output.field import Field
+from txnctl.output.field import Help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage.client.table import Row as TableRow
-    from txnctl.output.row import Row
+    from storage.client.table import Row
 
-NAME = Field("table", "id", "The table.")
+NAME = {"table": Help("The table.", kind="id")}
 
-COUNTS = (
-    Field(
-        "keys", "integer", "Keys that have a value; write intents that wait to be finalised are not in it."
-    ),
-    Field("rows", "integer", "Rows stored: keys with a value, deleted ones and new ones.", heading=""),
-    Field("versions", "integer", "Older versions kept for reads in the past.", heading="OLD VERSIONS"),
-    Field(
-        "intents",
-        "integer",
-        "Write intents: of open transactions, and of ended ones that wait to be finalised.",
-    ),
-)
+CREATED = {"created_at_ms": Help("When the table was created.", heading="CREATED")}
+RETENTION = {
+    "retention_ms": Help(
+        "How long older versions are kept; the same for all tables of a store.", heading="VERSIONS KEPT"
+    )
+}
 
-CREATED = (
-    Field("createdAt", "time", "When the table was created.", heading="CREATED"),
-    Field("createdMs", "timeMs", "The same as an integer.", heading=""),
-)
-
-RETENTION = Field(
-    "retentionMs",
-    "duration",
-    "How long older versions are kept; the same for all tables of a store.",
-    heading="VERSIONS KEPT",
-)
-
-AS_OF = (
-    Field("asOfAt", "time", "The moment of which the report speaks.", heading="AS OF"),
-    Field("asOfMs", "timeMs", "The same as an integer.", heading=""),
-)
-
-TABLE = (
-    NAME,
-    Field("tableId", "integer", "Its number: a table created again under the name has another.", heading=""),
-    *COUNTS,
-    *CREATED,
-    RETENTION,
-    Field("asOfAt", "time", "The moment of which the report speaks.", heading=""),
-    AS_OF[1],
-)
+TABLE = {
+    **NAME,
+    "table_id": Help("Its number: a table created again under the name has another.", heading=""),
+    "keys": Help("Keys that have a value; write intents that wait to be finalised are not in it."),
+    "rows": Help("Rows stored: keys with a value, deleted ones and new ones.", heading=""),
+    "versions": Help("Older versions kept for reads in the past.", heading="OLD VERSIONS"),
+    "intents": Help("Write intents: of open transactions, and of ended ones that wait to be finalised."),
+    **CREATED,
+    **RETENTION,
+    "as_of_at_ms": Help("The moment of which the report speaks.", heading=""),
+}
 """A table in a list."""
 
-KEY = (
-    Field("key", "text", "The key as text; absent where it is not UTF-8."),
-    Field("keyBase64", "text", "The key where it is not UTF-8; absent elsewhere.", heading=""),
-)
-
-VALUE = (
-    Field("value", "text", "The value as text; absent where it is not UTF-8."),
-    Field("valueBase64", "text", "The value where it is not UTF-8; absent elsewhere.", heading=""),
-)
-
-VERSION = (
-    Field("version", "id", "Its version, in nanoseconds since 1970: for --if-version and --at."),
-    Field("versionAt", "time", "The version as a time: when its transaction began.", heading="WRITTEN"),
-    Field("versionMs", "timeMs", "The same as an integer.", heading=""),
-    Field("txnId", "id", "The transaction that wrote it.", heading="TXN"),
-)
-
-ROW = (*KEY, *VALUE, *VERSION)
+KEY = {
+    "key": Help(
+        "The key as text; absent where it is not UTF-8.",
+        base64="The key where it is not UTF-8; absent elsewhere.",
+    )
+}
+VALUE = {
+    "value": Help(
+        "The value as text; absent where it is not UTF-8.",
+        base64="The value where it is not UTF-8; absent elsewhere.",
+    )
+}
+VERSION_TIME = {
+    "version_at_ms": Help("The version as a time: when its transaction began.", heading="WRITTEN")
+}
+VERSION = {
+    "version_ns": Help("Its version, in nanoseconds since 1970: for --if-version and --at."),
+    **VERSION_TIME,
+    "txn_id": Help("The transaction that wrote it.", heading="TXN"),
+}
+ROW = {**KEY, **VALUE, **VERSION}
 """A row of a table as `get` and `scan` read it."""
 
 _NS_PER_MS = 1_000_000
 
 
-def row_of(row: TableRow) -> Row:
-    """A row that was read, with the fields of `ROW`."""
-    from storage.values.txn_id import TxnID
+class ReadRow(NamedTuple):
+    """A row that was read; without a transaction where the reading transaction itself wrote it."""
 
-    return {
-        **bytes_field("key", row.key),
-        **bytes_field("value", row.value),
-        **version_of(row.version),
-        "txnId": str(TxnID(row.txn)) if row.txn else None,
-    }
+    key: bytes
+    value: bytes
+    version_ns: int
+    version_at_ms: int
+    txn_id: TxnID | None
 
 
-def name_of(key: bytes) -> Row:
+class KeyName(NamedTuple):
     """A key for `-o name`: one line each, for any bytes."""
-    return {"key": printable_bytes(key)}
+
+    key: str
 
 
-def version_of(version: int) -> Row:
-    """A version as text and as a time."""
-    from storage.values.timestamps import both
+def row_of(row: Row) -> ReadRow:
+    """A row that was read, with the fields of `ROW`."""
+    txn_id = TxnID(row.txn) if row.txn else None
+    return ReadRow(row.key, row.value, row.version, version_ms(row.version), txn_id)
 
-    return {"version": str(version), **both("version", version // _NS_PER_MS)}
+
+def name_of(key: bytes) -> KeyName:
+    """The key in text that is harmless on a terminal."""
+    return KeyName(printable_bytes(key))
+
+
+def version_ms(version_ns: int) -> int:
+    """A version as a time."""
+    return version_ns // _NS_PER_MS

@@ -128,6 +128,8 @@ def _fields(name: str, annotation: str, described: Help) -> Iterator[Field]:
         else:
             yield Field(f"{stem}At", "time", text, heading=heading)
             yield Field(f"{stem}Ms", "timeMs", _SAME_AS_INTEGER, heading=ms_heading)
+    elif annotation.startswith("Action"):
+        yield Field("command", "text", text, heading=heading)
     elif name.endswith("_ns"):
         yield Field(camel_case(name.removesuffix("_ns")), kind or "id", text, heading=heading)
     elif annotation.startswith("bytes"):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 UNKNOWN = "-"
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -52,3 +56,8 @@ def sentence(text: str) -> str:
 def plural(number: int, noun: str, several: str | None = None) -> str:
     """`1 message`, `5,688 messages`."""
     return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """`job=loader run=7`; no labels are an empty text."""
+    return " ".join([f"{name}={value}" for name, value in labels.items()])

@@ -11,7 +11,7 @@ from txnctl.output.field import NUMERIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from txnctl.output.column import Column
     from txnctl.output.field import Field
@@ -46,11 +46,15 @@ def list_table(rows: Sequence[R], fields: Sequence[Column[R] | Field], width: in
     )
 
 
-def object_table(row: Mapping[str, object], fields: Sequence[Field]) -> str:
-    """One line a field: the heading in small letters, then the value."""
+def object_table(row: R, fields: Sequence[Column[R] | Field]) -> str:
+    """One line a field: the heading in small letters, then the value.
+
+    Columns read a typed row; fields read the JSON form of a row.
+    """
     shown = [field for field in fields if field.heading]
     width = max(len(field.heading) for field in shown)
-    return "\n".join([f"{field.heading.lower():{width}}  {field.cell(row)}".rstrip() for field in shown])
+    lines = [(field.heading.lower(), field.cell(row)) for field in shown]  # type: ignore[arg-type]
+    return "\n".join([f"{name:{width}}  {cell}".rstrip() for name, cell in lines])
 
 
 def folded(

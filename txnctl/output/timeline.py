@@ -6,14 +6,16 @@ Draws the model of `Store.timeline`, like the report. Pure: text in, text out.
 
 from __future__ import annotations
 
-from txnctl.output.axis import Axis
-from txnctl.output.human import UNKNOWN, duration, plural
+from txnctl.output.axis import Axis, run_of
+from txnctl.output.human import duration, labels_text, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from txnctl.output.row import Row
+    from storage.reports.stats import SubscriptionStats
+    from storage.reports.timeline import Blocking, Timeline
+    from storage.values.position import Position
 
 _NAME_MAX = 20
 _COLUMNS_MIN = 20
@@ -42,36 +44,36 @@ class Drawing:
         plain: draw with ASCII alone.
     """
 
-    def __init__(self, model: Row, width: int, *, plain: bool) -> None:
+    def __init__(self, model: Timeline, width: int, *, plain: bool) -> None:
         self._model = model
         self._signs = _ASCII if plain else _UNICODE
         self._ends = "..." if plain else "…"
         self._name_max = min(_NAME_MAX, max(len("readable"), width - _COLUMNS_MIN - 4))
-        self._open = model["openTransactions"][:SHOWN]
-        self._subscriptions = list(model["subscriptions"].items())[:_SUBSCRIPTIONS_MAX]
-        names = ["readable", *[str(transaction["txnId"]) for transaction in self._open]]
+        self._open = model.open_transactions[:SHOWN]
+        self._subscriptions = list(model.subscriptions.items())[:_SUBSCRIPTIONS_MAX]
+        names = ["readable", *[str(transaction.holder.txn_id) for transaction in self._open]]
         names += [self._short(name) for name, _ in self._subscriptions]
         self._label = max(map(len, names))
         columns = max(_COLUMNS_MIN, width - self._label - 4)
-        focus = model["maxReadPosition"] if model["openTransactions"] else None
-        self._axis = Axis(model["ledgers"], columns, focus)
+        focus = model.max_read_position if model.open_transactions else None
+        self._axis = Axis(model.ledgers, columns, focus)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The kind of each line, for the style, and the line."""
         yield "ledgers", self._line("ledgers", self._ledgers())
         yield "readable", self._line("readable", self._readable())
         for transaction in self._open:
-            alarm = transaction["orphaned"] or transaction["overdue"]
+            holder = transaction.holder
             yield (
-                "alarm" if alarm else "transaction",
-                self._line(str(transaction["txnId"]), self._transaction(transaction)),
+                "alarm" if holder.orphaned or holder.overdue else "transaction",
+                self._line(str(holder.txn_id), self._transaction(transaction)),
             )
-        left = len(self._model["openTransactions"]) - len(self._open)
+        left = len(self._model.open_transactions) - len(self._open)
         if left:
             yield "note", f"  {plural(left, 'more open transaction')}"
         for name, row in self._subscriptions:
             yield "subscription", self._line(self._short(name), self._subscription(row))
-        left = len(self._model["subscriptions"]) - len(self._subscriptions)
+        left = len(self._model.subscriptions) - len(self._subscriptions)
         if left:
             yield "note", f"  {plural(left, 'more subscription')}"
         yield "mark", self._line("", self._mark())
@@ -112,11 +114,11 @@ class Drawing:
         """`├12────├13──`; a ledger below the name of an earlier ledger has no name."""
         drawn = list(self._signs["rule"] * self._axis.columns)
         free = 0
-        for ledger in self._model["ledgers"]:
-            at = self._axis.column(ledger["entriesBefore"])
+        for ledger, entries_before in self._model.ledgers:
+            at = self._axis.column(entries_before)
             if at < free or at >= len(drawn):
                 continue
-            name = f"{self._signs['ledger']}{ledger['ledgerId']}"
+            name = f"{self._signs['ledger']}{ledger.ledger_id}"
             drawn[at : at + len(name)] = name
             free = at + len(name)
         if self._axis.join:
@@ -124,46 +126,50 @@ class Drawing:
         return "".join(drawn)[: self._axis.columns]
 
     def _readable(self) -> str:
-        through = self._axis.end(self._model["maxReadPosition"])
+        through = self._axis.end(self._model.max_read_position)
         return self._stretch(("readable", through), ("blocked", self._axis.columns))
 
-    def _transaction(self, transaction: Row) -> str:
-        begin, end = self._axis.cell(transaction["holdsFrom"]), self._axis.end(transaction["holdsThrough"])
+    def _transaction(self, transaction: Blocking) -> str:
+        begin, end = self._axis.cell(transaction.holds_from), self._axis.end(transaction.holds_through)
         drawn = list(self._stretch((" ", begin), ("stretch", end), ("after", self._axis.columns)))
-        for run in transaction["positions"]:
-            first, _, last = run.partition("..")
-            for at in range(self._axis.cell(first), self._axis.cell(last or first) + 1):
+        for run in transaction.written.positions:
+            first, last = run_of(run)
+            for at in range(self._axis.cell(first), self._axis.cell(last) + 1):
                 drawn[at] = self._signs["own"]
         return "".join(drawn)
 
-    def _subscription(self, row: Row) -> str:
-        acknowledged = self._axis.end(row["markDeletePosition"])
-        handed = max(acknowledged, self._axis.end(row["readPosition"]))
-        reads_all = row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED" or row["onOpen"] == "skip"
-        bound = self._model["lastConfirmedEntry" if reads_all else "maxReadPosition"]
-        visible = max(handed, self._axis.end(bound))
+    def _subscription(self, stats: SubscriptionStats) -> str:
+        acknowledged = self._axis.end(stats.mark_delete_position)
+        handed = max(acknowledged, self._axis.end(stats.read_position))
+        visible = max(handed, self._axis.end(bound_of(self._model, stats)))
         return self._stretch(
-            ("acknowledged", acknowledged), ("handed", handed if row["unackedMessages"] else acknowledged),
+            ("acknowledged", acknowledged), ("handed", handed if stats.unacked_messages else acknowledged),
             ("visible", visible), ("blocked", self._axis.columns),
         )  # fmt: skip
 
     def _mark(self) -> str:
         """Where maxReadPosition is, named on the side where there is room."""
-        at = min(self._axis.end(self._model["maxReadPosition"]), self._axis.columns - 1)
-        name = f"maxReadPosition {self._model['maxReadPosition']}"
+        at = min(self._axis.end(self._model.max_read_position), self._axis.columns - 1)
+        name = f"maxReadPosition {self._model.max_read_position}"
         if at + 2 + len(name) <= self._axis.columns:
             return f"{' ' * at}{self._signs['mark']} {name}"
         before = f"{name} " if len(name) + 1 <= at else ""
         return f"{before}{self._signs['mark']}".rjust(at + 1)
 
 
-def facts(transaction: Row) -> str:
+def bound_of(model: Timeline, stats: SubscriptionStats) -> Position:
+    """The last entry that the consumers of a subscription may be handed."""
+    reads_all = stats.subscription_isolation_level == "READ_UNCOMMITTED" or stats.on_open == "skip"
+    return model.last_confirmed_entry if reads_all else model.max_read_position
+
+
+def facts(transaction: Blocking) -> str:
     """`0:1187 from 12:4472: 15 own, frees 797; alive, idle 46m58s; job=loader`."""
-    labels = " ".join([f"{name}={value}" for name, value in transaction["labels"].items()])
-    owner = labels or str(transaction["owner"]).partition(" (")[0] or UNKNOWN
-    overdue = "OVERDUE, " if transaction["overdue"] else ""
+    holder = transaction.holder
+    owner = labels_text(holder.labels) or holder.owner.address
+    overdue = "OVERDUE, " if holder.overdue else ""
     return (
-        f"{transaction['txnId']} from {transaction['holdsFrom']}: {transaction['messages']:,} own, "
-        f"frees {transaction['frees']:,}; "
-        f"{overdue}{transaction['ownerState']}, idle {duration(transaction['idleMs'])}; {owner}"
+        f"{holder.txn_id} from {transaction.holds_from}: {transaction.written.messages:,} own, "
+        f"frees {transaction.frees:,}; "
+        f"{overdue}{holder.owner_state}, idle {duration(holder.idle_ms)}; {owner}"
     )

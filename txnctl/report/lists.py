@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.json_form import to_json
 from txnctl.fields.producer import EPOCH, MODE, PRODUCER, alive, last_publish
 from txnctl.fields.subscription import backlog_columns
 from txnctl.output.column import Column
@@ -114,8 +113,7 @@ def happened(report: StoreReport) -> Markup:
         if report.audit
         else None
     )
-    ended = transactions.ended(to_json(report.ended))
-    parts = [changes, ended, transactions.conflicts(to_json(report.conflicts))]
+    parts = [changes, transactions.ended(report.ended), transactions.conflicts(report.conflicts)]
     if not any(parts):
         parts = [tag("p", "Nothing was changed by an operator, and no transaction has ended.")]
     return tables.section("happened", "What happened last", *parts)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from os.path import basename
 
-from storage.json_form import to_json
 from storage.values.timestamps import rfc3339
 from txnctl.fields.overview import verdict_text
 from txnctl.output.human import count, sentence
@@ -50,7 +49,7 @@ def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
             _summary(report),
             topics.section(report.timelines),
             lists.subscriptions(report),
-            transactions.section(to_json(report, spell)),
+            transactions.section(report),
             lists.producers(report),
             lists.key_values(report),
             space.section(report),

@@ -6,9 +6,9 @@ Pure: a model in, shapes out. On a wide picture names are left of the tracks, on
 
 from __future__ import annotations
 
-from txnctl.output.axis import Axis
-from txnctl.output.human import count, duration, plural
-from txnctl.output.timeline import facts
+from txnctl.output.axis import Axis, run_of
+from txnctl.output.human import count, duration, labels_text, plural
+from txnctl.output.timeline import bound_of, facts
 from txnctl.report.shapes import CELL, LINE, DrawingRow, Label, PageDrawing, Shape, cells, fitted, lanes
 from txnctl.report.words import description
 
@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from txnctl.output.row import Row
-
-    Model = Row
+    from storage.reports.stats import SubscriptionStats
+    from storage.reports.timeline import Blocking, Timeline
+    from storage.values.position import Position
 
 WIDE, NARROW = 960, 360
 """The widths of the two pictures."""
@@ -36,7 +36,7 @@ _MARK = 10
 _BREAK = 8
 
 
-def draw(model: Model, width: int) -> PageDrawing:
+def draw(model: Timeline, width: int) -> PageDrawing:
     """Draw one topic."""
     return _Layout(model, width).drawing
 
@@ -44,16 +44,16 @@ def draw(model: Model, width: int) -> PageDrawing:
 class _Layout:
     """Adds rows from top to bottom."""
 
-    def __init__(self, model: Model, width: int) -> None:
+    def __init__(self, model: Timeline, width: int) -> None:
         self._model = model
         self._stacked = width < WIDE
         self._left = _MARGIN if self._stacked else _GUTTER + _MARGIN
         self._end = width if self._stacked else _GUTTER - 2 * CELL
         self._track = 16 if self._stacked else 20
-        focus = model["maxReadPosition"] if model["openTransactions"] else None
-        self._axis = Axis(model["ledgers"], width - self._left - _MARGIN, focus)
+        focus = model.max_read_position if model.open_transactions else None
+        self._axis = Axis(model.ledgers, width - self._left - _MARGIN, focus)
         self._right = self._left + self._axis.columns
-        self.drawing = PageDrawing(f"Positions of {model['name']}", description(model), width)
+        self.drawing = PageDrawing(f"Positions of {model.name}", description(model), width)
         self._y = 4.0
         self._tracks: list[float] = []
         self._lay_out()
@@ -63,15 +63,15 @@ class _Layout:
         top = self._positions()
         self._ledgers()
         self._readable()
-        chain = self._model["openTransactions"]
+        chain = self._model.open_transactions
         for item in chain[:TRANSACTIONS_DRAWN]:
             self._transaction(item)
         self._more(len(chain) - TRANSACTIONS_DRAWN, "more open transaction")
-        subscriptions = list(self._model["subscriptions"].items())
+        subscriptions = list(self._model.subscriptions.items())
         if len(subscriptions) > SUBSCRIPTIONS_DRAWN:
-            subscriptions.sort(key=lambda item: (-item[1]["blocked"], -item[1]["visible"]))
-        for name, item in subscriptions[:SUBSCRIPTIONS_DRAWN]:
-            self._subscription(name, item)
+            subscriptions.sort(key=lambda item: (-item[1].blocked, -item[1].visible))
+        for name, stats in subscriptions[:SUBSCRIPTIONS_DRAWN]:
+            self._subscription(name, stats)
         self._more(len(subscriptions) - SUBSCRIPTIONS_DRAWN, "more subscription")
         self._bound(top)
 
@@ -116,11 +116,11 @@ class _Layout:
     def _positions(self) -> float:
         """Add the names of positions, in lanes above all tracks; return where the line of maxReadPosition begins."""
         model, row = self._model, DrawingRow("")
-        x = self._x(self._axis.end(model["maxReadPosition"]))
-        texts = [(f"maxReadPosition {model['maxReadPosition']}", x)]
+        x = self._x(self._axis.end(model.max_read_position))
+        texts = [(f"maxReadPosition {model.max_read_position}", x)]
         if self._axis.total:
-            texts.append((f"lastConfirmedEntry {model['lastConfirmedEntry']}", float(self._right)))
-            texts.append((f"first {model['firstPosition'] or '-'}", float(self._left)))
+            texts.append((f"lastConfirmedEntry {model.last_confirmed_entry}", float(self._right)))
+            texts.append((f"first {model.first_position or '-'}", float(self._left)))
         label_extents = [(line_x, cells(text) * CELL) for text, line_x in texts]
         label_places = lanes(label_extents, 0 if self._stacked else _GUTTER, self._right + _MARGIN)
         depth = max(lane for _, lane in label_places) + 1
@@ -132,8 +132,8 @@ class _Layout:
         return self._y
 
     def _ledgers(self) -> None:
-        ledgers = self._model["ledgers"]
-        ids = f"{ledgers[0]['ledgerId']} to {ledgers[-1]['ledgerId']}" if len(ledgers) > 1 else ""
+        ledgers = [ledger for ledger, _ in self._model.ledgers]
+        ids = f"{ledgers[0].ledger_id} to {ledgers[-1].ledger_id}" if len(ledgers) > 1 else ""
         row, y = self._row(
             f"{plural(len(ledgers), 'ledger')} {ids}", ("ledgers", count(len(ledgers)), "soft")
         )
@@ -149,7 +149,7 @@ class _Layout:
 
     def _free(self, begin: int, end: int) -> tuple[int, int]:
         """Return the widest part of a segment for its name: left or right of maxReadPosition's line."""
-        cut = self._axis.end(self._model["maxReadPosition"])
+        cut = self._axis.end(self._model.max_read_position)
         before = cut - (2 * _BREAK if self._axis.join else _MARGIN)
         if end <= before or begin >= cut:
             return begin, end - begin
@@ -160,11 +160,11 @@ class _Layout:
     def _segments(self) -> Iterator[tuple[str, int, int]]:
         """Name the stretches of the axis: a ledger each, or several that are too short to be drawn alone."""
         begin, first, last = 0, None, None
-        for ledger in self._model["ledgers"]:
-            if not ledger["entries"]:
+        for ledger, entries_before in self._model.ledgers:
+            if not ledger.entries:
                 continue
-            first, last = ledger["ledgerId"] if first is None else first, ledger["ledgerId"]
-            end = self._axis.column(ledger["entriesBefore"] + ledger["entries"])
+            first, last = ledger.ledger_id if first is None else first, ledger.ledger_id
+            end = self._axis.column(entries_before + ledger.entries)
             if end - begin >= _SEGMENT_MIN:
                 yield str(first) if first == last else f"{first}-{last}", begin, end
                 begin, first = end, None
@@ -173,42 +173,36 @@ class _Layout:
 
     def _readable(self) -> None:
         model = self._model
-        lines = [("readable", count(model["readableMessages"]), "soft")]
-        if model["openTransactions"]:
-            lines.append(("blocked", count(model["blockedMessages"]), "soft"))
-        row, y = self._row(f"READ_COMMITTED reads up to {model['maxReadPosition']}", *lines)
+        lines = [("readable", count(model.readable.readable_messages), "soft")]
+        if model.open_transactions:
+            lines.append(("blocked", count(model.readable.blocked_messages), "soft"))
+        row, y = self._row(f"READ_COMMITTED reads up to {model.max_read_position}", *lines)
         if not self._axis.total:
             row.labels.append(Label("no messages yet", "soft", self._x(8), y + self._track / 2 + 4))
             return
-        through = self._axis.end(model["maxReadPosition"])
+        through = self._axis.end(model.max_read_position)
         self._put(row, "rect readable", (0, through), y, self._track)
         self._put(row, "stripes blocked", (through, self._axis.columns), y, self._track)
 
-    def _transaction(self, transaction: Model) -> None:
-        state = (
-            "ORPHANED"
-            if transaction["orphaned"]
-            else "OVERDUE"
-            if transaction["overdue"]
-            else str(transaction["ownerState"])
-        )
+    def _transaction(self, transaction: Blocking) -> None:
+        holder, written = transaction.holder, transaction.written
+        state = "ORPHANED" if holder.orphaned else "OVERDUE" if holder.overdue else holder.owner_state
         alarming = state in ("ORPHANED", "OVERDUE", "stopped")
-        labels = " ".join([f"{name}={value}" for name, value in transaction["labels"].items()])
-        who = labels or str(transaction["owner"]).partition(" (")[0]
+        who = labels_text(holder.labels) or holder.owner.address
         row, y = self._row(
             facts(transaction),
-            (str(transaction["txnId"]), state, "alarm" if alarming else "state"),
-            (f"{duration(transaction['ageMs'])} {who}", f"frees {count(transaction['frees'])}", "soft"),
+            (str(holder.txn_id), state, "alarm" if alarming else "state"),
+            (f"{duration(holder.age_ms)} {who}", f"frees {count(transaction.frees)}", "soft"),
         )
-        begin, end = self._span(transaction["holdsFrom"], transaction["holdsThrough"])
+        begin, end = self._span(transaction.holds_from, transaction.holds_through)
         self._put(row, "rect stretch", (begin, end), y, self._track)
-        begin, end = self._span(transaction["firstPosition"], transaction["lastPosition"])
+        begin, end = self._span(written.first_position, written.last_position)
         self._put(row, "rect extent", (begin, end), y + self._track / 2 - 1, 2)
         kind = "own alarming" if alarming else "own"
-        for begin, end in self._runs(transaction["positions"]):
+        for begin, end in self._runs(written.positions):
             self._put(row, f"rect {kind}", (begin, end), y + 3, self._track - 6)
 
-    def _span(self, first: str, last: str) -> tuple[int, int]:
+    def _span(self, first: Position, last: Position) -> tuple[int, int]:
         """Return the columns from one position through another; at least a few, so that a single message is visible."""
         begin = self._axis.cell(first)
         end = max(self._axis.end(last), begin + _SEEN)
@@ -219,8 +213,7 @@ class _Layout:
         """Return the columns of a transaction's own messages, with adjacent runs merged."""
         begin = end = -1
         for text in positions:
-            first, _, last = text.partition("..")
-            a, b = self._span(first, last or first)
+            a, b = self._span(*run_of(text))
             if begin < 0:
                 begin, end = a, b
             elif a <= end:
@@ -231,43 +224,31 @@ class _Layout:
         if begin >= 0:
             yield begin, end
 
-    def _subscription(self, name: str, subscription: Model) -> None:
-        level = str(subscription["subscriptionIsolationLevel"])
+    def _subscription(self, name: str, stats: SubscriptionStats) -> None:
+        level, verdict = stats.subscription_isolation_level, stats.verdict
         row, y = self._row(
-            f"{name}: {subscription['type']}, {level}, {subscription['verdict']}; acknowledged through "
-            f"{subscription['markDeletePosition']}; {count(subscription['visible'])} visible, "
-            f"{count(subscription['blocked'])} blocked",
-            (
-                name,
-                str(subscription["verdict"]),
-                "alarm" if subscription["verdict"] in ("blocked", "mixed") else "state",
-            ),
-            (f"{subscription['type']} {level}", "skip" if subscription["onOpen"] == "skip" else "", "soft"),
+            f"{name}: {stats.type}, {level}, {verdict}; acknowledged through "
+            f"{stats.mark_delete_position}; {count(stats.visible)} visible, {count(stats.blocked)} blocked",
+            (name, verdict, "alarm" if verdict in ("blocked", "mixed") else "state"),
+            (f"{stats.type} {level}", "skip" if stats.on_open == "skip" else "", "soft"),
         )
-        reads_all = level == "READ_UNCOMMITTED"
-        goes_on = reads_all or subscription["onOpen"] == "skip"
-        bound = self._model["lastConfirmedEntry" if goes_on else "maxReadPosition"]
-        done = self._axis.end(subscription["markDeletePosition"])
-        handed = (
-            max(done, self._axis.end(subscription["readPosition"]))
-            if subscription["unackedMessages"]
-            else done
-        )
-        visible = max(handed, self._axis.end(bound))
+        done = self._axis.end(stats.mark_delete_position)
+        handed = max(done, self._axis.end(stats.read_position)) if stats.unacked_messages else done
+        visible = max(handed, self._axis.end(bound_of(self._model, stats)))
         middle = y + self._track / 2
         self._put(row, "rect acknowledged", (0, done), middle - 2, 4)
         self._put(row, "stripes flight", (done, handed), middle - 5, 10)
         self._put(row, "rect visible", (handed, visible), middle - 5, 10)
-        if subscription["blocked"]:
+        if stats.blocked:
             self._put(row, "stripes blocked", (visible, self._axis.columns), middle - 5, 10)
-        form = "diamond" if reads_all else "down"
+        form = "diamond" if level == "READ_UNCOMMITTED" else "down"
         x = self._x(done) - _MARK / 2
         row.shapes.append(Shape(form, "cursor", x, middle - _MARK / 2, _MARK, _MARK))
 
     def _bound(self, top: float) -> None:
         """Draw the line of maxReadPosition through all tracks, with gaps where names stand between the tracks."""
-        x = self._x(self._axis.end(self._model["maxReadPosition"]))
-        row = DrawingRow(f"maxReadPosition {self._model['maxReadPosition']}")
+        x = self._x(self._axis.end(self._model.max_read_position))
+        row = DrawingRow(f"maxReadPosition {self._model.max_read_position}")
         last = self._tracks[-1] + self._track + 3
         if self._stacked:
             row.shapes += [Shape("line", "bound", x, track - 3, 0, self._track + 6) for track in self._tracks]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.output.column import Column
 from txnctl.output.human import plural
 from txnctl.report import tables
@@ -65,7 +64,7 @@ def _drawn(ranked: Sequence[Timeline]) -> Iterator[Markup]:
     for number, model in enumerate(ranked[:DRAWN]):
         heading = join([tag("h3", tag("bdi", model.name)), tag("p", facts(model), class_="facts")])
         pictures = [
-            svg(draw(to_json(model), width), f"topic-{number}-{name}", name)
+            svg(draw(model, width), f"topic-{number}-{name}", name)
             for name, width in (("wide", WIDE), ("narrow", NARROW))
         ]
         body = tag("figure", pictures)

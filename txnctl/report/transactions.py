@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from storage.reports.transactions import TablePartRow
+from storage.values.timestamps import rfc3339
 from txnctl.fields.holder import then, waiting, who
-from txnctl.fields.owner import EVIDENCE, alive, beside_the_lock, deadline, mode
-from txnctl.fields.touched import short_names, touched_parts
-from txnctl.output.field import Field
-from txnctl.output.human import UNKNOWN, count, duration, plural
+from txnctl.fields.owner import alive, beside_the_lock, deadline, evidence, mode
+from txnctl.fields.touched import TOUCHED, short_names, touched_parts
+from txnctl.output.column import Column
+from txnctl.output.human import count, duration, labels_text, plural
+from txnctl.output.shell import spell
 from txnctl.report import tables
 from txnctl.report.markup import Markup, foreign, join, tag
 
@@ -14,72 +17,80 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from txnctl.output.row import Row
+    from storage.reports.advice import Advice
+    from storage.reports.explain import BlockedTopic, Explanation
+    from storage.reports.store_report import StoreReport
+    from storage.reports.transactions import TransactionDetails, TransactionRow
+    from storage.table.conflict import ConflictRow
 
 _OPEN = 3
 """How many explanations are expanded, of transactions that are late or block messages."""
 
-_COLUMNS = (
-    Field("txnId", "id", "The transaction.", heading="TXN"),
-    Field("alive", "text", "Its owner.", heading="ALIVE"),
-    Field("ageMs", "duration", "Since its begin.", heading="AGE"),
-    Field("idleMs", "duration", "Since its last use.", heading="IDLE"),
-    Field("deadline", "text", "Its deadline."),
-    Field("messages", "integer", "Its messages.", heading="OWN"),
-    Field("acknowledgements", "integer", "Its acknowledgements.", heading="ACKS"),
-    Field("frees", "integer", "What waits for it.", heading="FREES"),
-    Field("topics", "text", "Topics."),
-    Field("tables", "text", "Tables."),
-    Field("who", "text", "Labels and owner.", heading="OWNER"),
+
+def waiting_messages(explained: Explanation) -> int:
+    """Count the messages that wait for a transaction, on all topics."""
+    return sum(blocked_topic.frees for blocked_topic in explained.blocks)
+
+
+def _why(row: TransactionRow) -> str | None:
+    return ": ".join([text for text in (row.reason, row.reason_text) if text]) or None
+
+
+_COLUMNS: tuple[Column[Explanation], ...] = (
+    Column("TXN", "id", lambda row: row.details.row.txn_id),
+    Column("ALIVE", "text", lambda row: alive(row.details.row)),
+    Column("AGE", "duration", lambda row: row.details.row.age_ms),
+    Column("IDLE", "duration", lambda row: row.details.row.idle_ms),
+    Column("DEADLINE", "text", lambda row: deadline(row.details.row)),
+    Column("OWN", "integer", lambda row: row.details.row.messages),
+    Column("ACKS", "integer", lambda row: row.details.row.acknowledgements),
+    Column("FREES", "integer", waiting_messages),
+    Column("TOPICS", "text", lambda row: short_names(row.details.row)),
+    Column("TABLES", "text", lambda row: row.details.row.tables),
+    Column("OWNER", "text", lambda row: who(row.details.row)),
 )
-_BLOCKS = (
-    Field("name", "id", "The topic.", heading="HOLDS BACK"),
-    Field("holdsFrom", "position", "Its first message there.", heading="FROM"),
-    Field("place", "integer", "Its place in the chain.", heading="PLACE"),
-    Field("frees", "integer", "What waits for it."),
-    Field("waiting", "text", "Where."),
-    Field("then", "text", "And then."),
+_BLOCKS: tuple[Column[BlockedTopic], ...] = (
+    Column("HOLDS BACK", "id", lambda link: link.name),
+    Column("FROM", "position", lambda link: link.holds_from),
+    Column("PLACE", "integer", lambda link: link.place),
+    Column("FREES", "integer", lambda link: link.frees),
+    Column("WAITING", "text", lambda link: waiting(link.unblocks) or None),
+    Column("THEN", "text", then),
 )
-_TOUCHED = (
-    Field("what", "text", "What.", heading="TOUCHED"),
-    Field("count", "text", "How much."),
-    Field("where", "text", "Where.", heading="WHERE"),
+_ENDED: tuple[Column[TransactionRow], ...] = (
+    Column("TXN", "id", lambda row: row.txn_id),
+    Column("STATE", "text", lambda row: row.state),
+    Column("ENDED", "time", lambda row: row.ended_at_ms),
+    Column("OPEN FOR", "duration", lambda row: row.age_ms),
+    Column("MESSAGES", "integer", lambda row: row.messages),
+    Column("REASON", "text", _why),
+    Column("TOPICS", "text", short_names),
+    Column("OWNER", "text", who),
 )
-_ENDED = (
-    Field("txnId", "id", "The transaction.", heading="TXN"),
-    Field("state", "text", "How it ended."),
-    Field("endedAt", "time", "When.", heading="ENDED"),
-    Field("ageMs", "duration", "How long it was open.", heading="OPEN FOR"),
-    Field("messages", "integer", "Its messages."),
-    Field("why", "text", "Why, where it was aborted.", heading="REASON"),
-    Field("topics", "text", "Topics."),
-    Field("who", "text", "Labels and owner.", heading="OWNER"),
-)
-_CONFLICTS = (
-    Field("happenedAt", "time", "When.", heading="WHEN"),
-    Field("kind", "text", "To what it lost."),
-    Field("table", "id", "Over which table."),
-    Field("loser", "id", "The aborted one."),
-    Field("winner", "id", "The other one.", heading="LOST TO"),
+_CONFLICTS: tuple[Column[ConflictRow], ...] = (
+    Column("WHEN", "time", lambda row: row.happened_at_ms),
+    Column("KIND", "text", lambda row: row.kind),
+    Column("TABLE", "id", lambda row: row.table),
+    Column("LOSER", "id", lambda row: row.loser),
+    Column("LOST TO", "id", lambda row: row.winner),
 )
 
 
-def section(report: Row) -> Markup:
+def section(report: StoreReport) -> Markup:
     """Return the part of the page about open transactions."""
-    rows = report["openTransactions"]
+    rows = report.open_transactions
     if not rows:
         return tables.section("transactions", "Open transactions", tag("p", "No transaction is open."))
-    cells = [_cells(row) for row in rows]
     parts = [
         tables.table(
             "Open transactions",
-            cells,
+            rows,
             _COLUMNS,
             more="txnctl transactions list",
             layout=tables.TableLayout(40, anchors="TXN"),
         )
     ]
-    left = report["openCount"] - len(rows)
+    left = report.open_count - len(rows)
     if left:
         parts.append(
             tag(
@@ -93,122 +104,94 @@ def section(report: Row) -> Markup:
     return tables.section("transactions", "Open transactions", join(parts))
 
 
-def _cells(row: Row) -> Row:
-    return {
-        **row,
-        "alive": alive(row),
-        "deadline": deadline(row),
-        "who": who(row),
-        "frees": waiting_messages(row),
-        "topics": ", ".join(short_names(row)) or None,
-    }
-
-
-def waiting_messages(row: Row) -> int:
-    """Count the messages that wait for a transaction, on all topics."""
-    return sum(blocked_topic["frees"] for blocked_topic in row["blocks"])
-
-
-def _explained(number: int, row: Row) -> Markup:
+def _explained(number: int, explained: Explanation) -> Markup:
     """Explain one transaction: the advice first, then its reasons."""
-    late, behind = row["orphaned"] or row["overdue"], waiting_messages(row)
+    row, behind = explained.details.row, waiting_messages(explained)
     return tag(
         "details",
         tag(
-            "summary", tag("code", row["txnId"]), " ", _owner(row), f", open for {duration(row['ageMs'])}; ",
+            "summary", tag("code", str(row.txn_id)), " ", _owner(row), f", open for {duration(row.age_ms)}; ",
             foreign(who(row)), f"; {plural(behind, 'message')} behind it" if behind else None,
         ),
-        _advice(row),
-        tables.facts(list(_facts(row))),
-        join(_holds(row)),
-        _touched(row),
-        id=tables.anchor(row["txnId"]), open=number < _OPEN and bool(late or behind),
+        _advice(explained.advice),
+        tables.facts(list(_facts(explained))),
+        join(_holds(explained)),
+        _touched(explained.details),
+        id=tables.anchor(str(row.txn_id)), open=number < _OPEN and bool(row.orphaned or row.overdue or behind),
     )  # fmt: skip
 
 
-def _owner(row: Row) -> Markup:
+def _owner(row: TransactionRow) -> Markup:
     """Show `OVERDUE`, `ORPHANED`, or the state of the owner."""
-    late = "ORPHANED" if row["orphaned"] else "OVERDUE" if row["overdue"] else None
-    text = late or str(row["ownerState"])
+    late = "ORPHANED" if row.orphaned else "OVERDUE" if row.overdue else None
+    text = late or str(row.owner_state)
     loud = tables.word(text)
     return tag("span", text, class_=f"word {loud}" if loud else None)
 
 
-def _advice(row: Row) -> Markup:
-    command = None if row["command"] is None else tag("p", tag("code", row["command"]), class_="command")
-    return tag("div", tag("p", row["because"]), command, class_="advice")
+def _advice(advice: Advice) -> Markup:
+    command = None if advice.action is None else tag("p", tag("code", spell(advice.action)), class_="command")
+    return tag("div", tag("p", advice.because), command, class_="advice")
 
 
-def _facts(row: Row) -> Iterator[tuple[str, str | Markup]]:
-    yield "owner", foreign(row["owner"])
-    yield "alive", EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
-    beside = " ".join([line for line in beside_the_lock(row) if line])
+def _facts(explained: Explanation) -> Iterator[tuple[str, str | Markup]]:
+    row = explained.details.row
+    yield "owner", foreign(row.owner)
+    yield "alive", evidence(row)
+    beside = " ".join([line for line in beside_the_lock(explained) if line])
     if beside:
         yield "process", beside
-    if row["labels"]:
-        yield "labels", foreign(" ".join([f"{name}={value}" for name, value in row["labels"].items()]))
-    yield "begun", f"{duration(row['ageMs'])} ago, at {row['beginAt']}"
-    yield "last used", f"{duration(row['idleMs'])} ago, at {row['lastUsedAt']}"
-    yield "deadline", f"{deadline(row)} (timeout {duration(row['timeoutMs'])})"
+    if row.labels:
+        yield "labels", foreign(labels_text(row.labels))
+    yield "begun", f"{duration(row.age_ms)} ago, at {rfc3339(row.begin_at_ms)}"
+    yield "last used", f"{duration(row.idle_ms)} ago, at {rfc3339(explained.details.last_used_at_ms)}"
+    yield "deadline", f"{deadline(row)} (timeout {duration(row.timeout_ms)})"
     yield "isolation", mode(row)
-    yield "version", count(row["version"])
+    yield "version", count(row.version)
 
 
-def _holds(row: Row) -> Iterator[Markup]:
-    cells = [
-        {
-            **blocked_topic,
-            "waiting": waiting(blocked_topic["unblocks"]) or UNKNOWN,
-            "then": then(blocked_topic),
-        }
-        for blocked_topic in row["blocks"]
-    ]
-    if cells:
-        more = f"txnctl transactions explain {row['txnId']}"
-        yield tables.table(f"What {row['txnId']} holds back", cells, _BLOCKS, more=more, layout=tables.TITLED)
-    for pending in row["pending"]:
-        messages = plural(pending["messages"], "message")
+def _holds(explained: Explanation) -> Iterator[Markup]:
+    if explained.blocks:
+        txn = explained.details.row.txn_id
+        more = f"txnctl transactions explain {txn}"
+        yield tables.table(
+            f"What {txn} holds back", explained.blocks, _BLOCKS, more=more, layout=tables.TITLED
+        )
+    for pending in explained.pending:
+        messages = plural(pending.messages, "message")
         yield tag(
-            "p", f"{messages} of ", foreign(pending["name"]), " held back on ", foreign(pending["subscription"]),
+            "p", f"{messages} of ", foreign(pending.name), " held back on ", foreign(pending.subscription),
             ": acknowledged in it, they go to nobody until it ends.",
         )  # fmt: skip
 
 
-def _touched(row: Row) -> Markup:
-    parts = list(touched_parts(row, is_open=True))
+def _touched(details: TransactionDetails) -> Markup:
+    parts, txn = touched_parts(details), details.row.txn_id
     if not parts:
         return tag("p", "It has touched nothing yet.")
-    more = f"txnctl transactions show {row['txnId']}"
-    listed = tables.table(f"What {row['txnId']} touched", parts, _TOUCHED, more=more, layout=tables.TITLED)
-    waiting_messages = [part["table"] for part in row["parts"] if "table" in part]
-    if not waiting_messages:
+    more = f"txnctl transactions show {txn}"
+    listed = tables.table(f"What {txn} touched", parts, TOUCHED, more=more, layout=tables.TITLED)
+    names = [part.table for part in details.parts if isinstance(part, TablePartRow)]
+    if not names:
         return listed
-    keys = f"txnctl tables intents {waiting_messages[0] if len(waiting_messages) == 1 else 'TABLE'}"
+    keys = f"txnctl tables intents {names[0] if len(names) == 1 else 'TABLE'}"
     return join([listed, tables.keys_elsewhere(keys)])
 
 
-def ended(rows: Sequence[Row]) -> Markup | None:
+def ended(rows: Sequence[TransactionRow]) -> Markup | None:
     """List the ended transactions among those begun last."""
-    cells = [
-        {**row, "why": _why(row), "who": who(row), "topics": ", ".join(short_names(row)) or None}
-        for row in rows
-    ]
-    if not cells:
+    if not rows:
         return None
     return tables.table(
         "Ended transactions, those begun last",
-        cells,
+        rows,
         _ENDED,
         more="txnctl transactions history",
         layout=tables.TITLED,
     )
 
 
-def _why(row: Row) -> str:
-    return ": ".join([str(reason) for reason in (row["reason"], row["reasonText"]) if reason]) or UNKNOWN
-
-
-def conflicts(rows: Sequence[Row]) -> Markup | None:
+def conflicts(rows: Sequence[ConflictRow]) -> Markup | None:
     """List the last conflicts over tables, without their keys."""
     if not rows:
         return None

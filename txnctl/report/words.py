@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.fields.holder import held_up
 from txnctl.output.human import count, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage.reports.timeline import Timeline
-    from txnctl.output.row import Row
 
 _SUBSCRIPTIONS_NAMED = 20
 
@@ -21,7 +19,9 @@ def facts(model: Timeline) -> str:
         f"{count(model.readable.readable_messages)} readable",
     ]
     if model.open_transactions:
-        parts.append(held_up(to_json(model)))
+        parts.append(
+            held_up(model.readable.blocked_messages, model.readable.oldest_blocked_at_ms, model.as_of_at_ms)
+        )
         uncommitted = f"{count(model.uncommitted_messages)} uncommitted in "
         parts.append(uncommitted + plural(model.ongoing_txn_count, "open transaction"))
     if model.aborted_messages:
@@ -31,25 +31,25 @@ def facts(model: Timeline) -> str:
     return "; ".join(parts)
 
 
-def description(model: Row) -> str:
+def description(model: Timeline) -> str:
     """Describe the picture in words, for screen readers."""
-    chain = model["openTransactions"]
+    chain = model.open_transactions
     parts = [
-        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
-        f"READ_COMMITTED reads up to {model['maxReadPosition']} of {model['lastConfirmedEntry']}",
+        f"{plural(model.msg_count, 'message')} in {plural(len(model.ledgers), 'ledger')}",
+        f"READ_COMMITTED reads up to {model.max_read_position} of {model.last_confirmed_entry}",
     ]
     if chain:
         first = chain[0]
         parts.append(
-            f"{plural(len(chain), 'open transaction')}, the first of them {first['txnId']} from "
-            f"{first['holdsFrom']} on; {plural(model['blockedMessages'], 'committed message')} blocked"
+            f"{plural(len(chain), 'open transaction')}, the first of them {first.holder.txn_id} from "
+            f"{first.holds_from} on; {plural(model.readable.blocked_messages, 'committed message')} blocked"
         )
     parts += [
-        f"subscription {name}: {subscription['subscriptionIsolationLevel']}, acknowledged through "
-        f"{subscription['markDeletePosition']}, {subscription['verdict']}"
-        for name, subscription in list(model["subscriptions"].items())[:_SUBSCRIPTIONS_NAMED]
+        f"subscription {name}: {stats.subscription_isolation_level}, acknowledged through "
+        f"{stats.mark_delete_position}, {stats.verdict}"
+        for name, stats in list(model.subscriptions.items())[:_SUBSCRIPTIONS_NAMED]
     ]
-    left = len(model["subscriptions"]) - _SUBSCRIPTIONS_NAMED
+    left = len(model.subscriptions) - _SUBSCRIPTIONS_NAMED
     if left > 0:
         parts.append(plural(left, "more subscription"))
     return ". ".join(parts) + "."

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from storage.reports.stats import SubscriptionStats
+from storage.reports.timeline import Blocking
+from storage.values.position import Position
+from tests.txnctl.typed_rows import QUIET, STATS, blocking, ledgers_of
 from txnctl.output.timeline import Drawing
 
 
-def transaction(name: str, holds: tuple[str, str], positions: list[str]) -> dict[str, Any]:
-    """A link of the chain, as far as it is drawn."""
-    return {
-        "txnId": name, "holdsFrom": holds[0], "holdsThrough": holds[1], "positions": positions,
-        "orphaned": False, "overdue": False,
-    }  # fmt: skip
+def transaction(name: str, holds: tuple[str, str], positions: list[str]) -> Blocking:
+    """A link of the chain."""
+    return blocking(name, holds[0], holds[1], holds[1], positions)
 
 
-def subscription(mark: str, read: str, in_flight: int, level: str = "READ_COMMITTED") -> dict[str, Any]:
+def subscription(mark: str, read: str, in_flight: int, level: str = "READ_COMMITTED") -> SubscriptionStats:
     """A cursor, as far as it is drawn."""
-    return {
-        "markDeletePosition": mark, "readPosition": read, "unackedMessages": in_flight,
-        "subscriptionIsolationLevel": level, "onOpen": "block",
-    }  # fmt: skip
+    return STATS._replace(
+        mark_delete_position=Position.parse(mark), read_position=Position.parse(read),
+        unacked_messages=in_flight, subscription_isolation_level=level,
+    )  # fmt: skip
 
 
-SMALL = {
-    "ledgers": [
-        {"ledgerId": 1, "entries": 4, "entriesBefore": 0},
-        {"ledgerId": 2, "entries": 6, "entriesBefore": 4},
-    ],
-    "maxReadPosition": "1:1",
-    "lastConfirmedEntry": "2:5",
-    "openTransactions": [
+SMALL = QUIET._replace(
+    ledgers=ledgers_of([4, 6]),
+    max_read_position=Position(1, 1),
+    last_confirmed_entry=Position(2, 5),
+    open_transactions=[
         transaction("0:1", ("1:2", "2:1"), ["1:2", "2:0"]),
         transaction("0:2", ("2:2", "2:5"), ["2:2"]),
     ],
-    "subscriptions": {
+    subscriptions={
         "slow": subscription("1:0", "1:1", 1),
         "dirty": subscription("1:3", "1:3", 0, "READ_UNCOMMITTED"),
     },
-}
+)
 """Ten entries in two ledgers, two open transactions, two subscriptions."""
 
 
@@ -73,8 +69,8 @@ class TestDrawing:
         many = {
             f"subscription-{number}-{'x' * number}": subscription("1:0", "1:1", 1) for number in range(30)
         }
-        txns = [transaction(f"0:{number}", ("1:2", "2:5"), ["1:2..2:5"]) for number in range(30)]
-        drawing = Drawing({**SMALL, "subscriptions": many, "openTransactions": txns}, width, plain=plain)
+        txns = [transaction(f"0:{number}", ("1:2", "2:5"), ["1:2..2:5"]) for number in range(1, 31)]
+        drawing = Drawing(SMALL._replace(subscriptions=many, open_transactions=txns), width, plain=plain)
         lines = [line for _, line in drawing.lines()]
         assert max(map(len, lines)) <= width
         assert "18 more open transactions" in "\n".join(lines)
@@ -83,15 +79,15 @@ class TestDrawing:
 
     def test_an_empty_topic(self) -> None:
         """Has a line without anything on it."""
-        empty = {
-            "ledgers": [{"ledgerId": 1, "entries": 0, "entriesBefore": 0}], "maxReadPosition": "1:-1",
-            "lastConfirmedEntry": "1:-1", "openTransactions": [], "subscriptions": {},
-        }  # fmt: skip
+        start = Position(1, -1)
+        empty = QUIET._replace(ledgers=ledgers_of([0]), max_read_position=start, last_confirmed_entry=start)
         lines = [line for _, line in Drawing(empty, 40, plain=True).lines()]
         assert lines[0].startswith("  ledgers   ---")
 
     def test_who_needs_attention_stands_out(self) -> None:
         """An orphan's line is of another kind."""
-        gone = {**SMALL["openTransactions"][0], "orphaned": True}
-        kinds = [kind for kind, _ in Drawing({**SMALL, "openTransactions": [gone]}, 40, plain=True).lines()]
+        first = SMALL.open_transactions[0]
+        gone = first._replace(holder=first.holder._replace(orphaned=True))
+        drawing = Drawing(SMALL._replace(open_transactions=[gone]), 40, plain=True)
+        kinds = [kind for kind, _ in drawing.lines()]
         assert kinds[2] == "alarm"

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from storage.reports.stats import Readable, SubscriptionStats
+from storage.reports.timeline import Blocking, Timeline
+from storage.values.position import Position
 from tests.model_runs import examples
+from tests.txnctl.typed_rows import QUIET, START, STATS, blocking, ledgers_of
 from txnctl.report.shapes import CELL, Label, PageDrawing, cells, fitted, lanes
 from txnctl.report.timeline_layout import (
     NARROW,
@@ -18,17 +22,8 @@ from txnctl.report.timeline_layout import (
     draw,
 )
 
-Row = dict[str, Any]
 WIDTHS = (WIDE, NARROW)
 LEVELS = ("READ_COMMITTED", "READ_UNCOMMITTED")
-
-
-def ledgers_of(sizes: list[int]) -> list[Row]:
-    """Ledgers of so many entries each, numbered from 1."""
-    return [
-        {"ledgerId": number + 1, "entries": size, "entriesBefore": sum(sizes[:number])}
-        for number, size in enumerate(sizes)
-    ]
 
 
 def position(sizes: list[int], entries: int) -> str:
@@ -41,37 +36,36 @@ def position(sizes: list[int], entries: int) -> str:
     raise AssertionError("there are not so many")
 
 
-def transaction(name: str, first: str, last: str, through: str, **facts: Any) -> Row:
-    """A link of the chain, as far as it is drawn."""
-    return {
-        "txnId": name, "holdsFrom": first, "holdsThrough": through, "firstPosition": first, "lastPosition": last,
-        "positions": [first, last], "messages": 2, "frees": 5, "ageMs": 90_000, "idleMs": 90_000,
-        "labels": {}, "owner": "anna@db-2:48211 (loader)", "ownerState": "alive", "orphaned": False,
-        "overdue": False, **facts,
-    }  # fmt: skip
+def transaction(name: str, first: str, last: str, through: str, frees: int = 5, **facts: Any) -> Blocking:
+    """A link of the chain; the facts are of its holder."""
+    link = blocking(name, first, last, through)
+    return link._replace(frees=frees, holder=link.holder._replace(**facts))
 
 
-def subscription(mark: str, read: str, level: str = LEVELS[0], **facts: Any) -> Row:
+def subscription(mark: str, read: str, level: str = LEVELS[0], **facts: Any) -> SubscriptionStats:
     """A cursor, as far as it is drawn."""
-    return {
-        "type": "Key_Shared", "subscriptionIsolationLevel": level, "onOpen": "block", "markDeletePosition": mark, "readPosition": read,
-        "unackedMessages": 3, "visible": 7, "blocked": 9, "verdict": "mixed", **facts,
-    }  # fmt: skip
+    cursor = STATS._replace(
+        type="Key_Shared", subscription_isolation_level=level, mark_delete_position=Position.parse(mark),
+        read_position=Position.parse(read), unacked_messages=3, visible=7, blocked=9, verdict="mixed",
+    )  # fmt: skip
+    return cursor._replace(**facts)
 
 
-def model_of(sizes: list[int], max_read: str, chain: list[Row], subscriptions: dict[str, Row]) -> Row:
+def model_of(
+    sizes: list[int], max_read: str, chain: list[Blocking], subscriptions: dict[str, SubscriptionStats]
+) -> Timeline:
     """A topic."""
     total = sum(sizes)
-    return {
-        "name": "orders", "msgCount": total, "readableMessages": total, "blockedMessages": 5 * len(chain),
-        "maxReadPosition": max_read, "lastConfirmedEntry": position(sizes, total),
-        "firstPosition": "1:0" if total else None, "ledgers": ledgers_of(sizes), "openTransactions": chain,
-        "subscriptions": subscriptions,
-    }  # fmt: skip
+    return QUIET._replace(
+        msg_count=total, readable=Readable(total, 0, 5 * len(chain), None),
+        max_read_position=Position.parse(max_read), last_confirmed_entry=Position.parse(position(sizes, total)),
+        first_position=START if total else None, ledgers=ledgers_of(sizes), open_transactions=chain,
+        subscriptions=subscriptions,
+    )  # fmt: skip
 
 
 @st.composite
-def models(draw_: Any) -> Row:
+def models(draw_: Any) -> Timeline:
     """Topics of any size, with open transactions and cursors anywhere, under any names."""
     sizes = draw_(st.lists(st.integers(0, 4_000_000), min_size=1, max_size=12))
     total = sum(sizes)
@@ -85,7 +79,7 @@ def models(draw_: Any) -> Row:
         last = draw_(st.integers(start, total))
         facts = {
             "labels": draw_(st.dictionaries(st.text(max_size=30), st.text(max_size=30), max_size=2)),
-            "orphaned": draw_(st.booleans()), "ageMs": draw_(st.integers(0, 10**10)),
+            "orphaned": draw_(st.booleans()), "age_ms": draw_(st.integers(0, 10**10)),
             "frees": draw_(st.integers(0, 10**9)),
         }  # fmt: skip
         name = f"0:{draw_(st.integers(1, 10**17))}"
@@ -120,7 +114,7 @@ def check(drawing: PageDrawing) -> None:
         assert not overlap(one.box, other.box), (one.text, other.text)
 
 
-def vars_of(each: Any) -> Row:
+def vars_of(each: Any) -> dict[str, Any]:
     """What a failure is to show."""
     return {name: getattr(each, name) for name in each.__slots__} | {"box": each.box}
 
@@ -140,13 +134,13 @@ class TestAnyTopic:
 
     @settings(max_examples=examples(150), deadline=None)
     @given(models(), st.sampled_from(WIDTHS))
-    def test_all_is_inside_and_legible(self, model: Row, width: int) -> None:
+    def test_all_is_inside_and_legible(self, model: Timeline, width: int) -> None:
         """Labels and figures lie within the picture; labels never lie over each other."""
         check(draw(model, width))
 
     @settings(max_examples=examples(80), deadline=None)
     @given(models(), st.sampled_from(WIDTHS))
-    def test_the_order_of_the_log_is_kept(self, model: Row, width: int) -> None:
+    def test_the_order_of_the_log_is_kept(self, model: Timeline, width: int) -> None:
         """Who begins later in the log begins no further left, and nothing blocked lies left of maxReadPosition."""
         drawing = draw(model, width)
         begins = lefts(drawing, "extent")
@@ -157,12 +151,12 @@ class TestAnyTopic:
 
     @settings(max_examples=examples(60), deadline=None)
     @given(models())
-    def test_every_transaction_and_cursor_is_drawn_or_counted(self, model: Row) -> None:
+    def test_every_transaction_and_cursor_is_drawn_or_counted(self, model: Timeline) -> None:
         """Nothing is left out in silence."""
         drawing = draw(model, WIDE)
-        chain = model["openTransactions"]
+        chain = model.open_transactions
         assert len(lefts(drawing, "extent")) == min(len(chain), TRANSACTIONS_DRAWN)
-        assert len(lefts(drawing, "cursor")) == len(model["subscriptions"])
+        assert len(lefts(drawing, "cursor")) == len(model.subscriptions)
         left = len(chain) - TRANSACTIONS_DRAWN
         more = f"{left} more open transaction{'s' if left > 1 else ''}"
         assert (more in texts(drawing)) is (left > 0)
@@ -242,7 +236,7 @@ class TestWords:
         """What it may be handed does not end at maxReadPosition."""
         chain = [transaction("0:7", "1:5", "1:5", "1:9")]
         for on_open, end in (("block", 0.5), ("skip", 1.0)):
-            cursor = subscription("1:-1", "1:-1", onOpen=on_open, unackedMessages=0, blocked=0)
+            cursor = subscription("1:-1", "1:-1", on_open=on_open, unacked_messages=0, blocked=0)
             drawing = draw(model_of([10], "1:4", chain, {"billing": cursor}), WIDE)
             (visible,) = [each for each in drawing.shapes() if each.kind == "visible"]
             (ledger,) = [each for each in drawing.shapes() if each.kind == "ledger"]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.audited_change import Changed
+from storage.admin.tables import TableDeleted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import TABLE
+from txnctl.fields.change import DRY_RUN
 from txnctl.fields.table import NAME
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-DELETED = (
-    NAME,
-    Field("tableId", "integer", "Its number.", heading=""),
-    Field("rows", "integer", "Rows that went with it, deleted and new keys included."),
-    Field("transactionsAborted", "list", "Open transactions that held keys of it, aborted first."),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
+DELETED = fields_of(
+    Changed[TableDeleted],
+    {
+        **NAME,
+        "table_id": Help("Its number.", heading=""),
+        "rows": "Rows that went with it, deleted and new keys included.",
+        "transactions_aborted": "Open transactions that held keys of it, aborted first.",
+        **DRY_RUN,
+    },
 )
 
 
@@ -40,26 +44,26 @@ def delete(context: Context, table: str) -> None:
     is a different table: a process with the old table open gets an error.
     """
     delete_table = context.store.admin.tables.delete_table
-    plan = to_json(delete_table(table, force=context.force, dry_run=True))
+    plan = delete_table(table, force=context.force, dry_run=True)
     context.confirm(f"Delete table {table}?", plan=_lines(plan))
     done = plan
     if not context.dry_run:
-        done = to_json(delete_table(table, force=context.force, reason=context.reason))
+        done = delete_table(table, force=context.force, reason=context.reason)
     context.show(done, table=lambda row: _report(row, context.force))
 
 
-def _report(row: Row, force: bool) -> list[str]:
-    if not row["dryRun"]:
+def _report(row: Changed[TableDeleted], force: bool) -> list[str]:
+    if not row.dry_run:
         return _lines(row)
-    command = f'txnctl tables delete {row["table"]}{" --force" if force else ""} --yes --reason "..."'
+    command = f'txnctl tables delete {row.effects.table}{" --force" if force else ""} --yes --reason "..."'
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 
-def _lines(row: Row) -> list[str]:
+def _lines(row: Changed[TableDeleted]) -> list[str]:
     """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
-    tense, aborted = "s" if row["dryRun"] else "d", row["transactionsAborted"]
-    lines = [f"  remove{tense}   table {row['table']}: {plural(row['rows'], 'row')}"]
+    tense, aborted = "s" if row.dry_run else "d", row.effects.transactions_aborted
+    lines = [f"  remove{tense}   table {row.effects.table}: {plural(row.effects.rows, 'row')}"]
     if aborted:
-        what = "aborts" if row["dryRun"] else "aborted"
-        lines.append(f"  {what:<9} {plural(len(aborted), 'open transaction')}: {', '.join(aborted)}")
+        what, ids = "aborts" if row.dry_run else "aborted", ", ".join(map(str, aborted))
+        lines.append(f"  {what:<9} {plural(len(aborted), 'open transaction')}: {ids}")
     return lines

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from itertools import islice
+from typing import NamedTuple
 
 from storage.json_form import bytes_field
 from txnctl.cli.decorators import argument, example, output, reads_store
@@ -16,15 +17,26 @@ from txnctl.commands.tables.scan import rows_of, takes_range
 from txnctl.fields.table import KEY, VALUE
 from txnctl.output import json_text
 from txnctl.output.escape import printable
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.client.table import Row as TableRow
+    from storage.client.table import Row
     from txnctl.cli.context import Context
     from txnctl.commands.tables.reader import Reading
     from txnctl.commands.tables.scan import KeyBounds
+
+
+class ExportedRow(NamedTuple):
+    """A key and the value."""
+
+    key: bytes
+    value: bytes
+
+
+EXPORTED = fields_of(ExportedRow, {**KEY, **VALUE})
 
 CSV_COLUMNS = ("key", "value", "keyBase64", "valueBase64")
 
@@ -41,7 +53,7 @@ _SETUP = (
 @takes_range
 @reads_table
 @reads_store
-@output((*KEY, *VALUE), name_field="key", formats=("ndjson", "csv"), default="ndjson")
+@output(EXPORTED, name_field="key", formats=("ndjson", "csv"), default="ndjson")
 @example("txnctl tables export accounts > accounts.ndjson", setup=_SETUP)
 @example("txnctl tables export accounts -o csv | txnctl tables import copy --input csv", setup=_SETUP)
 def export(context: Context, table: str, key_range: KeyBounds, reading: Reading) -> None:
@@ -68,14 +80,14 @@ def export(context: Context, table: str, key_range: KeyBounds, reading: Reading)
                     bar.advance(len(page))
 
 
-def _ndjson(rows: Iterable[TableRow], _terminal: bool) -> str:
+def _ndjson(rows: Iterable[Row], _terminal: bool) -> str:
     one_line = json_text.one_line
     return "".join(
         [f"{one_line({**bytes_field('key', row.key), **bytes_field('value', row.value)})}\n" for row in rows]
     )
 
 
-def _csv(rows: Iterable[TableRow], terminal: bool) -> str:
+def _csv(rows: Iterable[Row], terminal: bool) -> str:
     lines = []
     for row in rows:
         key, key_base64 = _columns(row.key)

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from storage.errors import KeyNotFound
-from storage.json_form import bytes_field
+from storage.json_form import Flat, bytes_field
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key import key_of, shown_key, with_base64
 from txnctl.commands.tables.reader import opened, reads_table
-from txnctl.fields.table import NAME, ROW, row_of
+from txnctl.fields.table import NAME, ROW, ReadRow, row_of
 from txnctl.output.bytes_field import bytes_cell
+from txnctl.output.column import Column
 from txnctl.output.escape import printable_bytes
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage.client.table import Row
     from txnctl.cli.context import Context
     from txnctl.commands.tables.reader import Reading
+
+
+class GotRow(NamedTuple):
+    """A row of a table, with the name of the table."""
+
+    table: str
+    row: Flat[ReadRow]
+
+
+GOT = fields_of(GotRow, {**NAME, **ROW})
+
+_LINES: tuple[Column[GotRow], ...] = (
+    Column("TABLE", "id", lambda got: got.table),
+    Column("KEY", "text", lambda got: bytes_cell(got.row.key)),
+    Column("VALUE", "text", lambda got: bytes_cell(got.row.value)),
+    Column("VERSION", "id", lambda got: got.row.version_ns),
+    Column("WRITTEN", "time", lambda got: got.row.version_at_ms),
+    Column("TXN", "id", lambda got: got.row.txn_id),
+)
 
 _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
 
@@ -28,9 +50,7 @@ _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
 @option("-n", "--no-newline", is_flag=True, help="Print the value without a newline after it, for `put -`.")
 @numbers_are_arguments
 @reads_store
-@output(
-    (NAME, *ROW), name_field="version", formats=("value", "table", "json", "ndjson", "name"), default="value"
-)
+@output(GOT, name_field="version", formats=("value", "table", "json", "ndjson", "name"), default="value")
 @example("txnctl tables get accounts B1", setup=_SETUP)
 @example("txnctl tables get accounts B1 -o json", setup=_SETUP)
 @example("txnctl tables get accounts B7", setup=_SETUP, exit_code=3)
@@ -55,23 +75,14 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
     if row is None:
         raise not_found(table, key_bytes)
     if context.output != "value":
-        _show(context, table, row)
+        from txnctl.output.table import object_table
+
+        context.show(GotRow(table, row_of(row)), table=lambda got: object_table(got, _LINES))
         return
     value = row.value
     if context.out.terminal:
         value = printable_bytes(value).encode()
     context.out.write_bytes(value if no_newline else value + b"\n")
-
-
-def _show(context: Context, table: str, table_row: Row) -> None:
-    from txnctl.output.table import object_table
-
-    context.show(
-        {"table": table, **row_of(table_row)},
-        table=lambda row: object_table(
-            {**row, "key": bytes_cell(row, "key"), "value": bytes_cell(row, "value")}, (NAME, *ROW)
-        ),
-    )
 
 
 def not_found(table: str, key: bytes) -> Exception:

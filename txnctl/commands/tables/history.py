@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import click
 
+from storage.table.conflict import ConflictRow
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key_rows import show_key_rows
 from txnctl.fields.table import KEY
-from txnctl.output.field import Field
+from txnctl.output.bytes_field import shown_bytes
+from txnctl.output.column import Column
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
-CONFLICTS = (
-    Field("number", "integer", "Conflicts are numbered as they happen.", heading=""),
-    Field("happenedAt", "time", "When it happened.", heading="WHEN"),
-    Field("happenedMs", "timeMs", "The same as an integer.", heading=""),
-    Field(
-        "kind",
-        "text",
-        "push: the loser held the key, and the winner wanted it; held: the winner held it, and the loser wanted it; "
-        "read: it had been read, version: written, by a younger one; too-old: the loser was older than what is kept.",
-    ),
-    Field("loser", "id", "The transaction that was aborted."),
-    Field("loserVersion", "id", "Its timestamp.", heading=""),
-    Field("winner", "id", "The other one; null where it is not known.", heading="LOST TO"),
-    Field("winnerVersion", "id", "Its timestamp; null where it is not known.", heading=""),
-    Field("table", "id", "The table; null where it was about none."),
-    *KEY,
+CONFLICTS = fields_of(
+    ConflictRow,
+    {
+        "number": Help("Conflicts are numbered as they happen.", heading=""),
+        "happened_at_ms": Help("When it happened.", heading="WHEN"),
+        "kind": (
+            "push: the loser held the key, and the winner wanted it; held: the winner held it, and the loser wanted "
+            "it; read: it had been read, version: written, by a younger one; too-old: the loser was older than what is "
+            "kept."
+        ),
+        "loser": "The transaction that was aborted.",
+        "loser_version_ns": Help("Its timestamp.", heading=""),
+        "winner": Help("The other one; null where it is not known.", heading="LOST TO"),
+        "winner_version_ns": Help("Its timestamp; null where it is not known.", heading=""),
+        "table": Help("The table; null where it was about none.", kind="id"),
+        **KEY,
+    },
 )
+
+_COLUMNS: tuple[Column[ConflictRow], ...] = (
+    Column("WHEN", "time", lambda row: row.happened_at_ms),
+    Column("KIND", "text", lambda row: row.kind),
+    Column("LOSER", "id", lambda row: row.loser),
+    Column("LOST TO", "id", lambda row: row.winner),
+    Column("TABLE", "id", lambda row: row.table),
+    Column("KEY", "text", lambda row: None if row.key is None else shown_bytes(row.key)),
+)
+
 _SETUP = (
     "txnctl tables create accounts",
     "txnctl transactions begin --priority low",
@@ -57,4 +70,4 @@ def history(context: Context, table: str | None, limit: int | None) -> None:
     conflicts = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
     if not conflicts and context.output == "table":
         context.note("no conflicts" + (f" over keys of {table}" if table is not None else ""))
-    show_key_rows(context, conflicts, CONFLICTS)
+    context.show_list(conflicts, table=lambda shown: context.table_of(shown, _COLUMNS))

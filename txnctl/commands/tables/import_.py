@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from time import monotonic
+from typing import NamedTuple
 
 import click
 
 from storage.errors import Conflict, InvalidValue, TransactionNotOpen, TransactionTimedOut, TxnctlError
+from storage.values.txn_id import TxnID
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.cli.value_types import DURATION, TABLE, TXN_ID
 from txnctl.commands.tables.losers import ABORTED, Losers
 from txnctl.fields.table import NAME
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
@@ -21,16 +23,27 @@ if TYPE_CHECKING:
 
     from storage import Transaction
     from storage.client.table import Table
-    from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
     from txnctl.input.source import Source
-    from txnctl.output.row import Row
 
-IMPORTED = (
-    NAME,
-    Field("rows", "integer", "Rows read; where a key comes twice, the last one counts."),
-    Field("txnId", "id", "The transaction they wait for; null where they are committed.", heading="TXN"),
-    ABORTED,
+
+class Imported(NamedTuple):
+    """An import into a table: the number of rows, and the transactions aborted on the way."""
+
+    table: str
+    rows: int
+    txn_id: TxnID | None
+    transactions_aborted: list[TxnID]
+
+
+IMPORTED = fields_of(
+    Imported,
+    {
+        **NAME,
+        "rows": "Rows read; where a key comes twice, the last one counts.",
+        "txn_id": Help("The transaction they wait for; null where they are committed.", heading="TXN"),
+        **ABORTED,
+    },
 )
 
 
@@ -111,14 +124,12 @@ def import_(
             raise
     else:
         count, own = _import(context, target, source, format_, timeout)
-    row = {"table": table, "rows": count, "txnId": None if txn is None else str(txn)}
-    row["transactionsAborted"] = losers.told(txn=own)
-    context.show(row, table=_sentence)
+    context.show(Imported(table, count, txn, losers.told(txn=own)), table=_sentence)
 
 
-def _sentence(row: Row) -> str:
-    waits = "" if row["txnId"] is None else f"; visible when transaction {row['txnId']} commits"
-    return f"Imported {plural(row['rows'], 'row')} into {row['table']}{waits}."
+def _sentence(row: Imported) -> str:
+    waits = "" if row.txn_id is None else f"; visible when transaction {row.txn_id} commits"
+    return f"Imported {plural(row.rows, 'row')} into {row.table}{waits}."
 
 
 def _import(

@@ -4,34 +4,48 @@ from __future__ import annotations
 
 import click
 
+from storage.table.report import IntentRow
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key_rows import show_key_rows
-from txnctl.fields.table import KEY, NAME
-from txnctl.output.field import Field
+from txnctl.fields.table import KEY, NAME, name_of
+from txnctl.output.bytes_field import shown_bytes
+from txnctl.output.column import Column
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
-INTENTS = (
-    NAME,
-    *KEY,
-    Field("deleted", "boolean", "Whether the key is to be deleted.", heading="DELETES"),
-    Field("version", "id", "The version that the value will have.", heading=""),
-    Field("txnId", "id", "The transaction that holds the key.", heading="TXN"),
-    Field(
-        "state",
-        "text",
-        "Its state: OPEN; COMMITTED or ABORTED where the intent only waits to be finalised.",
-    ),
-    Field("priority", "text", "Its priority: who meets it with a lower one is aborted."),
-    Field("ageMs", "duration", "How long ago it began.", heading="AGE"),
-    Field("owner", "text", "Who began it: user@host:pid (program)."),
-    Field(
-        "ownerState", "text", "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."
-    ),
+INTENTS = fields_of(
+    IntentRow,
+    {
+        **NAME,
+        **KEY,
+        "deleted": Help("Whether the key is to be deleted.", heading="DELETES"),
+        "version_ns": Help("The version that the value will have.", heading=""),
+        "txn_id": Help("The transaction that holds the key.", heading="TXN"),
+        "state": Help(
+            "Its state: OPEN; COMMITTED or ABORTED where the intent only waits to be finalised.", kind="text"
+        ),
+        "priority": "Its priority: who meets it with a lower one is aborted.",
+        "age_ms": Help("How long ago it began.", heading="AGE"),
+        "owner": "Who began it: user@host:pid (program).",
+        "owner_state": "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it.",
+    },
 )
+
+_COLUMNS: tuple[Column[IntentRow], ...] = (
+    Column("TABLE", "id", lambda row: row.table),
+    Column("KEY", "text", lambda row: shown_bytes(row.key)),
+    Column("DELETES", "boolean", lambda row: row.deleted),
+    Column("TXN", "id", lambda row: row.owner.txn_id),
+    Column("STATE", "text", lambda row: row.owner.state),
+    Column("PRIORITY", "text", lambda row: row.owner.facts.priority),
+    Column("AGE", "duration", lambda row: row.owner.facts.age_ms),
+    Column("OWNER", "text", lambda row: row.owner.facts.owner),
+    Column("OWNER STATE", "text", lambda row: row.owner.facts.owner_state),
+)
+
 _SETUP = (
     "txnctl tables create accounts",
     "txnctl transactions begin --priority low",
@@ -56,4 +70,7 @@ def intents(context: Context, table: str | None, limit: int | None) -> None:
     rows = store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
     if not rows and context.output == "table":
         context.note("there are no write intents" + (f" in {table}" if table is not None else ""))
-    show_key_rows(context, rows, INTENTS, named_by_key=True)
+    if context.output == "name":
+        context.show_list(name_of(row.key) for row in rows)
+    else:
+        context.show_list(rows, table=lambda shown: context.table_of(shown, _COLUMNS))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.table.report import TableRow
 from txnctl.cli.decorators import example, output, reads_store
-from txnctl.fields.table import TABLE as ROW
+from txnctl.fields.table import TABLE
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
+LISTED = fields_of(TableRow, TABLE)
+
 
 @reads_store
-@output(ROW, name_field="table")
+@output(LISTED, name_field="table")
 @example("txnctl tables list", setup="txnctl tables create accounts")
 @example("txnctl tables list -o name")
 def list_(context: Context) -> None:
     """List the tables."""
-    rows = to_json(context.store.reports.list_tables())
+    rows = context.store.reports.list_tables()
     if not rows and context.output == "table":
         context.note("there are no tables yet; txnctl tables create makes one")
     context.show_list(rows)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from txnctl.output.field import Field
-from txnctl.output.human import plural
+from txnctl.output.field import Help
+from txnctl.output.human import labels_text, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
 
-ABORTED = Field(
-    "transactionsAborted",
-    "list",
-    "Open transactions that held what it wrote, and were aborted: of lower priority, or older.",
-    heading="",
-)
+ABORTED = {
+    "transactions_aborted": Help(
+        "Open transactions that held what it wrote, and were aborted: of lower priority, or older.",
+        heading="",
+    )
+}
 
 
 class Losers:
@@ -30,7 +30,7 @@ class Losers:
         newest = self._store.reports.list_conflicts(1)
         self._seen = newest[0].number if newest else 0
 
-    def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
+    def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[TxnID]:
         """Name every transaction aborted since on standard error; return the ids.
 
         Args:
@@ -45,19 +45,18 @@ class Losers:
         conflicts.reverse()
         for row in conflicts:
             self._context.note(_sentence(row, self._store.reports.show_transaction(row.loser).row))
-        return [str(row.loser) for row in conflicts]
+        return [row.loser for row in conflicts]
 
 
 def _sentence(conflict: ConflictRow, loser: TransactionRow) -> str:
     """`aborted 0:3 (who=bob), which held B2 of accounts: 3 acknowledgements given back`."""
     from txnctl.commands.tables.key import shown_key
 
-    name = " ".join([f"{key}={value}" for key, value in loser.labels.items()])
     effects = []
     if loser.messages:
         effects.append(f"{plural(loser.messages, 'message')} discarded")
     if loser.acknowledgements:
         effects.append(f"{plural(loser.acknowledgements, 'acknowledgement')} given back")
     lost = f": {', '.join(effects)}" if effects else ""
-    who = name or loser.owner.address
+    who = labels_text(loser.labels) or loser.owner.address
     return f"aborted {loser.txn_id} ({who}), which held {shown_key(conflict.key or b'')} of {conflict.table}{lost}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from storage.errors import InvalidValue
-from storage.json_form import to_json
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, MOMENT, TXN_ID
@@ -75,7 +74,7 @@ def opened(context: Context, name: str, reading: Reading) -> Iterator[Table]:
             if txn is None
             else "Leave out --at, or: env -u TXNCTL_TXN txnctl ...",
         )
-    if txn is None or to_json(context.store.reports.show_transaction(txn))["isolation"] != _SERIALIZABLE:
+    if txn is None or context.store.reports.show_transaction(txn).row.isolation != _SERIALIZABLE:
         yield context.store.table(name)
         return
     from txnctl.commands.tables.losers import Losers

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import click
 
+from storage.values.timestamps import rfc3339
+from storage.values.txn_id import TxnID
 from txnctl.cli.decorators import argument, example, option, option_values, output, reads_store
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.reader import opened, reads_table
-from txnctl.fields.table import ROW, name_of, row_of
+from txnctl.fields.table import ROW, ReadRow, name_of, row_of, version_ms
 from txnctl.output.bytes_field import shown_bytes
 from txnctl.output.escape import printable_bytes
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
-    from storage.client.table import Row as TableRow, Table
+    from storage.client.table import Row, Table
     from txnctl.cli.context import Context
     from txnctl.commands.tables.reader import Reading
 
     F = TypeVar("F", bound=Callable[..., object])
+
+SCANNED = fields_of(ReadRow, ROW)
 
 _SETUP = (
     "txnctl tables create accounts",
@@ -52,7 +57,7 @@ class KeyBounds(OptionValues):
 
 def rows_of(
     source: Table, key_range: KeyBounds, reading: Reading, *, reverse: bool = False, limit: int | None = None
-) -> Iterator[TableRow]:
+) -> Iterator[Row]:
     """The rows of a range of keys."""
     bounds = key_range.bounds()
     return source.scan(
@@ -85,7 +90,7 @@ def takes_range(function: F) -> F:
 @option("-n", "--limit", type=click.IntRange(1), metavar="N", help="Rows at the most. [default: all]")
 @reads_table
 @reads_store
-@output(ROW, name_field="key", formats=("table", "json", "ndjson", "name", "value"))
+@output(SCANNED, name_field="key", formats=("table", "json", "ndjson", "name", "value"))
 @example("txnctl tables scan accounts", setup=_SETUP)
 @example("txnctl tables scan accounts --prefix B --reverse -n 1 -o json", setup=_SETUP)
 @example("txnctl tables scan accounts -o value | awk '{sum += $1} END {print sum}'", setup=_SETUP)
@@ -119,12 +124,12 @@ def scan(
             context.show_list(map(row_of, rows))
 
 
-def _values(rows: Iterable[TableRow], *, terminal: bool) -> Iterator[bytes]:
+def _values(rows: Iterable[Row], *, terminal: bool) -> Iterator[bytes]:
     for row in rows:
         yield (printable_bytes(row.value).encode() if terminal else row.value) + b"\n"
 
 
-def _pages(rows: Iterable[TableRow]) -> Iterator[str]:
+def _pages(rows: Iterable[Row]) -> Iterator[str]:
     """The table for people, a page of rows at a time."""
     from itertools import islice
 
@@ -135,12 +140,11 @@ def _pages(rows: Iterable[TableRow]) -> Iterator[str]:
         yield table.page(page)
 
 
-def _cells(row: TableRow) -> dict[str, str]:
-    cells = row_of(row)
+def _cells(row: Row) -> dict[str, str]:
     return {
         "KEY": shown_bytes(row.key),
-        "WRITTEN": cells["versionAt"] or "",
-        "TXN": cells["txnId"] or "",
-        "VERSION": cells["version"],
+        "WRITTEN": rfc3339(version_ms(row.version)) or "",
+        "TXN": str(TxnID(row.txn)) if row.txn else "",
+        "VERSION": str(row.version),
         "VALUE": shown_bytes(row.value) or '""',
     }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from storage.json_form import to_json
+from storage.table.report import TableHolder, TableStats
+from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
 from txnctl.fields.table import TABLE
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command, section
 
@@ -15,26 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-STATS = (
-    *TABLE,
-    Field("heldIntents", "integer", "Those of the write intents that are of open transactions."),
-    Field("ongoingTxnCount", "integer", "The open transactions that have write intents in it."),
-    Field(
-        "holders",
-        "list",
-        "The first 20 of these, the oldest first: txnId, intents, priority, ageMs, owner, ownerState.",
-    ),
+STATS = fields_of(
+    TableStats,
+    {
+        **TABLE,
+        "held_intents": "Those of the write intents that are of open transactions.",
+        "ongoing_txn_count": "The open transactions that have write intents in it.",
+        "holders": "The first 20 of these, the oldest first: txnId, intents, priority, ageMs, owner, ownerState.",
+    },
 )
 
-HOLDERS = (
-    Field("txnId", "id", "An open transaction that has write intents in the table.", heading="TXN"),
-    Field("intents", "integer", "How many.", heading="INTENTS"),
-    Field("priority", "text", "Its priority: who meets it with a lower one is aborted."),
-    Field("ageMs", "duration", "How long ago it began.", heading="AGE"),
-    Field("owner", "text", "Who began it."),
-    Field("ownerState", "text", "alive, stopped, dead, rebooted, unknown-host, or detached."),
+HOLDERS = fields_of(
+    TableHolder,
+    {
+        "txn_id": Help("An open transaction that has write intents in the table.", heading="TXN"),
+        "intents": "How many.",
+        "priority": "Its priority: who meets it with a lower one is aborted.",
+        "age_ms": Help("How long ago it began.", heading="AGE"),
+        "owner": "Who began it.",
+        "owner_state": "alive, stopped, dead, rebooted, unknown-host, or detached.",
+    },
 )
 
 _SETUP = (
@@ -57,39 +60,40 @@ def stats(context: Context, table: str) -> None:
     write to the key finalises an intent, and `store gc` all intents. The open transactions that hold keys are listed,
     the oldest first; `tables intents` has the keys.
     """
-    context.show(to_json(context.store.table(table).stats()), table=lambda row: _report(context, row))
+    context.show(context.store.table(table).stats(), table=lambda row: _report(context, row))
 
 
-def _report(context: Context, row: Row) -> Iterator[str]:
-    yield heading(context, row["table"], plural(row["keys"], "key"), row["asOfMs"])
-    yield f"  rows        {row['rows']:,} stored, created {row['createdAt']}"
-    yield f"  versions    {plural(row['versions'], 'older one')}, kept for {duration(row['retentionMs'])}"
+def _report(context: Context, row: TableStats) -> Iterator[str]:
+    counts = row.counts
+    yield heading(context, counts.table, plural(counts.keys, "key"), counts.as_of_at_ms)
+    yield f"  rows        {counts.rows:,} stored, created {rfc3339(counts.created_at_ms)}"
+    yield f"  versions    {plural(counts.versions, 'older one')}, kept for {duration(counts.retention_ms)}"
     yield f"  intents     {_intents(row)}"
     yield from _holders(context, row)
-    if row["intents"]:
-        command = f"txnctl tables intents {row['table']}" if row["holders"] else "txnctl store gc"
+    if counts.intents:
+        command = f"txnctl tables intents {counts.table}" if row.holders else "txnctl store gc"
         yield ""
         yield next_command(context, command)
 
 
-def _intents(row: Row) -> str:
+def _intents(row: TableStats) -> str:
     """The number of write intents, of open and of ended transactions."""
-    held, waiting = row["heldIntents"], row["intents"] - row["heldIntents"]
+    held, waiting = row.held_intents, row.counts.intents - row.held_intents
     parts = []
     if held:
-        parts.append(f"{held:,} held by {plural(row['ongoingTxnCount'], 'open transaction')}")
+        parts.append(f"{held:,} held by {plural(row.ongoing_txn_count, 'open transaction')}")
     if waiting:
         parts.append(f"{waiting:,} left by ended ones, to be finalised")
-    return f"{row['intents']:,}" + (f": {', '.join(parts)}" if parts else "")
+    return f"{row.counts.intents:,}" + (f": {', '.join(parts)}" if parts else "")
 
 
-def _holders(context: Context, row: Row) -> Iterator[str]:
+def _holders(context: Context, row: TableStats) -> Iterator[str]:
     """A line for each open transaction that holds keys, and how many more there are."""
-    if not row["holders"]:
+    if not row.holders:
         return
-    table = context.table_of(row["holders"], HOLDERS, folds=False)
+    table = context.table_of(to_json(row.holders), HOLDERS, folds=False)
     yield ""
     yield from section(context, table)
-    more = row["ongoingTxnCount"] - len(row["holders"])
+    more = row.ongoing_txn_count - len(row.holders)
     if more:
         yield f"  and {more:,} more"

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.table.report import VersionRow
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key import key_of, shown_key, with_base64
 from txnctl.fields.table import VALUE, VERSION
 from txnctl.output.bytes_field import bytes_cell
-from txnctl.output.field import Field
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-FIELDS = (
-    *VERSION,
-    Field("state", "text", "The state of that transaction: OPEN, COMMITTED or ABORTED."),
-    Field("intent", "boolean", "Whether it is a write intent: not committed, or not finalised yet."),
-    Field("deleted", "boolean", "Whether it says that the key was deleted."),
-    *VALUE,
+FIELDS = fields_of(
+    VersionRow,
+    {
+        **VERSION,
+        "state": "The state of that transaction: OPEN, COMMITTED or ABORTED.",
+        "intent": "Whether it is a write intent: not committed, or not finalised yet.",
+        "deleted": "Whether it says that the key was deleted.",
+        **VALUE,
+    },
+)
+
+_COLUMNS: tuple[Column[VersionRow], ...] = (
+    Column("VERSION", "id", lambda row: row.version_ns),
+    Column("WRITTEN", "time", lambda row: row.version_at_ms),
+    Column("TXN", "id", lambda row: row.txn_id),
+    Column("STATE", "text", lambda row: row.state),
+    Column("INTENT", "boolean", lambda row: row.intent),
+    Column("VALUE", "text", lambda row: "(deleted)" if row.deleted else bytes_cell(row.value)),
 )
 _SETUP = (
     "txnctl tables create accounts",
@@ -50,12 +60,7 @@ def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
     reads in the past (--at), as long as `store config table-retention` says.
     """
     key_bytes = key_of(key, is_base64=is_base64)
-    rows = to_json(context.store.table(table).versions(key_bytes))
+    rows = context.store.table(table).versions(key_bytes)
     if not rows and context.output == "table":
         context.note(f"table {table} keeps nothing under {shown_key(key_bytes)}")
-    context.show_list(rows, table=lambda shown: _table(context, shown))
-
-
-def _table(context: Context, rows: Sequence[Row]) -> str:
-    cells = [{**row, "value": "(deleted)" if row["deleted"] else bytes_cell(row, "value")} for row in rows]
-    return context.table_of(cells, [field for field in FIELDS if field.name != "deleted"])
+    context.show_list(rows, table=lambda shown: context.table_of(shown, _COLUMNS))

@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import click
 
 from storage.errors import InvalidValue
-from storage.json_form import bytes_field
+from storage.values.txn_id import TxnID
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import PRIORITY, TXN_ID
 from txnctl.commands.tables.losers import ABORTED
-from txnctl.fields.table import KEY, NAME, VERSION, version_of
-from txnctl.output.field import Field
+from txnctl.fields.table import KEY, NAME, VERSION_TIME, version_ms
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage import Priority, Transaction
-    from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
     from txnctl.commands.tables.losers import Losers
-    from txnctl.output.row import Row
 
-WRITTEN = (
-    NAME,
-    *KEY,
-    Field("version", "id", "The version that was written: when its transaction began, in nanoseconds."),
-    *VERSION[1:3],
-    Field(
-        "txnId",
-        "id",
-        "The transaction that it waits for; null where it was committed at once.",
-        heading="TXN",
-    ),
-    ABORTED,
+
+class Written(NamedTuple):
+    """A write of a key: the version, and the transactions aborted on the way."""
+
+    table: str
+    key: bytes
+    version_ns: int
+    version_at_ms: int
+    txn_id: TxnID | None
+    transactions_aborted: list[TxnID]
+
+
+WRITTEN = fields_of(
+    Written,
+    {
+        **NAME,
+        **KEY,
+        "version_ns": "The version that was written: when its transaction began, in nanoseconds.",
+        **VERSION_TIME,
+        "txn_id": Help(
+            "The transaction that it waits for; null where it was committed at once.", heading="TXN"
+        ),
+        **ABORTED,
+    },
 )
 
 in_transaction = option(
@@ -78,18 +89,12 @@ def write_transaction(
         yield own
 
 
-def written_row(table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers) -> Row:
-    """The result of a write: the version, and the transactions aborted on the way."""
-    return {
-        "table": table,
-        **bytes_field("key", key),
-        **version_of(version),
-        "txnId": None if txn is None else str(txn),
-        "transactionsAborted": losers.told(version=version),
-    }
+def written_row(table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers) -> Written:
+    """The result of a write."""
+    return Written(table, key, version, version_ms(version), txn, losers.told(version=version))
 
 
-def show_written(context: Context, row: Row, what: str) -> None:
+def show_written(context: Context, row: Written, what: str) -> None:
     """Print the result; `what` is the beginning of the sentence for people."""
-    waits = "" if row["txnId"] is None else f", visible when transaction {row['txnId']} commits"
-    context.show(row, table=lambda _: f"{what} {row['table']}: version {row['version']}{waits}.")
+    waits = "" if row.txn_id is None else f", visible when transaction {row.txn_id} commits"
+    context.show(row, table=lambda _: f"{what} {row.table}: version {row.version_ns}{waits}.")

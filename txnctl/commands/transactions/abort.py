@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import click
 
-from storage.json_form import to_json
+from storage.admin.abort import (
+    AbortResult,
+    NextBlocker,
+    ProducerEnded,
+    SubscriptionAborted,
+    TableAborted,
+    TopicAborted,
+    TransactionBefore,
+)
+from storage.json_form import Flat
+from storage.process.identity import ProcessIdentity
+from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
-from txnctl.output.field import Field
-from txnctl.output.human import duration
+from txnctl.output.field import Help, fields_of
+from txnctl.output.human import duration, labels_text
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -18,35 +31,45 @@ if TYPE_CHECKING:
     from storage import Store
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-ABORTED = (
-    Field("txnId", "id", "The transaction's id."),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
-    Field("already", "boolean", "Whether it had been aborted before: nothing was changed."),
-    Field("stateBefore", "text", "OPEN, or ABORTED if it had been aborted before."),
-    Field("version", "integer", "The version that was, or would be, aborted: for `--if-version`."),
-    Field("idleMs", "duration", "Time since its last use."),
-    Field("deadlineInMs", "duration", "Time until its deadline, negative after it."),
-    Field("owner", "text", "Who began it: user@host:pid (program)."),
-    Field(
-        "ownerState", "text", "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."
-    ),
-    Field("refused", "text", "Of a dry run: why it is refused without --force; null if it is not."),
-    Field("fence", "boolean", "Whether the producers of its messages lose their sessions too."),
-    Field(
-        "effects",
-        "list",
-        "For each topic, subscription and table that it touched, what the abort changes there; with --fence, each "
-        "producer whose session is ended.",
-    ),
-    Field("endedAt", "time", "When it was aborted; null in a dry run."),
-    Field("endedMs", "timeMs", "The same as an integer."),
-    Field("endedBy", "text", "Who aborted it; null in a dry run."),
-    Field("reason", "text", "Why it was aborted: asked, timed-out, owner-dead and so on; null in a dry run."),
-    Field("reasonText", "text", "What was said with --reason."),
+
+class Aborted(NamedTuple):
+    """The effects of an abort; time, author and reason are None in a dry run."""
+
+    result: Flat[AbortResult]
+    ended_at_ms: int | None = None
+    ended_by: ProcessIdentity | None = None
+    reason: str | None = None
+    reason_text: str | None = None
+
+
+ABORTED = fields_of(
+    Aborted,
+    {
+        "txn_id": "The transaction's id.",
+        "dry_run": "Whether nothing was changed.",
+        "already": "Whether it had been aborted before: nothing was changed.",
+        "state_before": Help("OPEN, or ABORTED if it had been aborted before.", kind="text"),
+        "version": "The version that was, or would be, aborted: for `--if-version`.",
+        "idle_ms": "Time since its last use.",
+        "deadline_in_ms": "Time until its deadline, negative after it.",
+        "owner": "Who began it: user@host:pid (program).",
+        "owner_state": "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it.",
+        "refused": "Of a dry run: why it is refused without --force; null if it is not.",
+        "fence": "Whether the producers of its messages lose their sessions too.",
+        "effects": (
+            "For each topic, subscription and table that it touched, what the abort changes there; with --fence, each "
+            "producer whose session is ended."
+        ),
+        "ended_at_ms": "When it was aborted; null in a dry run.",
+        "ended_by": "Who aborted it; null in a dry run.",
+        "reason": "Why it was aborted: asked, timed-out, owner-dead and so on; null in a dry run.",
+        "reason_text": "What was said with --reason.",
+    },
 )
-_ENDED = ("endedAt", "endedMs", "endedBy", "reason", "reasonText")
+
+_Line = tuple[str, int | None, str, str]
+"""A line of the report: verb, number, noun, place."""
 
 
 @argument(
@@ -95,135 +118,138 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
     from txnctl.cli.current_transaction import named_or_current
 
     txn_id = named_or_current(txn)
-    row = to_json(
-        context.store.admin.transactions.abort_transaction(
-            txn_id,
-            reason=context.reason,
-            if_version=if_version,
-            force=context.force or txn is None,
-            dry_run=context.dry_run,
-            fence=fence,
-        )
+    result = context.store.admin.transactions.abort_transaction(
+        txn_id,
+        reason=context.reason,
+        if_version=if_version,
+        force=context.force or txn is None,
+        dry_run=context.dry_run,
+        fence=fence,
     )
-    _complete(context.store, row)
-    context.show(row, table=lambda shown: _report(context, shown))
+    context.show(_with_end(context.store, result), table=lambda shown: _report(context, shown))
 
 
-def _complete(store: Store, row: Row) -> None:
+def _with_end(store: Store, result: AbortResult) -> Aborted:
     """Add time, reason and author of the end."""
-    ended = (
-        {} if row["dryRun"] and not row["already"] else to_json(store.reports.show_transaction(row["txnId"]))
-    )
-    for name in _ENDED:
-        row[name] = ended.get(name)
+    if result.dry_run and not result.already:
+        return Aborted(result)
+    row = store.reports.show_transaction(result.before.txn_id).row
+    return Aborted(result, row.ended_at_ms, row.ended_by, row.reason, row.reason_text)
 
 
-def _report(context: Context, row: Row) -> Iterator[str]:
-    if row["already"]:
-        why = f", {row['reason']}" if row["reason"] else ""
-        text = f": {row['reasonText']}" if row["reasonText"] else ""
-        when = f" at {row['endedAt']} by {row['endedBy']}{why}{text}" if row["endedAt"] else ""
-        yield f"{row['txnId']} was aborted already{when}. Nothing was changed."
+def _report(context: Context, aborted: Aborted) -> Iterator[str]:
+    result, txn = aborted.result, aborted.result.before.txn_id
+    if result.already:
+        yield f"{txn} was aborted already{_end(aborted)}. Nothing was changed."
         return
-    yield from dry_run_heading(context, row["dryRun"])
-    yield f"{'Abort' if row['dryRun'] else 'Aborted'} {row['txnId']} ({_state(row)})"
-    yield from _aligned([*_effects(row), *_warnings(row)])
-    advice = _advice(row, context.force)
+    yield from dry_run_heading(context, result.dry_run)
+    yield f"{'Abort' if result.dry_run else 'Aborted'} {txn} ({_state(result.before)})"
+    yield from _aligned([*_effects(result), *_warnings(result)])
+    advice = _advice(result, context.force)
     if advice:
         yield ""
-        yield from _content(row) if row["dryRun"] else ()
+        yield from _content(result) if result.dry_run else ()
         yield advice
 
 
-def _state(row: Row) -> str:
+def _end(aborted: Aborted) -> str:
+    """` at 2026-11-22T20:55:00.000Z by anna@db-2:48211 (txnctl), asked: wrong file`."""
+    if aborted.ended_at_ms is None:
+        return ""
+    why = f", {aborted.reason}" if aborted.reason else ""
+    text = f": {aborted.reason_text}" if aborted.reason_text else ""
+    return f" at {rfc3339(aborted.ended_at_ms)} by {aborted.ended_by}{why}{text}"
+
+
+def _state(before: TransactionBefore) -> str:
     """`OPEN, version 18, idle 46m58s; owner anna@db-2:48211 is alive, deadline in 12m48s`."""
-    owner = f"owner {row['owner']} is {row['ownerState']}"
-    if row["ownerState"] == "detached":
-        owner = f"detached, begun by {row['owner']}"
-    left = row["deadlineInMs"]
+    owner = f"owner {before.owner} is {before.owner_state}"
+    if before.owner_state == "detached":
+        owner = f"detached, begun by {before.owner}"
+    left = before.deadline_in_ms
     until = f"deadline in {duration(left)}" if left > 0 else f"overdue {duration(-left)}"
-    return f"{row['stateBefore']}, version {row['version']}, idle {duration(row['idleMs'])}; {owner}, {until}"
+    state = f"{before.state_before.value}, version {before.version}, idle {duration(before.idle_ms)}"
+    return f"{state}; {owner}, {until}"
 
 
-def _warnings(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
+def _warnings(result: AbortResult) -> Iterator[_Line]:
     """Warnings against the abort."""
     from storage.limits import ACTIVE_OWNER_MS
 
-    if row["refused"] is not None:
-        yield "refused", None, "", f"without --force: {row['refused']}"
-    elif row["ownerState"] == "detached" and row["idleMs"] < ACTIVE_OWNER_MS:
-        is_at_work = "may be" if row["dryRun"] else "may have been"
-        yield "careful", None, "", f"used {duration(row['idleMs'])} ago: somebody {is_at_work} at work in it"
+    before = result.before
+    if result.refused is not None:
+        yield "refused", None, "", f"without --force: {result.refused}"
+    elif before.owner_state == "detached" and before.idle_ms < ACTIVE_OWNER_MS:
+        is_at_work = "may be" if result.dry_run else "may have been"
+        yield "careful", None, "", f"used {duration(before.idle_ms)} ago: somebody {is_at_work} at work in it"
 
 
-def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
-    """Lines of the report: verb, number, noun, place."""
-    topics = [effect for effect in row["effects"] if effect["kind"] == "topic"]
-    if not row["effects"]:
+def _effects(result: AbortResult) -> Iterator[_Line]:
+    """Lines of the report, verb by verb."""
+    topics = [effect for effect in result.effects if isinstance(effect, TopicAborted)]
+    if not result.effects:
         yield "changes", None, "", "nothing: it has touched no topic, no subscription and no table"
-    for effect in topics:
-        where = f"{effect['name']} {effect['firstPosition']}"
-        if effect["lastPosition"] != effect["firstPosition"]:
-            where += f"..{effect['lastPosition']}"
-        yield "discards", effect["messages"], _messages(effect), where
-    for effect in row["effects"]:
-        if effect["kind"] == "subscription":
-            where = f"{effect['name']} to subscription {effect['subscription']}"
-            if effect["cumulative"] is not None:
-                where += f" (through {effect['cumulative']})"
-            yield "redelivers", effect["messages"], _messages(effect), where
-    for effect in row["effects"]:
-        if effect["kind"] == "table":
-            noun = "write intent" if effect["intents"] == 1 else "write intents"
-            yield "releases", effect["intents"], noun, effect["table"]
-    producers = [effect for effect in row["effects"] if effect["kind"] == "producer"]
-    for effect in producers:
-        yield "fences", None, "", _fenced(effect)
-    if row["fence"] and not producers:
+    for topic in topics:
+        where = f"{topic.name} {topic.first_position}"
+        if topic.last_position != topic.first_position:
+            where += f"..{topic.last_position}"
+        yield "discards", topic.messages, _messages(topic.messages), where
+    for effect in result.effects:
+        if isinstance(effect, SubscriptionAborted):
+            where = f"{effect.name} to subscription {effect.subscription}"
+            if effect.cumulative is not None:
+                where += f" (through {effect.cumulative})"
+            yield "redelivers", effect.messages, _messages(effect.messages), where
+    for effect in result.effects:
+        if isinstance(effect, TableAborted):
+            noun = "write intent" if effect.intents == 1 else "write intents"
+            yield "releases", effect.intents, noun, effect.table
+    producers = [effect for effect in result.effects if isinstance(effect, ProducerEnded)]
+    for producer in producers:
+        yield "fences", None, "", _fenced(producer)
+    if result.fence and not producers:
         yield "fences", None, "", "nobody: no producer of its messages is connected"
-    for effect in topics:
-        yield from _released(effect)
+    for topic in topics:
+        yield from _released(topic)
 
 
-def _fenced(effect: Row) -> str:
+def _fenced(producer: ProducerEnded) -> str:
     """`loader (Exclusive, anna@db-2:48211) on orders, epoch 7 -> 8; aborts 0:9 too`."""
-    text = f"{effect['producerName']} ({effect['accessMode']}, {str(effect['owner']).partition(' (')[0]}) "
-    text += f"on {effect['name']}"
-    if effect["topicEpochBefore"] != effect["topicEpochAfter"]:
-        text += f", epoch {effect['topicEpochBefore']} -> {effect['topicEpochAfter']}"
-    if effect["transactionsAborted"]:
-        text += f"; aborts {', '.join([str(aborted) for aborted in effect['transactionsAborted']])} too"
+    text = f"{producer.producer_name} ({producer.access_mode}, {producer.owner.address}) on {producer.name}"
+    if producer.topic_epoch_before != producer.topic_epoch_after:
+        text += f", epoch {producer.topic_epoch_before} -> {producer.topic_epoch_after}"
+    if producer.transactions_aborted:
+        text += f"; aborts {', '.join([str(aborted) for aborted in producer.transactions_aborted])} too"
     return text
 
 
-def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
+def _released(topic: TopicAborted) -> Iterator[_Line]:
     """The messages of a topic that the abort unblocks, and the messages that stay blocked."""
-    topic, before, after = effect["name"], effect["maxReadPositionBefore"], effect["maxReadPositionAfter"]
+    before, after = topic.max_read_position_before, topic.max_read_position_after
     if before != after:
-        yield "moves", None, "", f"{topic} maxReadPosition {before} -> {after}"
+        yield "moves", None, "", f"{topic.name} maxReadPosition {before} -> {after}"
     remaining = 0
-    for name, change in effect["unblocks"].items():
-        remaining = max(remaining, change["blockedAfter"])
-        freed = change["blockedBefore"] - change["blockedAfter"]
+    for name, change in topic.unblocks.items():
+        remaining = max(remaining, change.blocked_after)
+        freed = change.blocked_before - change.blocked_after
         if freed:
-            seen = f"{name} {change['visibleBefore']:,} -> {change['visibleAfter']:,} visible"
-            yield "unblocks", freed, f"of {change['blockedBefore']:,}", seen
-    following = effect["blockedNext"]
+            seen = f"{name} {change.visible_before:,} -> {change.visible_after:,} visible"
+            yield "unblocks", freed, f"of {change.blocked_before:,}", seen
+    following = topic.blocked_next
     if following is not None:
-        yield "then", remaining, "stay blocked", f"behind {following['txnId']} ({_who(following)})"
+        yield "then", remaining, "stay blocked", f"behind {following.txn_id} ({_who(following)})"
 
 
-def _who(blocker: Row) -> str:
-    name = " ".join([f"{key}={value}" for key, value in blocker["labels"].items()])
-    owner = name or str(blocker["owner"]).partition(" (")[0]
-    return f"{owner}, {blocker['ownerState']}, active {duration(blocker['idleMs'])} ago"
+def _who(blocker: NextBlocker) -> str:
+    owner = labels_text(blocker.labels) or blocker.owner.address
+    return f"{owner}, {blocker.owner_state}, active {duration(blocker.idle_ms)} ago"
 
 
-def _messages(effect: Row) -> str:
-    return "message" if effect["messages"] == 1 else "messages"
+def _messages(number: int) -> str:
+    return "message" if number == 1 else "messages"
 
 
-def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
+def _aligned(lines: list[_Line]) -> Iterator[str]:
     numbers = max([len(f"{number:,}") for _, number, _, _ in lines if number is not None], default=0)
     nouns = max([len(noun) for _, _, noun, _ in lines], default=0)
     previous = None
@@ -235,25 +261,25 @@ def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
             yield f"  {label:11}  {number:>{numbers},} {noun:{nouns}}   {where}"
 
 
-def _content(row: Row) -> Iterator[str]:
+def _content(result: AbortResult) -> Iterator[str]:
     """Commands that show the content to be dropped."""
-    for effect in row["effects"]:
-        if effect["kind"] == "topic":
-            first = f"--from {effect['firstPosition']} -n {effect['messages']}"
-            yield f"See: txnctl topics peek {effect['name']} --isolation-level read-uncommitted {first}"
-        elif effect["kind"] == "table":
-            yield f"See: txnctl tables intents {effect['table']}"
+    for effect in result.effects:
+        if isinstance(effect, TopicAborted):
+            first = f"--from {effect.first_position} -n {effect.messages}"
+            yield f"See: txnctl topics peek {effect.name} --isolation-level read-uncommitted {first}"
+        elif isinstance(effect, TableAborted):
+            yield f"See: txnctl tables intents {effect.table}"
 
 
-def _advice(row: Row, force: bool) -> str | None:
-    if row["dryRun"]:
-        needs_force = row["refused"] or (force and row["ownerState"] in ("alive", "stopped"))
-        options = f"{' --fence' if row['fence'] else ''}{' --force' if needs_force else ''}"
-        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{options} --reason "..."'
-    for effect in row["effects"]:
-        blocked = effect["kind"] == "topic" and any(
-            change["blockedAfter"] for change in effect["unblocks"].values()
-        )
-        if blocked and effect["blockedNext"] is not None:
-            return f"Next: txnctl transactions explain {effect['blockedNext']['txnId']}"
+def _advice(result: AbortResult, force: bool) -> str | None:
+    before = result.before
+    if result.dry_run:
+        needs_force = result.refused or (force and before.owner_state in ("alive", "stopped"))
+        options = f"{' --fence' if result.fence else ''}{' --force' if needs_force else ''}"
+        return f'Run: txnctl transactions abort {before.txn_id} --if-version {before.version}{options} --reason "..."'
+    for effect in result.effects:
+        if not isinstance(effect, TopicAborted) or effect.blocked_next is None:
+            continue
+        if any(change.blocked_after for change in effect.unblocks.values()):
+            return f"Next: txnctl transactions explain {effect.blocked_next.txn_id}"
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue
-from storage.json_form import to_json
 from txnctl.cli.decorators import changes_store, example, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
@@ -114,8 +113,8 @@ def begin(
     acknowledgement, no key.
     """
     txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind.given())
-    row = to_json(context.store.reports.show_transaction(txn))
-    context.show(row, table=lambda shown: str(shown["txnId"]))
+    shown = context.store.reports.show_transaction(txn)
+    context.show(shown, table=lambda details: str(details.row.txn_id))
 
 
 def labels_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:

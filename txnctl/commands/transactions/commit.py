@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from typing import NamedTuple
+
+from storage.json_form import Flat
+from storage.reports.transactions import TransactionDetails
+from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, changes_store, example, output
 from txnctl.cli.value_types import TXN_ID
-from txnctl.fields.transaction import FIELDS
-from txnctl.output.field import Field
+from txnctl.fields.transaction import DETAILS_HELP
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-COMMITTED = (
-    *FIELDS,
-    Field("already", "boolean", "Whether it had been committed before: nothing was changed."),
+
+class Committed(NamedTuple):
+    """A committed transaction; `already` where an earlier command had committed it."""
+
+    details: Flat[TransactionDetails]
+    already: bool
+
+
+COMMITTED = fields_of(
+    Committed,
+    {**DETAILS_HELP, "already": "Whether it had been committed before: nothing was changed."},
 )
 
 
@@ -40,15 +51,16 @@ def commit(context: Context, txn: TxnID | None) -> None:
 
     txn_id = named_or_current(txn)
     already = not context.store.commit_transaction(txn_id)
-    row = to_json(context.store.reports.show_transaction(txn_id))
-    context.show({**row, "already": already}, table=_sentence)
+    committed = Committed(context.store.reports.show_transaction(txn_id), already)
+    context.show(committed, table=_sentence)
 
 
-def _sentence(row: Row) -> str:
+def _sentence(committed: Committed) -> str:
     from txnctl.fields.touched import touched
 
-    if row["already"]:
+    row, content = committed.details.row, touched(committed.details)
+    if committed.already:
         return (
-            f"{row['txnId']} was committed already, at {row['endedAt']} by {row['endedBy']}: {touched(row)}."
+            f"{row.txn_id} was committed already, at {rfc3339(row.ended_at_ms)} by {row.ended_by}: {content}."
         )
-    return f"Committed {row['txnId']}: {touched(row)}."
+    return f"Committed {row.txn_id}: {content}."

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.explain import BlockedTopic, Explanation
+from storage.reports.transactions import TablePartRow
+from storage.values.txn_state import TransactionState
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
 from txnctl.fields.holder import then, waiting
 from txnctl.fields.owner import beside_the_lock
-from txnctl.fields.transaction import FIELDS
-from txnctl.output.field import Field
+from txnctl.fields.transaction import DETAILS_HELP
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
 from txnctl.output.shell import spell
@@ -19,44 +22,35 @@ if TYPE_CHECKING:
 
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-EXPLAINED = (
-    *FIELDS,
-    Field(
-        "evidence",
-        "map",
-        "What proves that its owner lives: state, lockHeld (the proof), sameHost, sameBoot, processRunning and "
-        "pidReused; null once it has ended.",
-    ),
-    Field(
-        "blocks",
-        "list",
-        "Topic by topic: place (1 holds maxReadPosition), first, holdsFrom, holdsThrough, frees, unblocks by "
-        "subscription, ifEnded, blockedNext, freesWhereSkipped (what subscriptions with onOpen skip hold behind it).",
-    ),
-    Field(
-        "pending",
-        "list",
-        "By subscription: how many messages go to nobody until it ends, as it has acknowledged them.",
-    ),
-    Field("advice", "text", "nothing, reap, continue, wait, look-at-first, leave, or end."),
-    Field(
-        "safeToEnd",
-        "boolean",
-        "true: its time is over or its process gone; false: somebody may go on; null: unknown.",
-    ),
-    Field("because", "text", "Why that is the advice."),
-    Field("command", "text", "The command to type next; null if there is nothing to do."),
+EXPLAINED = fields_of(
+    Explanation,
+    {
+        **DETAILS_HELP,
+        "evidence": (
+            "What proves that its owner lives: state, lockHeld (the proof), sameHost, sameBoot, processRunning and "
+            "pidReused; null once it has ended."
+        ),
+        "blocks": (
+            "Topic by topic: place (1 holds maxReadPosition), first, holdsFrom, holdsThrough, frees, unblocks by "
+            "subscription, ifEnded, blockedNext, freesWhereSkipped (what subscriptions with onOpen skip hold behind "
+            "it)."
+        ),
+        "pending": "By subscription: how many messages go to nobody until it ends, as it has acknowledged them.",
+        "advice": "nothing, reap, continue, wait, look-at-first, leave, or end.",
+        "safe_to_end": "true: its time is over or its process gone; false: somebody may go on; null: unknown.",
+        "because": "Why that is the advice.",
+        "action": "The command to type next; null if there is nothing to do.",
+    },
 )
 
-_BLOCKS = (
-    Field("name", "id", "Topic.", heading="HOLDS BACK"),
-    Field("holdsFrom", "position", "From.", heading="FROM"),
-    Field("place", "integer", "Place.", heading="#"),
-    Field("frees", "integer", "Frees."),
-    Field("waiting", "text", "Subscriptions.", heading="WAITING"),
-    Field("then", "text", "Then."),
+_BLOCKS: tuple[Column[BlockedTopic], ...] = (
+    Column("HOLDS BACK", "id", lambda link: link.name),
+    Column("FROM", "position", lambda link: link.holds_from),
+    Column("#", "integer", lambda link: link.place),
+    Column("FREES", "integer", lambda link: link.frees),
+    Column("WAITING", "text", lambda link: waiting(link.unblocks) or None),
+    Column("THEN", "text", then),
 )
 
 _SETUP = (
@@ -88,43 +82,40 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
     explained = found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
-    row = to_json(explained, spell)
-    context.show(row, table=lambda shown: _report(context, shown))
+    context.show(explained, table=lambda shown: _report(context, shown))
 
 
-def _report(context: Context, row: Row) -> Iterator[str]:
+def _report(context: Context, explained: Explanation) -> Iterator[str]:
     from txnctl.commands.transactions.layout import told
 
-    yield from told(context, row)
-    for line in beside_the_lock(row):
+    yield from told(context, explained.details)
+    for line in beside_the_lock(explained):
         yield f"  {line}"
-    yield from _held(context, row)
+    yield from _held(context, explained)
     yield ""
-    yield from _wrapped(context, f"Advice: {row['because']}", hanging=8)
-    if row["command"] is not None:
-        yield next_command(context, row["command"])
+    yield from _wrapped(context, f"Advice: {explained.advice.because}", hanging=8)
+    if explained.advice.action is not None:
+        yield next_command(context, spell(explained.advice.action))
 
 
-def _held(context: Context, row: Row) -> Iterator[str]:
+def _held(context: Context, explained: Explanation) -> Iterator[str]:
     """Blocked topics and subscriptions."""
-    cells = [
-        {**link, "waiting": waiting(link["unblocks"]) or None, "then": then(link)} for link in row["blocks"]
-    ]
-    if cells:
-        table = context.table_of(cells, _BLOCKS, indent=2)
+    if explained.blocks:
         yield ""
-        yield from section(context, table)
-    if row["pending"]:
+        yield from section(context, context.table_of(explained.blocks, _BLOCKS, indent=2))
+    if explained.pending:
         yield ""
-    for pending in row["pending"]:
-        go = "goes" if pending["messages"] == 1 else "go"
-        what = plural(pending["messages"], "message")
-        yield f"  {what} of {pending['name']} {go} to nobody on {pending['subscription']} until it ends"
-    if row["state"] == "OPEN" and any(part["kind"] == "table" and part["keys"] for part in row["parts"]):
+    for pending in explained.pending:
+        go = "goes" if pending.messages == 1 else "go"
+        what = plural(pending.messages, "message")
+        yield f"  {what} of {pending.name} {go} to nobody on {pending.subscription} until it ends"
+    row, parts = explained.details.row, explained.details.parts
+    has_keys = any(isinstance(part, TablePartRow) and part.keys for part in parts)
+    if row.state is TransactionState.OPEN and has_keys:
         from storage.reports.advice import next_write
 
         yield ""
-        yield from _wrapped(context, next_write(row["priority"]), indent=2)
+        yield from _wrapped(context, next_write(row.priority), indent=2)
 
 
 def _wrapped(context: Context, text: str, indent: int = 0, hanging: int = 0) -> list[str]:

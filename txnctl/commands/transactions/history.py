@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME, TOPIC
 from txnctl.fields.transaction import ROW
@@ -13,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.transactions import TransactionRow
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _LIMIT = 50
 
@@ -49,15 +48,15 @@ def history(context: Context, topic: str | None, reason: str | None, since: int 
     The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
     a day at least. `audit list` has aborts by operators and expired transactions too.
     """
-    rows = to_json(
-        context.store.reports.list_ended_transactions(topic=topic, reason=reason, since_ms=since, limit=limit)
+    rows = context.store.reports.list_ended_transactions(
+        topic=topic, reason=reason, since_ms=since, limit=limit
     )
     if not rows and context.output == "table":
         context.note("no transaction ended like that")
     context.show_list(rows, table=lambda shown: _report(context, shown))
 
 
-def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+def _report(context: Context, rows: Sequence[TransactionRow]) -> Iterator[str]:
     """The list, and how many ended in which way."""
     from txnctl.commands.transactions import layout
 
@@ -66,7 +65,7 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     yield layout.ended_list(context, rows)
     ways: dict[str, int] = {}
     for row in rows:
-        way = str(row["reason"] or row["state"].lower())
+        way = row.reason or row.state.value.lower()
         ways[way] = ways.get(way, 0) + 1
     yield ""
     yield ", ".join([f"{count:,} {way}" for way, count in sorted(ways.items(), key=lambda item: -item[1])])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from storage.reports.slow_and_orphaned import AttentionRow
 from txnctl.cli import exit_codes
-from txnctl.fields.transaction import ROW
-from txnctl.output.field import Field
+from txnctl.fields.transaction import ROW_HELP
+from txnctl.output.field import fields_of
 from txnctl.output.screen import next_command
 
 TYPE_CHECKING = False
@@ -12,34 +13,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-HOLDING = (
-    *ROW,
-    Field(
-        "frees",
-        "integer",
-        "Committed messages that wait for it, on all topics: readable when it and those before it have ended.",
-    ),
+HOLDING = fields_of(
+    AttentionRow,
+    {
+        **ROW_HELP,
+        "frees": "Committed messages that wait for it, on all topics: readable when it and those before it have ended.",
+    },
 )
 
 
-def show_holding(context: Context, rows: Sequence[Row], exit_code: bool) -> None:
+def show_holding(context: Context, rows: Sequence[AttentionRow], exit_code: bool) -> None:
     """Print the transactions. With `exit_code`, exit with 8 where the list is not empty."""
     context.show_list(rows, table=lambda shown: _report(context, shown))
     if exit_code and rows:
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+def _report(context: Context, rows: Sequence[AttentionRow]) -> Iterator[str]:
     """The list, and the next command: reap dead or overdue transactions first, else explain the worst blocker."""
     from txnctl.commands.transactions import layout
 
     if not rows:
         return
-    yield layout.open_list(context, rows, frees=True)
-    worst = max(rows, key=lambda row: int(row["frees"]))
-    gone = any(row["orphaned"] or row["overdue"] for row in rows)
-    command = "txnctl transactions reap" if gone else f"txnctl transactions explain {worst['txnId']}"
+    yield layout.holding_list(context, rows)
+    worst = max(rows, key=lambda row: row.frees)
+    gone = any(row.row.orphaned or row.row.overdue for row in rows)
+    command = "txnctl transactions reap" if gone else f"txnctl transactions explain {worst.row.txn_id}"
     yield ""
     yield next_command(context, command)

@@ -2,65 +2,100 @@
 
 from __future__ import annotations
 
-from txnctl.fields.owner import EVIDENCE, alive, deadline, mode
-from txnctl.fields.touched import short_names, touched_parts
-from txnctl.output.field import Field
-from txnctl.output.human import UNKNOWN, duration
+from typing import TypeVar
+
+from storage.values.timestamps import rfc3339
+from storage.values.txn_state import TransactionState
+from txnctl.fields.owner import alive, deadline, evidence, mode
+from txnctl.fields.touched import TOUCHED, short_names, touched_parts
+from txnctl.output.column import Column
+from txnctl.output.human import UNKNOWN, duration, labels_text
 from txnctl.output.screen import heading, next_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from storage.reports.slow_and_orphaned import AttentionRow
+    from storage.reports.transactions import TransactionDetails, TransactionRow
+    from storage.table.conflict import Doom
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
+
+R = TypeVar("R")
 
 _NAMES_SHOWN = 3
 
-_WHO = (
-    Field("owner", "text", "Who."),
-    Field("program", "text", "What."),
+
+def _state_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R], ...]:
+    """Id, age and state of the owner of an open transaction."""
+    return (
+        Column("TXN", "id", lambda row: transaction(row).txn_id),
+        Column("AGE", "duration", lambda row: transaction(row).age_ms),
+        Column("IDLE", "duration", lambda row: transaction(row).idle_ms),
+        Column("DEADLINE", "text", lambda row: deadline(transaction(row))),
+        Column("ALIVE", "text", lambda row: alive(transaction(row))),
+    )
+
+
+def _owner_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R], ...]:
+    return (
+        Column("OWNER", "text", lambda row: transaction(row).owner.address),
+        Column("PROGRAM", "text", lambda row: transaction(row).owner.program),
+    )
+
+
+def _content_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R], ...]:
+    """The effects of a transaction, its isolation and its labels."""
+    return (
+        Column("MESSAGES", "integer", lambda row: transaction(row).messages),
+        Column("ACKS", "integer", lambda row: transaction(row).acknowledgements),
+        Column("TOPICS", "text", lambda row: _first(short_names(transaction(row)))),
+        Column("TABLES", "text", lambda row: _first(transaction(row).tables)),
+        Column("ISOLATION", "text", lambda row: mode(transaction(row))),
+        Column("LABELS", "text", lambda row: labels_text(transaction(row).labels) or None),
+    )
+
+
+def _itself(row: TransactionRow) -> TransactionRow:
+    return row
+
+
+def _of_attention(row: AttentionRow) -> TransactionRow:
+    return row.row
+
+
+def _reason(row: TransactionRow) -> str | None:
+    return row.reason if row.reason_text is None else f"{row.reason}: {row.reason_text}"
+
+
+_OPEN = (*_state_columns(_itself), *_owner_columns(_itself), *_content_columns(_itself))
+_HOLDING: tuple[Column[AttentionRow], ...] = (
+    *_state_columns(_of_attention),
+    Column("FREES", "integer", lambda row: row.frees),
+    *_owner_columns(_of_attention),
+    *_content_columns(_of_attention),
 )
-_WHAT = (
-    Field("messages", "integer", "Messages."),
-    Field("acknowledgements", "integer", "Acknowledgements.", heading="ACKS"),
-    Field("topics", "text", "Topics."),
-    Field("tables", "text", "Tables."),
-    Field("mode", "text", "Isolation, and priority.", heading="ISOLATION"),
-    Field("labels", "text", "Labels."),
-)
-_OPEN = (
-    Field("txnId", "id", "Id.", heading="TXN"),
-    Field("ageMs", "duration", "Age.", heading="AGE"),
-    Field("idleMs", "duration", "Idle.", heading="IDLE"),
-    Field("deadline", "text", "Deadline.", heading="DEADLINE"),
-    Field("alive", "text", "Alive."),
-    *_WHO,
-    *_WHAT,
-)
-_HOLDING = (*_OPEN[:5], Field("frees", "integer", "What it holds back.", heading="FREES"), *_OPEN[5:])
-_ENDED = (
-    Field("txnId", "id", "Id.", heading="TXN"),
-    Field("state", "text", "State."),
-    Field("ended", "text", "When."),
-    Field("ageMs", "duration", "Open for.", heading="OPEN FOR"),
-    Field("reason", "text", "Why."),
-    Field("endedBy", "text", "By whom.", heading="BY"),
-    *_WHAT,
-)
-_PARTS = (
-    Field("what", "text", "What.", heading="TOUCHED"),
-    Field("count", "text", "How much."),
-    Field("where", "text", "Where.", heading="WHERE"),
+_ENDED: tuple[Column[TransactionRow], ...] = (
+    Column("TXN", "id", lambda row: row.txn_id),
+    Column("STATE", "text", lambda row: row.state),
+    Column("ENDED", "text", lambda row: rfc3339(row.ended_at_ms)),
+    Column("OPEN FOR", "duration", lambda row: row.age_ms),
+    Column("REASON", "text", _reason),
+    Column("BY", "text", lambda row: row.ended_by.address if row.ended_by is not None else None),
+    *_content_columns(_itself),
 )
 
 _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", "yellow"))
 
 
-def open_list(context: Context, rows: Sequence[Row], *, frees: bool = False) -> str:
-    """Unfinished transactions; with the number of messages held back, where the rows have one."""
-    cells = [{**_shortened(row), "deadline": deadline(row), "alive": alive(row)} for row in rows]
-    return alarmed(context, context.table_of(cells, _HOLDING if frees else _OPEN))
+def open_list(context: Context, rows: Sequence[TransactionRow]) -> str:
+    """Unfinished transactions."""
+    return alarmed(context, context.table_of(rows, _OPEN))
+
+
+def holding_list(context: Context, rows: Sequence[AttentionRow]) -> str:
+    """Unfinished transactions with the number of messages held back."""
+    return alarmed(context, context.table_of(rows, _HOLDING))
 
 
 def alarmed(context: Context, table: str) -> str:
@@ -73,29 +108,9 @@ def alarmed(context: Context, table: str) -> str:
     return table
 
 
-def ended_list(context: Context, rows: Sequence[Row]) -> str:
+def ended_list(context: Context, rows: Sequence[TransactionRow]) -> str:
     """Committed and aborted transactions."""
-    cells = []
-    for row in rows:
-        reason = row["reason"] if row["reasonText"] is None else f"{row['reason']}: {row['reasonText']}"
-        author = str(row["endedBy"]).partition(" (")[0] if row["endedBy"] else None
-        cells.append({**_shortened(row), "ended": row["endedAt"], "reason": reason, "endedBy": author})
-    return context.table_of(cells, _ENDED)
-
-
-def _shortened(row: Row) -> Row:
-    """The row with owner and program apart, and of many topics the first few."""
-    owner, _, program = str(row["owner"]).partition(" (")
-    labels = " ".join([f"{name}={value}" for name, value in row["labels"].items()])
-    return {
-        **row,
-        "owner": owner,
-        "program": program.removesuffix(")"),
-        "topics": _first(short_names(row)),
-        "tables": _first([str(table) for table in row["tables"]]),
-        "mode": mode(row),
-        "labels": labels or UNKNOWN,
-    }
+    return context.table_of(rows, _ENDED)
 
 
 def _first(names: Sequence[str]) -> str:
@@ -105,54 +120,61 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(names) or UNKNOWN
 
 
-def one(context: Context, row: Row) -> Iterator[str]:
+def one(context: Context, details: TransactionDetails) -> Iterator[str]:
     """One transaction in full, and the next command."""
-    yield from told(context, row)
-    advice = _advice(row) if row["state"] == "OPEN" else None
-    if advice is not None:
+    yield from told(context, details)
+    if details.row.state is TransactionState.OPEN:
         yield ""
-        yield next_command(context, advice)
+        yield next_command(context, _advice(details.row))
 
 
-def told(context: Context, row: Row) -> Iterator[str]:
+def told(context: Context, details: TransactionDetails) -> Iterator[str]:
     """Facts about the transaction, and the objects touched."""
-    is_open = row["state"] == "OPEN"
-    yield heading(context, str(row["txnId"]), f"{row['state']}, version {row['version']}", row["asOfMs"])
-    for name, text in _facts(context, row, is_open):
+    row = details.row
+    is_open = row.state is TransactionState.OPEN
+    yield heading(context, str(row.txn_id), f"{row.state.value}, version {row.version}", row.as_of_at_ms)
+    for name, text in (*_course(context, details), *_setting(context, details)):
         yield f"  {name:11} {text}"
     yield ""
-    parts = list(touched_parts(row, is_open))
+    parts = touched_parts(details)
     if parts:
-        yield from [f"  {line}" for line in context.table_of(parts, _PARTS, indent=2).splitlines()]
+        yield from [f"  {line}" for line in context.table_of(parts, TOUCHED, indent=2).splitlines()]
     else:
         yield "  It has touched nothing yet." if is_open else "  It touched nothing."
 
 
-def _facts(context: Context, row: Row, is_open: bool) -> Iterator[tuple[str, str]]:
-    owner, _, program = str(row["owner"]).partition(" (")
-    if is_open:
-        yield "begun", f"{duration(row['ageMs'])} ago, at {row['beginAt']}"
-        yield "last used", f"{duration(row['idleMs'])} ago, at {row['lastUsedAt']}"
-        until = context.style(deadline(row), "bold", "red") if row["overdue"] else deadline(row)
-        yield "deadline", f"{until} (timeout {duration(row['timeoutMs'])})"
-    else:
-        yield "begun", f"at {row['beginAt']}"
-        yield "ended", f"at {row['endedAt']}, after {duration(row['ageMs'])}"
-        yield "ended by", str(row["endedBy"] or UNKNOWN)
-        if row["reason"] is not None:
-            yield (
-                "reason",
-                f"{row['reason']}: {row['reasonText']}" if row["reasonText"] else str(row["reason"]),
-            )
-        if row["conflict"] is not None:
-            yield "lost to", _lost(row["conflict"])
-    yield "owner", f"{owner}, {program.removesuffix(')')}"
-    if is_open:
-        yield "alive", _evidence(context, row)
-    if row["labels"]:
-        yield "labels", " ".join([f"{name}={value}" for name, value in row["labels"].items()])
-    check = "" if row["check"] is None else f", check {row['check']}"
-    yield "isolation", f"{row['isolation']}{check}, priority {row['priority']}, timestamp {row['timestamp']}"
+def _course(context: Context, details: TransactionDetails) -> Iterator[tuple[str, str]]:
+    """The begin, and the deadline or the end."""
+    row = details.row
+    begun = rfc3339(row.begin_at_ms)
+    if row.state is TransactionState.OPEN:
+        yield "begun", f"{duration(row.age_ms)} ago, at {begun}"
+        yield "last used", f"{duration(row.idle_ms)} ago, at {rfc3339(details.last_used_at_ms)}"
+        until = context.style(deadline(row), "bold", "red") if row.overdue else deadline(row)
+        yield "deadline", f"{until} (timeout {duration(row.timeout_ms)})"
+        return
+    yield "begun", f"at {begun}"
+    yield "ended", f"at {rfc3339(row.ended_at_ms)}, after {duration(row.age_ms)}"
+    yield "ended by", str(row.ended_by or UNKNOWN)
+    if row.reason is not None:
+        yield "reason", f"{row.reason}: {row.reason_text}" if row.reason_text else row.reason
+    if details.conflict is not None:
+        yield "lost to", _lost(details.conflict)
+
+
+def _setting(context: Context, details: TransactionDetails) -> Iterator[tuple[str, str]]:
+    """The owner, the labels and the isolation."""
+    row = details.row
+    yield "owner", f"{row.owner.address}, {row.owner.program}"
+    if row.state is TransactionState.OPEN:
+        yield "alive", context.style(evidence(row), "bold", "red") if row.orphaned else evidence(row)
+    if row.labels:
+        yield "labels", labels_text(row.labels)
+    check = "" if details.check is None else f", check {details.check}"
+    yield (
+        "isolation",
+        f"{row.isolation}{check}, priority {row.priority}, timestamp {details.timestamp_ns}",
+    )
 
 
 _LOST = {
@@ -164,24 +186,18 @@ _LOST = {
 }
 
 
-def _lost(conflict: Row) -> str:
+def _lost(conflict: Doom) -> str:
     """`0:7, over key B1 of table accounts: …`."""
     from txnctl.output.bytes_field import bytes_cell
 
-    if conflict["table"] is None:
-        return _LOST[conflict["kind"]]
-    winner = conflict["winner"] or "a transaction that is not known any more"
-    over = f"key {bytes_cell(conflict, 'key')} of table {conflict['table']}"
-    return f"{winner}, over {over}: {_LOST[conflict['kind']]}"
+    if conflict.table is None:
+        return _LOST[conflict.kind]
+    winner = conflict.winner or "a transaction that is not known any more"
+    return f"{winner}, over key {bytes_cell(conflict.key)} of table {conflict.table}: {_LOST[conflict.kind]}"
 
 
-def _evidence(context: Context, row: Row) -> str:
-    text = EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
-    return context.style(text, "bold", "red") if row["orphaned"] else text
-
-
-def _advice(row: Row) -> str:
+def _advice(row: TransactionRow) -> str:
     """The next command for an operator."""
-    if row["orphaned"] or row["overdue"]:
+    if row.orphaned or row.overdue:
         return "txnctl transactions reap"
-    return f"txnctl transactions abort {row['txnId']} --dry-run"
+    return f"txnctl transactions abort {row.txn_id} --dry-run"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.transaction import ROW
@@ -30,7 +29,7 @@ def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -
     """
     from txnctl.commands.transactions import layout as transaction_tables
 
-    rows = to_json(context.store.reports.list_transactions(ended=ended, topic=topic, limit=limit))
+    rows = context.store.reports.list_transactions(ended=ended, topic=topic, limit=limit)
     if not rows and context.output == "table":
         on_topic = f" on {topic}" if topic is not None else ""
         context.note(f"no {'ended' if ended else 'unfinished'} transactions{on_topic}")

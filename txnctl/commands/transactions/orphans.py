@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.commands.transactions.holding import HOLDING, show_holding
 
@@ -24,7 +23,7 @@ def orphans(context: Context, exit_code: bool) -> None:
     that names a transaction by id, such as `transactions commit`, spares that transaction. FREES counts the messages
     held back until then.
     """
-    rows = to_json(context.store.reports.list_orphaned_transactions())
+    rows = context.store.reports.list_orphaned_transactions()
     if not rows and context.output == "table":
         context.note("no open transaction has lost its process")
     show_holding(context, rows, exit_code)

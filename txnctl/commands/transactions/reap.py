@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.fields.transaction import ROW
 from txnctl.output.human import plural
@@ -35,10 +34,8 @@ def reap(context: Context, limit: int) -> None:
     """
     from txnctl.commands.transactions import layout
 
-    rows = to_json(
-        context.store.admin.transactions.reap_transactions(
-            limit, dry_run=context.dry_run, reason=context.reason
-        )
+    rows = context.store.admin.transactions.reap_transactions(
+        limit, dry_run=context.dry_run, reason=context.reason
     )
     if context.output == "table":
         done = "would be aborted (dry run: nothing was changed)" if context.dry_run else "aborted"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
 from txnctl.commands.transactions.id_prefix import found_by_prefix
@@ -35,5 +34,4 @@ def show(context: Context, txn: TxnID | None) -> None:
     from txnctl.commands.transactions import layout as transaction_tables
 
     details = found_by_prefix(context, named_or_current(txn), context.store.reports.show_transaction)
-    row = to_json(details)
-    context.show(row, table=lambda shown: transaction_tables.one(context, shown))
+    context.show(details, table=lambda shown: transaction_tables.one(context, shown))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
 from txnctl.commands.transactions.holding import HOLDING, show_holding
@@ -34,7 +33,7 @@ def slow(context: Context, over: float | None, exit_code: bool) -> None:
     transaction and all earlier transactions; 0 means that no message waits.
     """
     limit = _SLOW_S if over is None else over
-    rows = to_json(context.store.reports.list_slow_transactions(limit))
+    rows = context.store.reports.list_slow_transactions(limit)
     if not rows and context.output == "table":
         context.note(f"no transaction has been open for longer than {duration(int(limit * 1000))}")
     show_holding(context, rows, exit_code)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.timeline import Timeline
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.screen import WIDTH, heading, next_command
 
 TYPE_CHECKING = False
@@ -13,37 +13,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-MODEL = (
-    Field("topic", "id", "The topic's full name."),
-    Field("name", "id", "The topic as people write it."),
-    Field("asOfAt", "time", "The moment of which the report speaks."),
-    Field("asOfMs", "timeMs", "The same as an integer."),
-    Field("firstPosition", "position", "The first entry that is still there; null in an empty topic."),
-    Field("maxReadPosition", "position", "How far READ_COMMITTED reads."),
-    Field("lastConfirmedEntry", "position", "The last entry written, markers included."),
-    Field("topicEpoch", "integer", "Grows with every exclusive owner; null before the first."),
-    Field("msgCount", "integer", "Messages stored."),
-    Field("markerCount", "integer", "Markers of ended transactions."),
-    Field("ongoingTxnCount", "integer", "Open transactions with messages here."),
-    Field("abortedTxnCount", "integer", "Aborted transactions whose messages are still stored."),
-    Field("uncommittedMessages", "integer", "Messages of open transactions."),
-    Field("abortedMessages", "integer", "Messages of aborted ones."),
-    Field("readableMessages", "integer", "Committed messages up to maxReadPosition."),
-    Field("skippedMessages", "integer", "Aborted messages that lie between them."),
-    Field("blockedMessages", "integer", "Committed messages that wait behind an open transaction."),
-    Field("oldestBlockedAt", "time", "When the first of them was published; null if there is none near."),
-    Field("oldestBlockedMs", "timeMs", "The same as an integer."),
-    Field(
-        "ledgers", "list", "As in `topics stats-internal`, each with entriesBefore: entries in earlier ones."
-    ),
-    Field(
-        "openTransactions",
-        "list",
-        "In the order in which they hold the topic: as `transactions blocked --chain`.",
-    ),
-    Field("subscriptions", "map", "By name: what `subscriptions stats` tells, cursor and backlog."),
+MODEL = fields_of(
+    Timeline,
+    {
+        "topic": Help("The topic's full name.", kind="id"),
+        "name": Help("The topic as people write it.", kind="id"),
+        "as_of_at_ms": "The moment of which the report speaks.",
+        "first_position": "The first entry that is still there; null in an empty topic.",
+        "max_read_position": "How far READ_COMMITTED reads.",
+        "last_confirmed_entry": "The last entry written, markers included.",
+        "topic_epoch": "Grows with every exclusive owner; null before the first.",
+        "msg_count": "Messages stored.",
+        "marker_count": "Markers of ended transactions.",
+        "ongoing_txn_count": "Open transactions with messages here.",
+        "aborted_txn_count": "Aborted transactions whose messages are still stored.",
+        "uncommitted_messages": "Messages of open transactions.",
+        "aborted_messages": "Messages of aborted ones.",
+        "readable_messages": "Committed messages up to maxReadPosition.",
+        "skipped_messages": "Aborted messages that lie between them.",
+        "blocked_messages": "Committed messages that wait behind an open transaction.",
+        "oldest_blocked_at_ms": "When the first of them was published; null if there is none near.",
+        "ledgers": "As in `topics stats-internal`, each with entriesBefore: entries in earlier ones.",
+        "open_transactions": "In the order in which they hold the topic: as `transactions blocked --chain`.",
+        "subscriptions": "By name: what `subscriptions stats` tells, cursor and backlog.",
+    },
 )
 
 _SETUP = (
@@ -69,11 +63,11 @@ def timeline(context: Context, topic: str, ascii: bool) -> None:
     shows acknowledged messages, messages in flight, and messages not readable yet. A long part before maxReadPosition
     is drawn smaller.
     """
-    model = to_json(context.store.reports.topic_timeline(topic))
+    model = context.store.reports.topic_timeline(topic)
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))
 
 
-def _screen(context: Context, model: Row, *, plain: bool) -> Iterator[str]:
+def _screen(context: Context, model: Timeline, *, plain: bool) -> Iterator[str]:
     from textwrap import wrap
 
     from txnctl.fields.holder import held_up
@@ -81,16 +75,18 @@ def _screen(context: Context, model: Row, *, plain: bool) -> Iterator[str]:
 
     width = context.out.width() or WIDTH
     drawing = Drawing(model, width, plain=plain)
-    yield heading(context, model["name"], held_up(model), model["asOfMs"])
+    readable = model.readable
+    blocked = held_up(readable.blocked_messages, readable.oldest_blocked_at_ms, model.as_of_at_ms)
+    yield heading(context, model.name, blocked, model.as_of_at_ms)
     yield ""
     for kind, line in drawing.lines():
         yield context.style(line, *_STYLES.get(kind, ()))
     yield ""
-    for text in [*map(facts, model["openTransactions"][:SHOWN]), drawing.legend()]:
+    for text in [*map(facts, model.open_transactions[:SHOWN]), drawing.legend()]:
         lines = wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
         yield from [line.replace(NO_BREAK, " ") for line in lines]
-    if model["blockedMessages"]:
-        first = model["openTransactions"][0]["txnId"]
+    if readable.blocked_messages:
+        first = model.open_transactions[0].holder.txn_id
         yield ""
         yield next_command(context, f"txnctl transactions explain {first}")
 

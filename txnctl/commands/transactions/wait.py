@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.values.timestamps import rfc3339
+from storage.values.txn_state import TransactionState
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import DURATION, TXN_ID
@@ -10,9 +11,9 @@ from txnctl.fields.transaction import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.reports.transactions import TransactionDetails
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 
 @argument("txn", type=TXN_ID, required=False, help="The transaction. [env: TXNCTL_TXN]")
@@ -38,17 +39,17 @@ def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: 
     """
     from txnctl.cli.current_transaction import named_or_current
 
-    row = to_json(context.store.reports.wait_for_transaction(named_or_current(txn), timeout))
-    context.show(row, table=_sentence)
-    if exit_code and row["state"] == "ABORTED":
+    ended = context.store.reports.wait_for_transaction(named_or_current(txn), timeout)
+    context.show(ended, table=_sentence)
+    if exit_code and ended.row.state is TransactionState.ABORTED:
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _sentence(row: Row) -> str:
+def _sentence(details: TransactionDetails) -> str:
     from txnctl.fields.touched import touched
 
-    why = (
-        f" ({row['reason']}{': ' + row['reasonText'] if row['reasonText'] else ''})" if row["reason"] else ""
-    )
-    ended = f"{row['txnId']} was {str(row['state']).lower()}{why} at {row['endedAt']} by {row['endedBy']}"
-    return f"{ended}: {touched(row)}."
+    row = details.row
+    reason = ": ".join(filter(None, [row.reason, row.reason_text]))
+    why = f" ({reason})" if row.reason else ""
+    ended = f"{row.txn_id} was {row.state.value.lower()}{why} at {rfc3339(row.ended_at_ms)} by {row.ended_by}"
+    return f"{ended}: {touched(details)}."

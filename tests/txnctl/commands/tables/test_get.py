@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.txnctl.commands.tables.tables_steps import BINARY, HOSTILE, encoded, files
-from txnctl.fields import table as table_fields
+from txnctl.commands.tables import get
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -67,7 +67,7 @@ class TestValues:
         row = run("tables", "get", "accounts", "B2", "-o", "json").json
         assert (row["table"], row["key"], row["value"], row["txnId"]) == ("accounts", "B2", "200", "0:2")
         assert int(row["version"]) // 1_000_000 == row["versionMs"]
-        assert not undeclared(row, (table_fields.NAME, *table_fields.ROW))
+        assert not undeclared(row, get.GOT)
         assert run("tables", "get", "accounts", "B2", "-o", "name").out == f"{row['version']}\n"
         assert row["version"] in run("tables", "get", "accounts", "B2", "-o", "table").out
 

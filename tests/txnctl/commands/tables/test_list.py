@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from storage import Store
-from txnctl.fields import table as table_fields
+from txnctl.commands.tables.list import LISTED
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -29,7 +29,7 @@ class TestTables:
     def test_list_show_and_stats_count_alike(self, run: Any) -> None:
         """Every fact is declared, and the table has the numbers of JSON."""
         (row,) = run("tables", "list", "-o", "json").json
-        assert not undeclared(row, table_fields.TABLE)
+        assert not undeclared(row, LISTED)
         assert (row["table"], row["keys"], row["versions"], row["intents"]) == ("accounts", 3, 0, 0)
         assert row["retentionMs"] == 3_600_000
         assert run("tables", "stats", "accounts", "-o", "json").json.keys() >= row.keys()

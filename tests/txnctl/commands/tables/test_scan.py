@@ -9,7 +9,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.commands.tables.tables_steps import BINARY, encoded
-from txnctl.fields import table as table_fields
+from txnctl.commands.tables import scan
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -43,7 +43,7 @@ class TestScan:
             ("B2", "200", "0:2"),
             ("B3", "300", "0:3"),
         ]
-        assert not undeclared(rows[0], table_fields.ROW)
+        assert not undeclared(rows[0], scan.SCANNED)
         assert run("tables", "scan", "accounts", "-o", "ndjson").rows == rows
         assert run("tables", "scan", "accounts", "-o", "name").out == "B1\nB2\nB3\n"
         assert run("tables", "scan", "accounts", "-o", "value").out == "100\n200\n300\n"
