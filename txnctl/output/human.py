@@ -1,4 +1,4 @@
-"""Numbers for people: 5,688 messages, 8.4 MiB, 46m58s. Programs get the plain integers as JSON."""
+"""Numbers and labels for people: 5,688 messages, 8.4 MiB, 46m58s. Programs get the plain integers as JSON."""
 
 from __future__ import annotations
 

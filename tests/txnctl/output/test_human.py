@@ -36,3 +36,8 @@ class TestHuman:
         assert human.plural(1, "message") == "1 message"
         assert human.plural(5688, "message") == "5,688 messages"
         assert human.plural(2, "entry", "entries") == "2 entries"
+
+    def test_labels(self) -> None:
+        """In the order in which they were given."""
+        assert human.labels_text({"job": "loader", "run": "7"}) == "job=loader run=7"
+        assert human.labels_text({}) == ""

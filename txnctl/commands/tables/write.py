@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from txnctl.commands.tables.losers import Losers
 
 
-class Written(NamedTuple):
+class WrittenKey(NamedTuple):
     """A write of a key: the version, and the transactions aborted on the way."""
 
     table: str
@@ -36,7 +36,7 @@ class Written(NamedTuple):
 
 
 WRITTEN = fields_of(
-    Written,
+    WrittenKey,
     {
         **NAME,
         **KEY,
@@ -89,12 +89,12 @@ def write_transaction(
         yield own
 
 
-def written_row(table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers) -> Written:
+def written_row(table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers) -> WrittenKey:
     """The result of a write."""
-    return Written(table, key, version, version_ms(version), txn, losers.told(version=version))
+    return WrittenKey(table, key, version, version_ms(version), txn, losers.told(version=version))
 
 
-def show_written(context: Context, row: Written, what: str) -> None:
+def show_written(context: Context, row: WrittenKey, what: str) -> None:
     """Print the result; `what` is the beginning of the sentence for people."""
     waits = "" if row.txn_id is None else f", visible when transaction {row.txn_id} commits"
     context.show(row, table=lambda _: f"{what} {row.table}: version {row.version_ns}{waits}.")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 
-class Aborted(NamedTuple):
+class AbortReport(NamedTuple):
     """The effects of an abort; time, author and reason are None in a dry run."""
 
     result: Flat[AbortResult]
@@ -44,7 +44,7 @@ class Aborted(NamedTuple):
 
 
 ABORTED = fields_of(
-    Aborted,
+    AbortReport,
     {
         "txn_id": "The transaction's id.",
         "dry_run": "Whether nothing was changed.",
@@ -129,15 +129,15 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
     context.show(_with_end(context.store, result), table=lambda shown: _report(context, shown))
 
 
-def _with_end(store: Store, result: AbortResult) -> Aborted:
+def _with_end(store: Store, result: AbortResult) -> AbortReport:
     """Add time, reason and author of the end."""
     if result.dry_run and not result.already:
-        return Aborted(result)
+        return AbortReport(result)
     row = store.reports.show_transaction(result.before.txn_id).row
-    return Aborted(result, row.ended_at_ms, row.ended_by, row.reason, row.reason_text)
+    return AbortReport(result, row.ended_at_ms, row.ended_by, row.reason, row.reason_text)
 
 
-def _report(context: Context, aborted: Aborted) -> Iterator[str]:
+def _report(context: Context, aborted: AbortReport) -> Iterator[str]:
     result, txn = aborted.result, aborted.result.before.txn_id
     if result.already:
         yield f"{txn} was aborted already{_end(aborted)}. Nothing was changed."
@@ -152,7 +152,7 @@ def _report(context: Context, aborted: Aborted) -> Iterator[str]:
         yield advice
 
 
-def _end(aborted: Aborted) -> str:
+def _end(aborted: AbortReport) -> str:
     """` at 2026-11-22T20:55:00.000Z by anna@db-2:48211 (txnctl), asked: wrong file`."""
     if aborted.ended_at_ms is None:
         return ""
