@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from tests.txnctl.commands.health.check_steps import (
-    facts,
-    performance,
-)
+from tests.txnctl.commands.health.check_steps import facts, performance
 from txnctl.commands.health.check_formats import nagios
 from txnctl.commands.health.check_measures import judge
 

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storage import EARLIEST, IsolationLevel, Store
-from tests.txnctl.an_hour_ago import an_hour_ago
-from tests.txnctl.commands.health.check_steps import (
-    Run,
-    facts,
-    performance,
-    samples,
-)
+from tests.txnctl.commands.health.check_steps import Run, facts, performance, samples
 from txnctl.commands.health.check_measures import MEASURES, judge, thresholds, worst
-
-
-@pytest.fixture
-def path(hour_old: Path) -> Path:
-    """A store with the topic `orders`: `billing` reads what is committed, `monitor` everything."""
-    level = IsolationLevel.READ_UNCOMMITTED
-    with Store.open(hour_old, clock=an_hour_ago()) as store:
-        store.admin.subscriptions.create_subscription(
-            "orders", "monitor", initial_position=EARLIEST, subscription_isolation_level=level
-        )
-    return hour_old
 
 
 def state_of(name: str, row: dict[str, Any], warn: dict[str, int] | None = None) -> tuple[int, str]:
@@ -35,7 +16,7 @@ def state_of(name: str, row: dict[str, Any], warn: dict[str, int] | None = None)
     return found["value"], found["state"]
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("monitored")
 def test_a_new_store_is_ok_in_every_format(run: Run) -> None:
     """0 for Nagios, up for Prometheus, OK in JSON; each measure once, with its thresholds."""
     outcome = run("check")
