@@ -42,7 +42,7 @@ _HOMES = {
     "LATEST": "values.position",
     "BatchReceipt": "values.receipt",
     "LateMessageId": "values.position",
-    "Blocked": "client.blocked",
+    "Blocked": "client.blocker",
     "Consumer": "client.consumer",
     "IsolationLevel": "subscription.isolation",
     "Message": "topic.message",

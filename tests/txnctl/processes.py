@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -27,3 +28,26 @@ def wait_for(true: Callable[[], bool], what: str) -> None:
     while not true():
         assert time.monotonic() < until, what
         time.sleep(0.01)
+
+
+def shown(terminal: int, words: bytes) -> bytes:
+    """What a terminal shows until these words are there."""
+    seen = b""
+    while words not in seen:
+        seen += os.read(terminal, 1000)
+    return seen
+
+
+def drained(terminal: int) -> bytes:
+    """What a terminal shows until the last that has it open is gone."""
+    seen = b""
+    while True:
+        try:
+            got = os.read(terminal, 1000)
+        except OSError:
+            break
+        if not got:
+            break
+        seen += got
+    os.close(terminal)
+    return seen

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
+from tests.txnctl.processes import drained, shown
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -141,17 +142,9 @@ class TestNobodyToAsk:
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(sys.executable, [*PYTHON, *CLEAR])
-        seen = b""
-        while b"[y/N] " not in seen:
-            seen += os.read(terminal, 1000)
-        assert b"skips     3 messages of billing on orders" in seen
+        assert b"skips     3 messages of billing on orders" in shown(terminal, b"[y/N] ")
         os.write(terminal, answer)
-        while True:
-            try:
-                os.read(terminal, 1000)
-            except OSError:
-                break
-        os.close(terminal)
+        drained(terminal)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
         assert messages(run) == left
 

@@ -19,7 +19,8 @@ from storage.topic.producers.session import ProducerSession
 from storage.topic.state import TopicState
 from storage.txn import uncommitted_entries
 from tests.storage.damage import Break, damage
-from tests.storage.topic.producers.rivals import EXCLUSIVE, FENCING, SHARED, TurnClock
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, SHARED
+from tests.storage.topic.producers.rivals import TurnClock
 
 TOPIC, OTHER = 1, 2
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from storage import Store
+from storage import Store, Table
 from storage.disk.codec import key1, key2, pack, part_key
 from storage.disk.schema import PART_TABLE, ROWS, TABLE_PURGES, TABLES, TXN_KEYS, TXN_PARTS, TXNS, VERSIONS
 from storage.disk.view import WriteBatch
-from storage.process.clock import ManualClock
 from storage.table import conflict as conflicts, row as rows, state
 from storage.table.state import TableState
 from storage.table.visibility import StoredRow, Version
@@ -23,24 +19,17 @@ FIRST, SECOND, OPEN, ABORTED = 1, 2, 3, 4
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Iterator[Store]:
+def written(store: Store, table: Table) -> Store:
     """A sound store: `a` written twice, `b` with an intent of an open transaction, `d` deleted; one aborted."""
-    path = str(tmp_path / "store")
-    Store.create(path, clock=(clock := ManualClock()))
-    with Store.open(path, clock=clock) as store:
-        store.create_table("accounts")
-        table = store.table("accounts")
-        table.put(b"a", b"1")
-        table.put(b"a", b"2")
-        txn = store.begin_transaction()
-        assert txn.least == OPEN
-        table.put(b"b", b"3", txn=txn)
-        aborted = store.begin_transaction()
-        table.put(b"c", b"4", txn=aborted)
-        store.admin.transactions.abort_transaction(aborted)
-        table.delete(b"d")
-        assert store.maintenance.verify_store(full=True) == []
-        yield store
+    txn = store.begin_transaction()
+    assert txn.least == OPEN
+    table.put(b"b", b"3", txn=txn)
+    aborted = store.begin_transaction()
+    table.put(b"c", b"4", txn=aborted)
+    store.admin.transactions.abort_transaction(aborted)
+    table.delete(b"d")
+    assert store.maintenance.verify_store(full=True) == []
+    return store
 
 
 def row_of(batch: WriteBatch, key: bytes) -> StoredRow:

@@ -9,7 +9,6 @@ import pty
 import struct
 import sys
 import termios
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.output.output_steps import FIELDS, ROWS
+from tests.txnctl.processes import drained
 from txnctl.output import render
 from txnctl.output.field import Field
 
@@ -91,12 +91,7 @@ class TestFolding:
             environ = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
             words = ["-m", "txnctl", "store", "config", "--store", str(tmp_path / "s")]
             os.execve(sys.executable, [sys.executable, *words], environ)
-        seen = b""
-        with suppress(OSError):
-            while got := os.read(terminal, 1000):
-                seen += got
-        os.close(terminal)
+        printed = drained(terminal).decode().splitlines()
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        printed = seen.decode().splitlines()
         assert len(printed) == lines
         assert max(map(len, printed)) <= width

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.storage.topic.producers.rivals import EXCLUSIVE, FENCING, SHARED, WAITING
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, SHARED, WAITING
 
 EXCLUSIVE_MODES = (EXCLUSIVE, WAITING, FENCING)
 OPEN, COMMITTED, ABORTED = "OPEN", "COMMITTED", "ABORTED"

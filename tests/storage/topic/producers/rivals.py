@@ -22,10 +22,6 @@ from storage.reports.producers import SessionRow
 from storage.topic.state import TopicState
 from tests.row_json import row_json
 
-SHARED, EXCLUSIVE = "Shared", "Exclusive"
-WAITING, FENCING = "WaitForExclusive", "ExclusiveWithFencing"
-MODES = [SHARED, EXCLUSIVE, WAITING, FENCING]
-
 LOOKS = 8
 """So often a waiter sleeps until it has surely looked at everything once."""
 

@@ -10,19 +10,8 @@ import pytest
 from storage import Store
 from storage.errors import ProducerBusy, ProducerFenced, TxnctlError, WaitTimeout
 from tests.row_json import row_json
-from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    MODES,
-    SHARED,
-    WAITING,
-    Rivals,
-    assert_fenced,
-    commits,
-    epochs,
-    records,
-    topic_epoch,
-)
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, MODES, SHARED, WAITING
+from tests.storage.topic.producers.rivals import Rivals, assert_fenced, commits, epochs, records, topic_epoch
 
 FREE = {SHARED: "connects", EXCLUSIVE: "owns", WAITING: "owns", FENCING: "owns"}
 SHARED_THERE = {SHARED: "connects", EXCLUSIVE: "busy", WAITING: "waits", FENCING: "takes over"}

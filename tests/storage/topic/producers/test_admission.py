@@ -17,12 +17,8 @@ from storage.errors import (
     WaitTimeout,
 )
 from tests.row_json import row_json
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, MODES, SHARED, WAITING
 from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    MODES,
-    SHARED,
-    WAITING,
     Rivals,
     TurnClock,
     assert_fenced,

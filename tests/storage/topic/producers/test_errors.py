@@ -7,20 +7,9 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.errors import (
-    InvalidValue,
-    ProducerBusy,
-    ProducerFenced,
-)
-from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    SHARED,
-    WAITING,
-    Rivals,
-    commits,
-    records,
-    topic_epoch,
-)
+from storage.errors import InvalidValue, ProducerBusy, ProducerFenced
+from tests.storage.topic.producers.modes import EXCLUSIVE, SHARED, WAITING
+from tests.storage.topic.producers.rivals import Rivals, commits, records, topic_epoch
 
 
 class TestExclusive:

@@ -19,17 +19,14 @@ from storage.errors import (
 )
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, MODES, SHARED, WAITING
 from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    MODES,
-    SHARED,
-    WAITING,
     Rivals,
     TurnClock,
     assert_fenced,
     commits,
     epochs,
+    lease,
     records,
 )
 
@@ -37,14 +34,6 @@ from tests.storage.topic.producers.rivals import (
 def borrow(rivals: Rivals, token: str) -> Producer:
     """A command that publishes through a session."""
     return rivals.open().session_producer("t", token)
-
-
-def lease(rivals: Rivals, mode: str = EXCLUSIVE, name: str | None = None) -> str:
-    """A session of ten seconds."""
-    token: str = row_json(rivals.open().open_session("t", lease=10, access_mode=mode, producer_name=name))[
-        "session"
-    ]
-    return token
 
 
 def values(store: Store) -> list[bytes | None]:
@@ -56,7 +45,7 @@ class TestFencedForGood:
 
     def test_a_waiter_that_came_and_went(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
         """The lease had ended and somebody waited, who was interrupted: refused once, refused for ever."""
-        token = lease(rivals)
+        token = lease(rivals, 10)
         waiter = rivals.wait()
         clock.advance(20)
         producer = borrow(rivals, token)
@@ -119,7 +108,7 @@ class TestFencedForGood:
 
     def test_silent_shared_producers_only_delay(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
         """While they are connected the owner whose lease ended is refused as busy; it goes on when they have left."""
-        token = lease(rivals)
+        token = lease(rivals, 10)
         producer = borrow(rivals, token)
         producer.send(b"1")
         clock.advance(20)
@@ -136,7 +125,7 @@ class TestFencedForGood:
         self, store: Store, rivals: Rivals, clock: TurnClock
     ) -> None:
         """It may still go on."""
-        token, txn = lease(rivals), store.begin_transaction(timeout=3600)
+        token, txn = lease(rivals, 10), store.begin_transaction(timeout=3600)
         borrow(rivals, token).send(b"1", txn=txn)
         clock.advance(20)
         with rivals.produce(SHARED), pytest.raises(ProducerBusy):
@@ -149,7 +138,7 @@ class TestFencedForGood:
         self, store: Store, rivals: Rivals, clock: TurnClock, path: str
     ) -> None:
         """It holds after a restart: it is in the store, not in a process."""
-        token = lease(rivals)
+        token = lease(rivals, 10)
         waiter = rivals.wait()
         clock.advance(20)
         with pytest.raises(ProducerFenced):
@@ -166,7 +155,7 @@ class TestFencedForGood:
         self, store: Store, rivals: Rivals, clock: TurnClock
     ) -> None:
         """It is fenced from that refusal on, so nothing that it had begun may be committed after it."""
-        token, txn = lease(rivals), store.begin_transaction(timeout=3600)
+        token, txn = lease(rivals, 10), store.begin_transaction(timeout=3600)
         borrow(rivals, token).send(b"never seen", txn=txn)
         rivals.wait()
         clock.advance(20)
@@ -186,7 +175,7 @@ class TestSharedLeases:
         self, store: Store, rivals: Rivals, clock: TurnClock
     ) -> None:
         """Others may have connected and published meanwhile."""
-        token = lease(rivals, SHARED, name="script")
+        token = lease(rivals, 10, access_mode=SHARED, producer_name="script")
         borrow(rivals, token).send(b"1")
         clock.advance(20)
         with rivals.produce(SHARED) as other:
@@ -201,7 +190,7 @@ class TestSharedLeases:
         self, store: Store, rivals: Rivals, clock: TurnClock, mode: str
     ) -> None:
         """Also when that one has left: the epoch is another."""
-        token = lease(rivals, SHARED)
+        token = lease(rivals, 10, access_mode=SHARED)
         clock.advance(20)
         rivals.produce(mode).close()
         with pytest.raises(ProducerFenced):
@@ -210,7 +199,7 @@ class TestSharedLeases:
 
     def test_it_is_busy_while_somebody_waits(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
         """As any Shared producer is; it has lost nothing, and goes on when the queue is empty again."""
-        token = lease(rivals, SHARED)
+        token = lease(rivals, 10, access_mode=SHARED)
         rivals.produce(SHARED)
         waiter = rivals.wait(producer_name="patient")
         clock.advance(20)
@@ -222,7 +211,7 @@ class TestSharedLeases:
 
     def test_its_name_may_be_taken(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
         """While another bears it, it is busy; afterwards it goes on."""
-        token = lease(rivals, SHARED, name="p")
+        token = lease(rivals, 10, access_mode=SHARED, producer_name="p")
         clock.advance(20)
         with rivals.produce(SHARED, producer_name="p") as other:
             with pytest.raises(ProducerBusy):
@@ -248,7 +237,7 @@ def died(rivals: Rivals, clock: ManualClock, txn: TxnID) -> str:
 
 
 def expired(rivals: Rivals, clock: ManualClock, txn: TxnID) -> str:
-    token = lease(rivals)
+    token = lease(rivals, 10)
     borrow(rivals, token).send(b"of the lost", txn=txn)
     clock.advance(20)
     return token
@@ -355,7 +344,7 @@ class TestTokens:
     @pytest.mark.parametrize("mode", MODES)
     def test_of_a_topic_that_was_created_again(self, store: Store, rivals: Rivals, mode: str) -> None:
         """Fenced, whatever it is used for."""
-        token = lease(rivals, mode)
+        token = lease(rivals, 10, access_mode=mode)
         store.admin.topics.delete_topic("t", force=True)
         store.create_topic("t")
         for call in (

@@ -10,17 +10,8 @@ import pytest
 from storage import Store
 from storage.errors import ObjectHeld, ProducerBusy, ProducerFenced, TopicNotFound, TxnctlError
 from tests.row_json import row_json
-from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    SHARED,
-    WAITING,
-    Rivals,
-    TurnClock,
-    epochs,
-    records,
-    topic_epoch,
-)
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, SHARED, WAITING
+from tests.storage.topic.producers.rivals import Rivals, TurnClock, epochs, records, topic_epoch
 
 
 def some(rows: list[dict[str, Any]], *fields: str) -> list[tuple[Any, ...]]:

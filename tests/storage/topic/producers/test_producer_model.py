@@ -31,7 +31,8 @@ from tests.storage.topic.producers.model import (
     Topic,
     Txn,
 )
-from tests.storage.topic.producers.rivals import MODES, SHARED, WAITING, Rivals, TurnClock, Waiter
+from tests.storage.topic.producers.modes import MODES, SHARED, WAITING
+from tests.storage.topic.producers.rivals import Rivals, TurnClock, Waiter
 
 SECOND = 10**9
 LIFE_S = 24 * 3600

@@ -14,16 +14,8 @@ from storage.topic import catalogue as topics
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import ownership
 from tests.row_json import row_json
-from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    SHARED,
-    WAITING,
-    Rivals,
-    assert_fenced,
-    commits,
-    topic_epoch,
-)
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, SHARED, WAITING
+from tests.storage.topic.producers.rivals import Rivals, assert_fenced, commits, topic_epoch
 
 TakeOver = Callable[[Rivals, Producer, TxnID | None], Producer | None]
 

@@ -5,24 +5,10 @@ from __future__ import annotations
 import pytest
 
 from storage import Store
-from storage.errors import (
-    ProducerBusy,
-    ProducerFenced,
-    TxnctlError,
-)
+from storage.errors import ProducerBusy, ProducerFenced, TxnctlError
 from tests.row_json import row_json
-from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    SHARED,
-    WAITING,
-    Rivals,
-    TurnClock,
-    epochs,
-    lease,
-    publish,
-    values,
-)
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, SHARED, WAITING
+from tests.storage.topic.producers.rivals import Rivals, TurnClock, epochs, lease, publish, values
 
 
 class TestExpired:

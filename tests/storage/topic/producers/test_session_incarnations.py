@@ -7,25 +7,10 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.errors import (
-    ProducerBusy,
-    ProducerFenced,
-    TopicNotFound,
-    TxnctlError,
-)
+from storage.errors import ProducerBusy, ProducerFenced, TopicNotFound, TxnctlError
 from tests.row_json import row_json
-from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    SHARED,
-    WAITING,
-    Rivals,
-    epochs,
-    lease,
-    publish,
-    topic_epoch,
-    values,
-)
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, SHARED, WAITING
+from tests.storage.topic.producers.rivals import Rivals, epochs, lease, publish, topic_epoch, values
 
 
 class TestIncarnations:

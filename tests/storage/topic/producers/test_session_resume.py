@@ -7,19 +7,10 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.errors import (
-    ProducerBusy,
-    ProducerFenced,
-    SessionNotFound,
-    TxnctlError,
-    WaitTimeout,
-)
+from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound, TxnctlError, WaitTimeout
 from tests.row_json import row_json
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, SHARED, WAITING
 from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    SHARED,
-    WAITING,
     Rivals,
     TurnClock,
     assert_fenced,

@@ -5,22 +5,10 @@ from __future__ import annotations
 import pytest
 
 from storage import Store
-from storage.errors import (
-    ProducerFenced,
-    SessionNotFound,
-    TxnctlError,
-)
+from storage.errors import ProducerFenced, SessionNotFound, TxnctlError
 from tests.row_json import row_json
-from tests.storage.topic.producers.rivals import (
-    EXCLUSIVE,
-    FENCING,
-    WAITING,
-    Rivals,
-    assert_fenced,
-    publish,
-    records,
-    values,
-)
+from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, WAITING
+from tests.storage.topic.producers.rivals import Rivals, assert_fenced, publish, records, values
 
 
 class TestBorrowed:

@@ -6,8 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from storage import Store
+from storage import EARLIEST, IsolationLevel, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
+
+
+@pytest.fixture
+def path(hour_old: Path) -> Path:
+    """A store with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
+    return hour_old
+
+
+@pytest.fixture
+def monitored(path: Path) -> Path:
+    """The same store, where `monitor` reads everything, and `billing` what is committed."""
+    level = IsolationLevel.READ_UNCOMMITTED
+    with Store.open(path, clock=an_hour_ago()) as store:
+        store.admin.subscriptions.create_subscription(
+            "orders", "monitor", initial_position=EARLIEST, subscription_isolation_level=level
+        )
+    return path
 
 
 @pytest.fixture

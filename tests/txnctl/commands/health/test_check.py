@@ -9,32 +9,17 @@ from typing import NoReturn
 
 import pytest
 
-from storage import EARLIEST, IsolationLevel, Store
+from storage import Store
 from storage.reports.reports import Reports
 from tests.txnctl.an_hour_ago import an_hour_ago
-from tests.txnctl.commands.health.check_steps import (
-    Run,
-    performance,
-    samples,
-)
+from tests.txnctl.commands.health.check_steps import Run, performance, samples
 from txnctl.output.prometheus import Metric
 
 
 @pytest.fixture
-def path(hour_old: Path) -> Path:
-    """A store with the topic `orders`: `billing` reads what is committed, `monitor` everything."""
-    level = IsolationLevel.READ_UNCOMMITTED
-    with Store.open(hour_old, clock=an_hour_ago()) as store:
-        store.admin.subscriptions.create_subscription(
-            "orders", "monitor", initial_position=EARLIEST, subscription_isolation_level=level
-        )
-    return hour_old
-
-
-@pytest.fixture
-def stuck(path: Path) -> None:
+def stuck(monitored: Path) -> None:
     """0:1 holds two messages, and three wait behind them for an hour; 0:2 is past its deadline."""
-    with Store.open(path, clock=an_hour_ago()) as store:
+    with Store.open(monitored, clock=an_hour_ago()) as store:
         producer = store.create_producer("orders")
         producer.send_batch([b"half"] * 2, txn=store.begin_transaction(timeout=7200))
         producer.send_batch([b"whole"] * 3)
@@ -95,7 +80,7 @@ def test_labels_and_help_are_escaped() -> None:
     assert list(Metric("txnctl_x", "None.", [({}, None)]).lines()) == []
 
 
-def test_a_store_that_cannot_be_opened(run: Run, path: Path, tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_opened(run: Run, monitored: Path, tmp_path: Path) -> None:
     """Not there: UNKNOWN; broken: CRITICAL. Prometheus reads that it is not up; nothing is created."""
     missing = ("--store", str(tmp_path / "missing"))
     outcome = run("check", *missing)
@@ -105,14 +90,13 @@ def test_a_store_that_cannot_be_opened(run: Run, path: Path, tmp_path: Path) -> 
     row = run("check", "--format", "json", *missing).json
     assert (row["state"], row["error"]["code"], row["measures"]) == ("UNKNOWN", "store-not-found", [])
     assert not (tmp_path / "missing").exists()
-    os.truncate(path / "data.mdb", 100)
+    os.truncate(monitored / "data.mdb", 100)
     assert run("check").status == 2
     assert run("check").out.startswith("TXNCTL CRITICAL - ")
     assert run("check", "--format", "json", "--exit-code").status == 8
 
 
-@pytest.mark.usefixtures("path")
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("monitored")
 def test_a_bug_is_unknown_and_no_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its exit code, 1, would say WARNING to Nagios; the others are told as every command tells it."""
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from storage import EARLIEST, IsolationLevel, Store
 from storage.reports.finding import Finding
 from storage.reports.overview import Overview
 from storage.reports.store_info import GateHolder
-from tests.txnctl.an_hour_ago import an_hour_ago
 from tests.txnctl.commands.health.check_steps import (
     Run,
     blocked_topic,
@@ -24,17 +20,6 @@ from tests.txnctl.commands.health.check_steps import (
 from txnctl.commands.health.check_measures import MEASURES, Judged, judge, thresholds, worst
 
 
-@pytest.fixture
-def path(hour_old: Path) -> Path:
-    """A store with the topic `orders`: `billing` reads what is committed, `monitor` everything."""
-    level = IsolationLevel.READ_UNCOMMITTED
-    with Store.open(hour_old, clock=an_hour_ago()) as store:
-        store.admin.subscriptions.create_subscription(
-            "orders", "monitor", initial_position=EARLIEST, subscription_isolation_level=level
-        )
-    return hour_old
-
-
 def state_of(name: str, overview: Overview, warn: dict[str, int] | None = None) -> tuple[int, str]:
     """Value and state of one measure."""
     (judged,) = [measure for measure in judge(overview, warn or {}, {}) if measure.name == name]
@@ -46,7 +31,7 @@ def judged_as(state: str) -> Judged:
     return Judged("late", state, 0, None, None, None, None, "x")
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("monitored")
 def test_a_new_store_is_ok_in_every_format(run: Run) -> None:
     """0 for Nagios, up for Prometheus, OK in JSON; each measure once, with its thresholds."""
     outcome = run("check")

@@ -24,12 +24,6 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def path(hour_old: Path) -> Path:
-    """A store with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
-    return hour_old
-
-
-@pytest.fixture
 def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without Java: what looks for it finds nothing."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -18,12 +18,6 @@ from txnctl.fields.overview import OVERVIEW
 from txnctl.output.field import undeclared
 
 
-@pytest.fixture
-def path(hour_old: Path) -> Path:
-    """A store with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
-    return hour_old
-
-
 def test_a_new_store_is_ok(run: Callable[..., Any], path: Path) -> None:
     """No finding, no next command; every field is declared; nothing is written."""
     before = (path / "data.mdb").read_bytes()

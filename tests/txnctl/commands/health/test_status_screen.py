@@ -11,12 +11,6 @@ import pytest
 from storage import Store
 
 
-@pytest.fixture
-def path(hour_old: Path) -> Path:
-    """A store with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
-    return hour_old
-
-
 @pytest.mark.usefixtures("stuck")
 def test_what_is_wrong_comes_first(run: Callable[..., Any]) -> None:
     """Then the next command, then the parts of the store."""

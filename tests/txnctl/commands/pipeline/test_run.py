@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storage import Store
 from tests.txnctl.commands.pipeline.run_steps import LINES
 from txnctl.commands.pipeline.group import pipeline
 
 JOBS = pipeline.names()
-
-
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A store with a topic and a table, which commands find by themselves."""
-    place = str(tmp_path / "store")
-    Store.create(place)
-    with Store.open(place) as store:
-        store.create_topic("requests")
-        store.create_table("accounts")
-    monkeypatch.setenv("TXNCTL_STORE", place)
-    (tmp_path / "in.csv").write_text("a,b\n1,2\n")
-    monkeypatch.chdir(tmp_path)
-    return place
 
 
 @pytest.mark.parametrize(

@@ -17,20 +17,6 @@ from tests.txnctl.commands.pipeline.run_steps import LINES
 from txnctl.spark.runtime import requirements
 
 
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A store with a topic and a table, which commands find by themselves."""
-    place = str(tmp_path / "store")
-    Store.create(place)
-    with Store.open(place) as store:
-        store.create_topic("requests")
-        store.create_table("accounts")
-    monkeypatch.setenv("TXNCTL_STORE", place)
-    (tmp_path / "in.csv").write_text("a,b\n1,2\n")
-    monkeypatch.chdir(tmp_path)
-    return place
-
-
 def processes_of(pid: int) -> list[int]:
     """The children of a process."""
     listed = Path(f"/proc/{pid}/task/{pid}/children")

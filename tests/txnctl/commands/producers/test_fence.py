@@ -13,7 +13,7 @@ import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.commands.producers.producers_steps import PYTHON, ended, producing, rows, send, values
-from tests.txnctl.processes import wait_for
+from tests.txnctl.processes import drained, shown, wait_for
 from txnctl.commands.producers.fence import FENCED
 from txnctl.output.field import undeclared
 
@@ -149,17 +149,8 @@ class TestFence:
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(sys.executable, [*PYTHON, "producers", "fence", "orders"])
-        seen = b""
-        while b"[y/N] " not in seen:
-            seen += os.read(terminal, 1000)
-        assert b"raises    the epoch 0 -> 1" in seen
+        assert b"raises    the epoch 0 -> 1" in shown(terminal, b"[y/N] ")
         os.write(terminal, typed)
-        while True:
-            try:
-                if not os.read(terminal, 1000):
-                    break
-            except OSError:
-                break
-        os.close(terminal)
+        drained(terminal)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
         assert len(rows(path)) == left

@@ -17,7 +17,7 @@ import pytest
 
 from storage import AccessMode, Store
 from tests.row_json import row_json
-from tests.txnctl.processes import started, wait_for
+from tests.txnctl.processes import drained, shown, started, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -70,21 +70,6 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     """Its exit code, what it printed, and what it said."""
     out, err = process.communicate(timeout=30)
     return process.returncode, out.decode(), err.decode()
-
-
-def drained(terminal: int) -> bytes:
-    """What a terminal shows until the last that has it open is gone."""
-    seen = b""
-    while True:
-        try:
-            got = os.read(terminal, 1000)
-        except OSError:
-            break
-        if not got:
-            break
-        seen += got
-    os.close(terminal)
-    return seen
 
 
 TOLD = (
@@ -263,14 +248,15 @@ class TestWaiting:
         with leading() as first, ExitStack() as stack:
             rivals = []
             for number in range(4):
-                rivals.append(stack.enter_context(started(*LEAD, "--", "sh", "-c", script, str(number))))
-                wait_for(lambda count=number: len(rows(path)) == count + 2, "it waits")  # type: ignore[misc]
+                rival = stack.enter_context(started(*LEAD, "--", "sh", "-c", script, str(number)))
+                assert rival.stderr is not None
+                assert b"waiting for orders behind producer-" in rival.stderr.readline()
+                rivals.append(rival)
             assert [row["place"] for row in rows(path)] == [None, 1, 2, 3, 4]
             assert ended(first)[0] == 0
             for rival in rivals:
                 status, _, err = ended(rival)
                 assert status == 0
-                assert "waiting for orders behind producer-" in err
                 assert "leading orders, epoch " in err
         order = log.read_text().splitlines()
         assert order == [f"{what} {number}" for number in range(4) for what in ("in", "out")]
@@ -343,10 +329,11 @@ class TestWaiting:
             if pid == 0:
                 os.execv(sys.executable, [*PYTHON, *LEAD, "--", "echo", "led"])
             wait_for(lambda: len(rows(path)) == 2, "it waits")
+            # The place is stored before the line is written.
+            seen = shown(terminal, b"waiting for orders behind")
             os.write(terminal, b"\x03")
-            seen = drained(terminal)
+            seen += drained(terminal)
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
-            assert b"waiting for orders behind" in seen
             assert b"led" not in seen
             assert len(rows(path)) == 1
 
@@ -395,9 +382,7 @@ class TestSignals:
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(sys.executable, [*PYTHON, *LEAD, "--", "sh", "-c", script])
-        seen = b""
-        while b"ready" not in seen:
-            seen += os.read(terminal, 1000)
+        seen = shown(terminal, b"ready")
         os.write(terminal, b"\x03")
         seen += drained(terminal)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code

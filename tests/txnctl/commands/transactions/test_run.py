@@ -15,6 +15,7 @@ import pytest
 from storage import Store
 from tests.row_json import row_json
 from tests.txnctl.commands.transactions.transactions_steps import PYTHON, ended, started
+from tests.txnctl.processes import drained, shown
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -147,17 +148,9 @@ class TestRun:
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(sys.executable, [*PYTHON, "transactions", "run", "--", "sh", "-c", script])
-        seen = b""
-        while b"ready" not in seen:
-            seen += os.read(terminal, 1000)
+        seen = shown(terminal, b"ready")
         os.write(terminal, b"\x03")
-        while True:
-            try:
-                got = os.read(terminal, 1000)
-            except OSError:
-                break
-            seen += got
-        os.close(terminal)
+        seen += drained(terminal)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
         assert b"n=1" in seen
         assert (b"is committed" in seen) == (code == 0)
