@@ -7,8 +7,6 @@ log.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.view import ReadView
 from storage.limits import HOLDERS_SHOWN
 from storage.subscription import cursor as cursors, message_set, pending_ack
@@ -18,6 +16,7 @@ from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.subscription import Subscription
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs, uncommitted_entries
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState

@@ -6,8 +6,6 @@ stats` and `stats-internal` carry over. Unknown is None, never 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
@@ -27,6 +25,7 @@ from storage.topic.state import TopicState
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.blocked_count import blocked_behind
 from storage.txn.owner_state import owner_state
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
