@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from storage.disk.view import ReadView
 from storage.limits import HOLDERS_SHOWN
-from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription import cursor as cursors, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
@@ -52,6 +52,8 @@ def _own(view: ReadView, subscription: Subscription, cursor: Cursor, each: Skipp
         return runs.messages_through(view, topic_id, each.txn, read) - runs.messages_through(
             view, topic_id, each.txn, after
         )
+    from storage.subscription import pending_ack
+
     total = 0
     for entry in runs.entries(view, topic_id, each.txn, after, read):
         at = entry.position

@@ -11,7 +11,7 @@ from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
-from storage.reports import backlog as backlogs, blocking_chain, producers, skipped
+from storage.reports import backlog as backlogs, producers, skipped
 from storage.reports.producers import ProducerRow
 from storage.reports.skipped import HeldBack
 from storage.subscription import catalogue as subscriptions, cursor as cursors, delivery as deliveries
@@ -213,7 +213,11 @@ def readable(view: ReadView, topic: Topic, head: TopicState) -> Readable:
     below = log.messages_through(view, topic_id, head, head.max_read)
     aborted_below = aborted.messages_between(view, topic_id, head, Position(0, -1), head.max_read)
     blocked = blocked_behind(view, topic_id, head, head.max_read)
-    oldest = blocking_chain.oldest_blocked_ms(view, topic_id, head) if blocked else None
+    oldest = None
+    if blocked:
+        from storage.reports.blocking_chain import oldest_blocked_ms
+
+        oldest = oldest_blocked_ms(view, topic_id, head)
     return Readable(below - head.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
 
 
