@@ -8,7 +8,6 @@ the bound, so that frequent expiries neither grow the store nor displace the cha
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
 
 from storage.actions import Hint, Keyword
 from storage.disk.codec import key1, pack, unpack
@@ -18,6 +17,7 @@ from storage.errors import InvalidValue
 from storage.json_form import to_json
 from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
 from storage.process.identity import ProcessIdentity
+from storage.values.named_tuple import NamedTuple
 
 
 class Kind(IntEnum):

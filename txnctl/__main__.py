@@ -4,8 +4,8 @@ Start-up is part of the product (scripts run txnctl in loops), so three things h
 
 - the garbage collector waits until all modules are loaded, as module objects live as long as the process; then
   collections are seldom, since messages hold no cycles: a short command never meets a collection;
-- `inspect` and `platform`, a fifth of click's own start-up, are loaded on the first access to an attribute, mostly
-  never: click needs `inspect` for help texts and imports `uuid`, which asks `platform` for the system's name;
+- `inspect`, `gettext` and `uuid`, a quarter of click's own start-up, are loaded on the first access to an attribute,
+  mostly never: click needs `inspect` for help texts, `gettext` for translations, and `uuid` for a type of parameter;
 - the process ends with `os._exit` once everything is flushed and closed. Finalising the interpreter costs more than
   half of the start, and frees memory that the kernel frees anyway.
 """
@@ -32,6 +32,9 @@ class _LoadedOnUse(type(sys)):  # type: ignore[misc]
     """
 
     def __getattr__(self, attribute: str) -> object:
+        if attribute == "__path__":
+            # `from gettext import gettext` asks for it first. None of these modules is a package.
+            raise AttributeError(attribute)
         name = str(self.__name__)
         if sys.modules.get(name) is self:
             del sys.modules[name]
@@ -39,12 +42,19 @@ class _LoadedOnUse(type(sys)):  # type: ignore[misc]
 
 
 def _load_on_use() -> None:
-    """Put the two modules off. The name of the system is known without loading anything."""
+    """Put three modules off, and import click, which would load them."""
     sys.modules.setdefault("inspect", _LoadedOnUse("inspect"))
-    if sys.platform == "linux" and "platform" not in sys.modules:
-        platform = _LoadedOnUse("platform")
-        platform.system = lambda: os.uname().sysname
-        sys.modules["platform"] = platform
+    if "gettext" not in sys.modules:
+        # Messages of click stay English, as all of txnctl is.
+        gettext = sys.modules["gettext"] = _LoadedOnUse("gettext")
+        gettext.gettext = lambda message: message
+        gettext.ngettext = lambda singular, plural, count: singular if count == 1 else plural
+    if "uuid" not in sys.modules:
+        uuid = sys.modules["uuid"] = _LoadedOnUse("uuid")
+        uuid.UUID = object
+        __import__("click")
+        # Click alone keeps the empty module, for a type of parameter that no command has.
+        del sys.modules["uuid"]
 
 
 def run() -> NoReturn:

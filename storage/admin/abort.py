@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
@@ -29,6 +27,7 @@ from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.owner_state import owner_state
 from storage.txn.participant import Effect, SubscriptionEffect, TableWorkDone, TopicEffect
 from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
 from storage.values.names import short_topic_name
 from storage.values.position import Position
 from storage.values.txn_id import TxnID

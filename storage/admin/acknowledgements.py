@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage import audit_trail
 from storage.admin.audited_change import Aborted, transactions_on
 from storage.client.transaction import Transaction, txn_number
@@ -20,6 +18,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import catalogue as topics
 from storage.txn import record as records
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState

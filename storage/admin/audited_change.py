@@ -8,7 +8,7 @@ change; `force` aborts these transactions first, in the same store transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from storage import audit_trail
 from storage.actions import Hint, Keyword
@@ -22,6 +22,7 @@ from storage.subscription.subscription import Subscription
 from storage.subscription.update import transactions_holding
 from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
 

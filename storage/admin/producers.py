@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage import audit_trail
 from storage.admin import abort
 from storage.admin.abort import Unblocked
@@ -20,6 +18,7 @@ from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import Token
 from storage.txn.fenced_txns import FencedTransactions
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.admin.audited_change import Changed, ChangeRequest, run_change
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
+from storage.values.named_tuple import NamedTuple
 
 
 class RetentionChanged(NamedTuple):

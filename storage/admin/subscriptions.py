@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.actions import Action, Hint
 from storage.admin import skip
 from storage.admin.audited_change import (
@@ -32,6 +30,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.admin.audited_change import Changed, ChangeRequest, abort_holders, run_change
 from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.table import catalogue as tables, state
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
 

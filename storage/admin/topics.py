@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.actions import Hint, Keyword
 from storage.admin.audited_change import (
     Changed,
@@ -21,6 +19,7 @@ from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.topic.producers import session as sessions
 from storage.txn import uncommitted_entries
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
 

@@ -19,11 +19,9 @@ from storage.topic.producers import errors
 from storage.topic.producers.last_publish import note_publisher
 from storage.topic.producers.publish_check import Credential
 from storage.topic.sequence_ids import SequenceIds
-from storage.txn import uncommitted_entries
 from storage.txn.coordinator import Coordinator
 from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.record import TransactionRecord
-from storage.txn.uncommitted_entries import SequenceRange
 from storage.values.position import Position
 from storage.values.receipt import StoredEntry
 from storage.values.txn_state import TransactionState
@@ -196,7 +194,10 @@ class BatchAppend:
         body = part.body(name, first)
         if not self._txn:
             return log.append(topic, MESSAGES, count, 0, body)
-        used: list[SequenceRange] = []
+        # Only a message in a transaction needs the module.
+        from storage.txn import uncommitted_entries
+
+        used: list[uncommitted_entries.SequenceRange] = []
         if is_given:
             used = [(name, sequence_id, sequence_id) for sequence_id in ids]
         elif self._appender.credential.keeps_sequences:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from storage.actions import Action, Hint
-from storage.client.admission_wait import check_is_of, connect
 from storage.client.connect_options import ConnectOptions
 from storage.client.producer import Producer
 from storage.disk.connection import Connection
@@ -25,6 +24,8 @@ def create(connection: Connection, coordinator: Coordinator, options: ConnectOpt
     Raises:
         as `connect`
     """
+    from storage.client.admission_wait import connect
+
     topic, session = connect(connection, coordinator, options)
     return Producer(connection, coordinator, topic, Connected(topic, session))
 
@@ -57,6 +58,8 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
         SessionNotFound: no such session was ever on this topic.
         ProducerFenced: the session has ended.
     """
+    from storage.client.admission_wait import check_is_of
+
     token = Token(text)
     with connection.view() as view:
         topic = topics.get(view, name)

@@ -8,7 +8,7 @@ the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from storage.disk.codec import key1, seal, unseal
 from storage.disk.read_cache import ReadCache
@@ -18,6 +18,7 @@ from storage.errors import TxnctlError
 from storage.limits import KEY_BYTES_MAX
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
+from storage.values.named_tuple import NamedTuple
 
 SUPERBLOCK_KEY = key1(0)
 

@@ -6,13 +6,13 @@ The copy is built in a build directory, synced, and renamed to the destination: 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from storage.disk.create import building, install, write_lock_file
 from storage.disk.directory import resolved
 from storage.engine import Engine
 from storage.maintenance.copy import Progress, copy_data, data_bytes
 from storage.process.lock_file import FILE_NAME
+from storage.values.named_tuple import NamedTuple
 
 
 class BackupResult(NamedTuple):

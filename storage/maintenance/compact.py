@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from storage import audit_trail
 from storage.disk.create import building, write_lock_file
@@ -14,6 +13,7 @@ from storage.maintenance.copy import Progress, copy_data, data_bytes
 from storage.process.identity import describe, started
 from storage.process.lock_file import FILE_NAME, processes_with
 from storage.txn.reaper import EVERY
+from storage.values.named_tuple import NamedTuple
 
 
 class Compacted(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage import audit_trail
 from storage.admin.purge import purge_deleted
 from storage.disk.schema import PURGES, TABLE_PURGES
@@ -13,6 +11,7 @@ from storage.maintenance import table_gc
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
 from storage.reports import store_info
+from storage.values.named_tuple import NamedTuple
 
 
 class Collected(NamedTuple):

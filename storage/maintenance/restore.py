@@ -7,7 +7,6 @@ that used the store before the backup can go on in the restored one.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from storage import audit_trail
 from storage.disk.codec import U64X2
@@ -26,6 +25,7 @@ from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
 from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.reaper import EVERY
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import AbortReason
 
 

@@ -6,7 +6,7 @@ Finding takes views, removing takes store transactions of bounded size; after a 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from storage import faults
 from storage.disk.connection import Connection
@@ -15,6 +15,7 @@ from storage.json_form import Flat, TimeText
 from storage.table import retention
 from storage.table.retention import Sweep
 from storage.txn import outcome_retention
+from storage.values.named_tuple import NamedTuple
 
 
 class Find(Protocol):

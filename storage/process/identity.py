@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 from storage.process.clock import Clock
+from storage.values.named_tuple import NamedTuple
 
 
 class ProcessIdentity(NamedTuple):

@@ -7,13 +7,12 @@ comes ending the transaction, beginning with a dry run; a transaction that holds
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.actions import Action
 from storage.limits import ACTIVE_OWNER_MS
 from storage.table.push import RANKS
 from storage.txn.options import Priority
 from storage.txn.owner_state import GONE
+from storage.values.named_tuple import NamedTuple
 
 
 class Situation(NamedTuple):

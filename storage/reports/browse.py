@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -23,6 +22,7 @@ from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.message import Message
 from storage.topic.producers.errors import shown_epoch
 from storage.txn import record as records, runs
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState

@@ -6,7 +6,6 @@ All facts come from one view, except the evidence of the process table, which th
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
 from storage.disk.superblock import ReapPolicy
@@ -24,6 +23,7 @@ from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import record as records
 from storage.txn.coordinator import touches
 from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState

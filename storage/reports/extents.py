@@ -8,7 +8,6 @@ further transaction as decided.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -18,6 +17,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
 from storage.txn import aborted, uncommitted_entries
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.reports.producers import ProducerRow
 from storage.reports.stats import ConsumerRow
 from storage.reports.store_info import DiskSpace, GateHolder, ReaderRow, StoreInfo
 from storage.reports.transactions import TransactionRow
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 

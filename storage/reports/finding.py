@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.actions import Action
+from storage.values.named_tuple import NamedTuple
 
 SHOWN = 5
 """Names of one kind that a sentence lists."""

@@ -7,8 +7,6 @@ is opened, because the view would take a slot of the reader table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.connection import Connection
 from storage.disk.schema import PART_SUBSCRIPTION, PART_TABLE
 from storage.disk.view import ReadView
@@ -41,6 +39,7 @@ from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
 from storage.txn.owner_state import owner_state
+from storage.values.named_tuple import NamedTuple
 
 KEYS_SHOWN = 5
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.connection import Connection
 from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_ack
 from storage.topic import catalogue as topics, log
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.actions import Action, Hint
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -21,6 +19,7 @@ from storage.topic.producers.last_publish import last_publish_ms
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.state import TopicState
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
 OWNERS_SHOWN = 20

@@ -7,17 +7,16 @@ log.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.view import ReadView
 from storage.limits import HOLDERS_SHOWN
-from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription import cursor as cursors, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.subscription import Subscription
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs, uncommitted_entries
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -55,6 +54,8 @@ def _own(
         return runs.messages_through(view, topic_id, skipped.txn, read) - runs.messages_through(
             view, topic_id, skipped.txn, after
         )
+    from storage.subscription import pending_ack
+
     total = 0
     for entry in runs.entries(view, topic_id, skipped.txn, after, read):
         at = entry.position

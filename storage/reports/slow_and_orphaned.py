@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.schema import PART_TOPIC
 from storage.disk.view import ReadView
 from storage.engine import Engine
@@ -14,6 +12,7 @@ from storage.reports.transactions import TransactionRow
 from storage.topic import state
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
+from storage.values.named_tuple import NamedTuple
 
 
 class AttentionRow(NamedTuple):

@@ -6,14 +6,12 @@ stats` and `stats-internal` carry over. Unknown is None, never 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
-from storage.reports import backlog as backlogs, blocking_chain, producers, skipped
+from storage.reports import backlog as backlogs, producers, skipped
 from storage.reports.producers import ProducerRow
 from storage.reports.skipped import HeldBack
 from storage.subscription import (
@@ -32,6 +30,7 @@ from storage.topic.state import TopicState
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.blocked_count import blocked_behind
 from storage.txn.owner_state import owner_state
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
@@ -223,7 +222,11 @@ def readable(view: ReadView, topic: Topic, topic_state: TopicState) -> Readable:
         view, topic_id, topic_state, Position(0, -1), topic_state.max_read
     )
     blocked = blocked_behind(view, topic_id, topic_state, topic_state.max_read)
-    oldest = blocking_chain.oldest_blocked_ms(view, topic_id, topic_state) if blocked else None
+    oldest = None
+    if blocked:
+        from storage.reports.blocking_chain import oldest_blocked_ms
+
+        oldest = oldest_blocked_ms(view, topic_id, topic_state)
     return Readable(below - topic_state.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, log, state as topic_states
 from storage.txn import aborted, uncommitted_entries
 from storage.txn.aborted import AbortedSegment
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 

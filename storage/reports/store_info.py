@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from storage.disk.codec import unpack
 from storage.disk.connection import Connection
@@ -17,6 +16,7 @@ from storage.process.identity import ProcessIdentity, describe, is_stopped, star
 from storage.process.lock_file import FILE_NAME, processes_with
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics
+from storage.values.named_tuple import NamedTuple
 
 
 class StoreInfo(NamedTuple):

@@ -7,7 +7,6 @@ a second time, and no blocked message is read. A report is handed on: no message
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from storage.audit_trail import AuditRecord
 from storage.disk.schema import PART_SUBSCRIPTION
@@ -27,6 +26,7 @@ from storage.table.conflict import ConflictRow
 from storage.topic import catalogue as topics
 from storage.txn import record as records
 from storage.txn.coordinator import touches
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
 EXPLAINED = 100

@@ -6,8 +6,6 @@ view, by running counts and without reading blocked messages (`storage/reports/b
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
@@ -26,6 +24,7 @@ from storage.txn import record as records, runs
 from storage.txn.owner_state import GONE, owner_state
 from storage.txn.record import TransactionRecord
 from storage.txn.uncommitted_entries import TopicPart
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 

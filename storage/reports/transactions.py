@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from storage.actions import Action, Hint
 from storage.disk.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
@@ -23,6 +22,7 @@ from storage.txn.coordinator import touches
 from storage.txn.owner_state import GONE, owner_state
 from storage.txn.participant import PartDone, SubscriptionWork, TopicWork
 from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
 from storage.values.names import short_topic_name
 from storage.values.position import Position
 from storage.values.txn_id import TxnID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from storage.actions import Action, Hint
 from storage.disk.codec import key1, pack, unpack
@@ -11,6 +11,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
 from storage.limits import CONFLICTS_MAX
 from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
 PUSH, HELD, READ, VERSION, TOO_OLD = "push", "held", "read", "version", "too-old"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import NamedTuple
 
 from storage.disk.codec import U64, key1
 from storage.disk.connection import Connection
@@ -20,6 +19,7 @@ from storage.table.visibility import StoredRow, Version
 from storage.txn import record as records
 from storage.txn.owner_state import owner_state
 from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 

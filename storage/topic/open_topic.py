@@ -6,11 +6,12 @@ that opens the same topic in the batch, and the batch writes the state when the 
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from storage.disk.view import ReadView
 from storage.topic import state as states
 from storage.topic.state import TopicState
+from storage.values.named_tuple import NamedTuple
 
 V = TypeVar("V", bound=ReadView, covariant=True)
 W = TypeVar("W", bound=ReadView)

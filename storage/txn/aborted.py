@@ -7,7 +7,6 @@ reader of a range loads only the segments that its range touches. Every segment 
 from __future__ import annotations
 
 from struct import Struct, unpack
-from typing import NamedTuple
 
 from storage.disk.codec import corrupt, key1, key2
 from storage.disk.schema import ABORTED
@@ -16,6 +15,7 @@ from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.txn import runs
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
 # Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.

@@ -8,7 +8,7 @@ never hit the next one. The coordinator knows topics, subscriptions and tables a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from storage import audit_trail, faults
 from storage.disk.codec import key1, key2
@@ -27,6 +27,7 @@ from storage.txn import errors, record as records
 from storage.txn.begin import NewTransaction, check_begin, new_record
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
 
 if TYPE_CHECKING:

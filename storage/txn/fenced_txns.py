@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from storage.disk.view import WriteBatch
 from storage.process.identity import ProcessIdentity
-from storage.txn import reaper, uncommitted_entries
+from storage.txn import reaper
 from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
 
@@ -40,6 +40,8 @@ class FencedTransactions:
         Args:
             spare: the transaction of the new owner itself: its messages stand under the new epoch. 0 for none.
         """
+        from storage.txn import uncommitted_entries
+
         ended = []
         for txn, _ in uncommitted_entries.open_transactions(batch, topic_id):
             if txn == spare:

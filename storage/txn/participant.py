@@ -6,10 +6,11 @@ The coordinator knows its participants by this protocol alone; `engine.py` provi
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
 

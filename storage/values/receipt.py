@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
 
 DUPLICATE: Final = MessageId(-1, -1, -1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from storage.disk.view import ReadView
 from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Entry
 from storage.topic.state import TopicState
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.verify.problem import Progress, Report
 

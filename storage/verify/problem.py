@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+from storage.values.named_tuple import NamedTuple
 
 
 class Problem(NamedTuple):

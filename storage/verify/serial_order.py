@@ -7,7 +7,6 @@ timestamp has one writer, versions are decided in their order, and conflicts are
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 from storage.disk.codec import key1, unpack
 from storage.disk.schema import CONFLICTS, ROWS, TXNS, VERSIONS
@@ -18,6 +17,7 @@ from storage.table.visibility import ABORTED, COMMITTED, StoredRow, Version
 from storage.txn import record as records
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 from storage.verify.problem import Report
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
-from txnctl.cli.at_time import AtTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from storage.values.position import Extreme, MessageId, Position
     from storage.values.txn_id import TxnID
+    from txnctl.cli.at_time import AtTime
 
     Completer = Callable[[click.Context, str], list[CompletionItem]]
 
@@ -120,6 +120,8 @@ class PositionGrammar(Grammar):
     def read(self, text: str) -> Position | MessageId | Extreme | AtTime:
         """Parse by the rules of the engine, or as `@TIME`."""
         if self._times and text.startswith("@"):
+            from txnctl.cli.at_time import AtTime
+
             return AtTime.parse(text)
         from storage.values.position import parse_start
 
@@ -163,6 +165,7 @@ class RangeGrammar(Grammar):
     def read(self, text: str) -> MessageRange | None:
         """The range, or None."""
         from storage.values.position import EARLIEST, LATEST
+        from txnctl.cli.at_time import AtTime
 
         if text.startswith("-"):
             newest = text[1:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage import audit_trail
 from storage.actions import Action, Hint, Keyword
 from storage.disk.view import ReadView
 from storage.errors import ProducerBusy, ProducerFenced
@@ -126,6 +125,8 @@ def _lost_to(view: ReadView, taker: Ownership) -> str:
     if taker.session:
         return f"{taker.words} took the topic over at {at}"
     if taker.how == "fence":
+        from storage import audit_trail
+
         reason = audit_trail.reason_of(view, taker.granted_ms, "producers fence", "transactions abort")
         said = f": {reason}" if reason else ""
         return f"the operator {taker.by} fenced its producers at {at}, epoch {taker.epoch}{said}"

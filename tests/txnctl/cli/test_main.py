@@ -61,6 +61,9 @@ class TestLaziness:
             "ast",
             "difflib",
             "json",
+            "locale",
+            "platform",
+            "uuid",
             "importlib.metadata",
             "pathlib",
             "dataclasses",
@@ -110,7 +113,7 @@ class TestLaziness:
         assert loaded & writers == {f"storage.table.{name}" for name in others}
 
     def test_a_module_loaded_on_use_is_whole_when_used(self) -> None:
-        """What looks into `inspect` finds it, also through names of its own."""
+        """What looks into `inspect` or `gettext` finds it, also through names of its own; `uuid` is put off for click."""
         program = (
             "import sys, txnctl.__main__ as start\n"
             "sys.modules['inspect'] = start._LoadedOnUse('inspect')\n"
@@ -118,7 +121,10 @@ class TestLaziness:
             "from inspect import signature\n"
             "assert str(signature(lambda a: a)) == '(a)' and inspect.cleandoc(' x') == 'x'\n"
             "import inspect as again; assert type(again).__name__ == 'module'\n"
-            "start._load_on_use(); import os, platform, uuid\n"
+            "start._load_on_use(); import gettext, os, platform, uuid\n"
+            "assert type(gettext) is start._LoadedOnUse\n"
+            "from gettext import dgettext, ngettext\n"
+            "assert dgettext('click', 'x') == 'x' and ngettext('x', 'y', 2) == 'y'\n"
             "from platform import system\n"
             "assert platform.system() == system() == os.uname().sysname == platform.uname().system\n"
             "assert platform.python_version() and str(uuid.UUID(int=1)).endswith('0001')\n"
