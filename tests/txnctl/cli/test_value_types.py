@@ -13,6 +13,7 @@ from storage import errors
 from storage.values.position import EARLIEST, LATEST, MessageId, Position
 from storage.values.txn_id import TxnID
 from txnctl.cli import value_types
+from txnctl.cli.at_time import AtTime
 
 
 def refused(kind: value_types.Grammar, text: str) -> errors.BadInput:
@@ -103,7 +104,7 @@ def test_what_is_no_position(text: str) -> None:
 )
 def test_times_as_positions(text: str, time_ms: int) -> None:
     """RFC 3339 with a zone, a date, or milliseconds."""
-    assert value_types.POSITION_OR_TIME.convert(text, None, None) == value_types.AtTime(time_ms)
+    assert value_types.POSITION_OR_TIME.convert(text, None, None) == AtTime(time_ms)
     assert value_types.TIME.convert(text[1:], None, None) == time_ms
 
 
@@ -128,8 +129,8 @@ def test_ranges() -> None:
     assert read("..") == (EARLIEST, LATEST, None)
     assert read("1:0:3") == (MessageId(1, 0, 3), MessageId(1, 0, 3), None)
     assert read("-20") == (EARLIEST, LATEST, 20)
-    assert read("@5") == (value_types.AtTime(5), LATEST, None)
-    assert read("@5..@9") == (value_types.AtTime(5), value_types.AtTime(9), None)
+    assert read("@5") == (AtTime(5), LATEST, None)
+    assert read("@5..@9") == (AtTime(5), AtTime(9), None)
 
 
 @pytest.mark.parametrize("text", ["", "-", "-0", "-x", "1..2", "1:0...2:0", "1:0..2:0..3:0"])
