@@ -37,7 +37,18 @@ from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
     from storage.client.work.work import Work
+
+    class MessageFields(TypedDict, total=False):
+        """The fields of a message beside its value, for `Producer.send`."""
+
+        key: str | bytes | None
+        properties: dict[str, str] | None
+        event_time: int | None
+        sequence_id: int | None
+
 
 _ALONE: Final = (0, [1])
 """The cut of a single message, of any size: one entry, in one commit."""
@@ -94,26 +105,12 @@ class Producer:
 
     @overload
     def send(
-        self,
-        value: bytes | None,
-        *,
-        key: str | bytes | None = None,
-        properties: dict[str, str] | None = None,
-        event_time: int | None = None,
-        sequence_id: int | None = None,
-        txn: TxnID | str | None = None,
+        self, value: bytes | None, *, txn: TxnID | str | None = None, **message: Unpack[MessageFields]
     ) -> MessageId: ...
 
     @overload
     def send(
-        self,
-        value: bytes | None,
-        *,
-        key: str | bytes | None = None,
-        properties: dict[str, str] | None = None,
-        event_time: int | None = None,
-        sequence_id: int | None = None,
-        txn: Transaction | TxnID | str | None,
+        self, value: bytes | None, *, txn: Transaction | TxnID | str | None, **message: Unpack[MessageFields]
     ) -> MessageId | LateMessageId: ...
 
     def send(
