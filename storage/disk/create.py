@@ -181,8 +181,7 @@ def _reserve(path: str) -> None:
     """Allocate LMDB's reader table: on a full disk a write through the memory map would kill the process."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(descriptor, 0, _READER_TABLE_BYTES)
+        os.posix_fallocate(descriptor, 0, _READER_TABLE_BYTES)
     finally:
         os.close(descriptor)
 

@@ -131,10 +131,7 @@ class ReadCache:
             if flags & os.O_CREAT:
                 os.fchmod(descriptor, 0o600)
                 # A write through memory for which a full disk has no page would kill the process.
-                if hasattr(os, "posix_fallocate"):
-                    os.posix_fallocate(descriptor, 0, _BYTES)
-                else:
-                    os.pwrite(descriptor, bytes(_BYTES), 0)
+                os.posix_fallocate(descriptor, 0, _BYTES)
             status = os.fstat(descriptor)
             if status.st_mode & 0o022 or status.st_nlink != 1:
                 raise StoreUnsafe(

@@ -53,7 +53,8 @@ def forecast(connection: Connection, trust_clock: bool = False) -> TableCollecte
     An overdue or orphaned transaction counts as open, although a run of gc is a writer and may reap a few.
     """
     with connection.view() as view:
-        agree, start = _window(view, trust_clock)
+        # `collect` starts a clock that stands after a reboot, and from then on the clocks agree.
+        agree, start = _window(view, trust_clock or not view.is_clock_running)
         swept = Sweep(start).forecast(view)
         counts = TableCounts(*swept, outcome_retention.forecast(view))
     if not agree:

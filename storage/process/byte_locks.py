@@ -1,8 +1,7 @@
 """Kernel locks on single bytes of an open file.
 
 Linux has open file description locks: the kernel drops such a lock when the last descriptor closes, on exit and after
-kill -9 alike. macOS has only record locks, which belong to a process and vanish when any descriptor of the file closes;
-record locks suffice because a process opens the lock file once.
+kill -9 alike.
 """
 
 from __future__ import annotations
@@ -15,22 +14,20 @@ from typing import Final
 
 from storage.errors import PlatformUnsupported
 
-_LINUX: Final = os.uname().sysname == "Linux"
-# struct flock: l_type, l_whence, padding, l_start, l_len, l_pid, padding. macOS has the fields in another order.
-_FLOCK: Final = Struct("@hhqqi4x" if _LINUX else "@qqihh")
-_KIND_INDEX: Final = 0 if _LINUX else 3
-SET: Final = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
-_GET: Final = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
+# struct flock: l_type, l_whence, padding, l_start, l_len, l_pid, padding.
+_FLOCK: Final = Struct("@hhqqi4x")
+SET: Final = fcntl.F_OFD_SETLK
+_GET: Final = fcntl.F_OFD_GETLK
 
 
 def check_platform() -> None:
     """Check that the operating system has the kernel locks.
 
     Raises:
-        PlatformUnsupported: neither Linux nor macOS.
+        PlatformUnsupported: the system is not Linux.
     """
     system = os.uname().sysname
-    if system not in ("Linux", "Darwin"):
+    if system != "Linux":
         raise PlatformUnsupported(
             f"txnctl needs the kernel locks of Linux; {system} does not have them",
             hint="Run txnctl on Linux, in a container or a virtual machine.",
@@ -72,8 +69,8 @@ class ByteLocks:
 
     def is_taken(self, byte: int) -> bool:
         """Whether a lock on the byte is held through a descriptor of a different opening of the file."""
-        answer = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, flock(fcntl.F_WRLCK, byte)))
-        return bool(answer[_KIND_INDEX] != fcntl.F_UNLCK)
+        kind, *_ = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, flock(fcntl.F_WRLCK, byte)))
+        return bool(kind != fcntl.F_UNLCK)
 
     def _set(self, kind: int, byte: int) -> bool:
         try:
@@ -87,6 +84,4 @@ class ByteLocks:
 
 def flock(kind: int, byte: int) -> bytes:
     """Return the packed `struct flock` with which `fcntl` locks or unlocks a byte."""
-    if _LINUX:
-        return _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0)
-    return _FLOCK.pack(byte, 1, 0, kind, os.SEEK_SET)
+    return _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0)

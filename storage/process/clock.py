@@ -7,7 +7,6 @@ reboot, so that the rest of a deadline remains. `disk/superblock.py` keeps the r
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -16,19 +15,13 @@ from typing import Any
 from storage.errors import InvalidValue
 
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
-_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
 @cache
 def _boot_id() -> bytes:
-    try:
-        with open(_BOOT_ID_FILE, "rb") as file:
-            return bytes.fromhex(file.read().strip().replace(b"-", b"").decode("ascii"))
-    except OSError:
-        # macOS names the boot session.
-        with os.popen("sysctl -n kern.bootsessionuuid") as pipe:
-            return bytes.fromhex(pipe.read().strip().replace("-", "") or "00" * 16)
+    with open(_BOOT_ID_FILE, "rb") as file:
+        return bytes.fromhex(file.read().strip().replace(b"-", b"").decode("ascii"))
 
 
 class Clock:
@@ -43,7 +36,7 @@ class Clock:
     __slots__ = ()
 
     wall_ns: Callable[[], int] = staticmethod(time.time_ns)
-    boot_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, _BOOT_CLOCK))
+    boot_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME))
     boot_id: Callable[[], bytes] = staticmethod(_boot_id)
 
     def wall_ms(self) -> int:

@@ -18,8 +18,6 @@ VERSION_MIN = 17
 _PATTERNS = (
     "/usr/lib/jvm/*/bin/java",
     "/opt/java/*/bin/java",
-    "/opt/homebrew/opt/openjdk*/bin/java",
-    "/Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java",
 )
 _MODULE = "jdk.incubator.vector"
 """A module of Java that Spark always passes to its JVM: a Java without this module cannot run Spark."""
@@ -28,8 +26,7 @@ _START_S = 20
 _VERSION = re.compile(r'version "(\d+)')
 HINT = (
     "Install a Java runtime of version 17 or newer: apt-get install openjdk-17-jre-headless (Debian, Ubuntu), "
-    "dnf install java-17-openjdk-headless (Fedora), brew install openjdk@17 (macOS). Set JAVA_HOME where it is not in "
-    "PATH."
+    "dnf install java-17-openjdk-headless (Fedora). Set JAVA_HOME where it is not in PATH."
 )
 
 
