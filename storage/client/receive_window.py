@@ -91,15 +91,21 @@ class ReceiveWindow:
             following = log.next_entry(view, subscription.topic_id, after)
             if not subscription.skips or following is None or not following.txn:
                 return True
+        self._load_dead_letter_policy(view)
         return Walk(topic, opened, self._memory, self._size).select().is_worth_recording
+
+    def _load_dead_letter_policy(self, view: ReadView) -> None:
+        """Take over the dead-letter policy as stored: the policy may change while consumers are attached."""
+        subscription = self._attachment.subscription
+        stored = subscriptions.get(view, self._attachment.topic, subscription.name)
+        subscription.dead_letter_topic = stored.dead_letter_topic
+        subscription.max_redeliver_count = stored.max_redeliver_count
 
     def _dispatch(self, batch: WriteBatch) -> Selection:
         attachment, subscription = self._attachment, self._attachment.subscription
         attachment.check_attached(batch)
         living = attachment.sweep(batch)
-        now = subscriptions.get(batch, attachment.topic, subscription.name)
-        subscription.dead_letter_topic = now.dead_letter_topic
-        subscription.max_redeliver_count = now.max_redeliver_count
+        self._load_dead_letter_policy(batch)
         opened, topic = OpenSubscription(batch, subscription), OpenTopic.load(batch, subscription.topic_id)
         self._generation = opened.cursor.generation
         if not attachment.is_active(living):

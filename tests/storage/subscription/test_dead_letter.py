@@ -183,6 +183,17 @@ class TestPolicy:
         assert receive(consumer) == []
         assert letters(store) == [b"poison"]
 
+    def test_a_change_reaches_a_consumer_that_receives_nothing(self, store: Store) -> None:
+        """An exhausted message becomes a letter although its key is blocked, and no message can be delivered."""
+        store.create_producer("t").send_batch([b"first", b"poison"], keys=["k", "k"])
+        consumer = attach(store, subscription_type=SubscriptionType.KEY_SHARED)
+        first, poison = receive(consumer)
+        consumer.negative_acknowledge(poison, delay=0)
+        consumer.negative_acknowledge(first, delay=60)
+        attach(store, 0)
+        assert receive(consumer) == []
+        assert letters(store) == [b"poison"]
+
     @pytest.mark.parametrize("name", ["../x", "a/b", "", "x" * 129])
     def test_a_bad_topic_is_refused_at_once(self, store: Store, name: str) -> None:
         """Not when the first letter is due."""
