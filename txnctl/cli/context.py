@@ -158,7 +158,7 @@ class Context:
     def table_of(
         self,
         rows: Sequence[R],
-        columns: Sequence[Column[R] | Field],
+        columns: Iterable[Column[R] | Field],
         *,
         indent: int = 0,
         folds: bool = True,

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from txnctl.cli.context import Context
@@ -38,7 +38,7 @@ class Output:
 
     def __init__(
         self,
-        fields: tuple[Field, ...],
+        fields: Iterable[Field],
         *,
         name_field: str,
         formats: tuple[str, ...],

@@ -20,7 +20,7 @@ from txnctl.cli.declaration import EFFECTS, Example, Output, declaration_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from txnctl.cli.declaration import Body
@@ -139,7 +139,7 @@ def forcible(overrides: str) -> Callable[[F], F]:
 
 
 def output(
-    fields: tuple[Field, ...],
+    fields: Iterable[Field],
     *,
     name_field: str,
     formats: tuple[str, ...] = FORMATS,

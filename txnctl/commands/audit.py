@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.audit_trail import AuditRecord
 from storage.json_form import to_json
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, example, option, output, reads_store
@@ -14,12 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from storage.audit_trail import AuditRecord
     from txnctl.cli.context import Context
 
 audit = Group("audit", "Who changed what, when, and why.")
 
 CHANGES = fields_of(
-    AuditRecord,
+    "storage.audit_trail:AuditRecord",
     {
         "number": Help("Its number; they grow.", heading="NO"),
         "changed_at_ms": Help("When it was changed.", heading="CHANGED"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.overview import Overview
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 
@@ -22,7 +21,7 @@ FINDINGS = {
 }
 
 OVERVIEW = fields_of(
-    Overview,
+    "storage.reports.overview:Overview",
     {
         **VERDICT,
         **AS_OF,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.store_info import DatabaseRow
 from txnctl.output.field import Help, fields_of
 
 CREATED = {
@@ -12,7 +11,7 @@ CREATED = {
 }
 
 SPACE = fields_of(
-    DatabaseRow,
+    "storage.reports.store_info:DatabaseRow",
     {
         "database": "A part of the store; docs/FORMAT.md says what each holds.",
         "entries": Help("Its records.", heading="RECORDS"),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.reports.transactions import SubscriptionPartRow, TablePartRow, TransactionDetails, TransactionRow
+from storage.reports.transactions import SubscriptionPartRow, TablePartRow
 from storage.values.txn_state import TransactionState
 from txnctl.output.column import Column
 from txnctl.output.human import UNKNOWN, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage.reports.transactions import PartRow
+    from storage.reports.transactions import PartRow, TransactionDetails, TransactionRow
 
 _RUNS_SHOWN = 8
 _KEYS_SHOWN = 8

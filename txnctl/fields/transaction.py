@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.transactions import TransactionDetails, TransactionRow
 from txnctl.output.field import Help, fields_of
 
 ROW_HELP = {
@@ -50,8 +49,8 @@ DETAILS_HELP = {
     ),
 }
 
-ROW = fields_of(TransactionRow, ROW_HELP)
+ROW = fields_of("storage.reports.transactions:TransactionRow", ROW_HELP)
 """A transaction in a list."""
 
-FIELDS = fields_of(TransactionDetails, DETAILS_HELP)
+FIELDS = fields_of("storage.reports.transactions:TransactionDetails", DETAILS_HELP)
 """All that is known of one."""

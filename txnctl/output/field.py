@@ -1,13 +1,12 @@
 """Fields of rows: the names, kinds and help texts of a command's result, for JSON, tables and `-o help`.
 
-A row is a typed record of the engine or of a command. `fields_of` derives the fields from the class of the row:
+A row is a typed record of the engine or of a command. `fields_of` derives the fields from the class of the row on use:
 names and kinds from names and annotations (the mapping of `storage.json_form`), the help text from a description.
 Fields are only ever added.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 from storage.json_form import camel_case
@@ -17,7 +16,7 @@ from txnctl.output.escape import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 KINDS = {
@@ -90,33 +89,69 @@ class Help(NamedTuple):
     base64: str = ""
 
 
-def fields_of(row: type, described: Mapping[str, Help | str]) -> tuple[Field, ...]:
+class Fields:
+    """The fields of a result, derived on use: few runs of a command need them, and rows are classes of the engine."""
+
+    __slots__ = ("_derive",)
+
+    def __init__(self, derive: Callable[[], Iterable[Field]]) -> None:
+        self._derive = derive
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self._derive())
+
+
+def fields_of(row: type | str, described: Mapping[str, Help | str], *, part: str = "") -> Fields:
     """The fields of a class of rows, in the order of the descriptions.
 
-    `described` gives the help of every field by its Python name; fields of a flat part stand beside the row's own.
+    A reference names a class without importing the module: `package.module:Row`, or `package.module:Generic[Row]` with
+    the names of that module.
+
+    Args:
+        row: the class or a reference.
+        described: the help of every field by its Python name; fields of a flat part stand beside the row's own.
+        part: a reference to the class of the flat part, where the row's module imports the class for type checkers
+            alone.
     """
-    annotations = dict(_annotations(row))
-    assert annotations.keys() == described.keys(), sorted(annotations.keys() ^ described.keys())
-    fields: list[Field] = []
-    for name, text in described.items():
-        fields += _fields(name, annotations[name], text if isinstance(text, Help) else Help(text))
-    return tuple(fields)
+
+    def derive() -> Iterator[Field]:
+        annotations = dict(_annotations(_referenced(row) if isinstance(row, str) else row, part))
+        assert annotations.keys() == described.keys(), sorted(annotations.keys() ^ described.keys())
+        for name, text in described.items():
+            yield from _fields(name, annotations[name], text if isinstance(text, Help) else Help(text))
+
+    return Fields(derive)
 
 
-def _annotations(row: Any) -> Iterator[tuple[str, str]]:
+def _referenced(reference: str) -> Any:
+    """The class of rows behind a reference, with the module loaded."""
+    module, _, expression = reference.partition(":")
+    *generics, name = expression.rstrip("]").split("[")
+    namespace = vars(__import__(module, fromlist=[name]))
+    row = namespace[name]
+    for generic in reversed(generics):
+        row = namespace[generic][row]
+    return row
+
+
+def _annotations(row: Any, part: str = "") -> Iterator[tuple[str, str]]:
     """Name and annotation of each field of a row, flat parts in place; the row may be `Changed[Effects]`."""
     generic = getattr(row, "__origin__", row)
     for name in generic._fields:
         annotation = generic.__annotations__[name]
         text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
         if text.startswith("Flat["):
-            part = text.removeprefix("Flat[").removesuffix("]").removesuffix(" | None")
-            is_parameter = part == "T"
-            yield from _annotations(
-                row.__args__[0] if is_parameter else getattr(sys.modules[generic.__module__], part)
-            )
+            yield from _annotations(_part_of(row, text.removeprefix("Flat[").removesuffix("]"), part))
         else:
             yield name, text
+
+
+def _part_of(row: Any, annotation: str, part: str) -> Any:
+    """The class of a flat part: the parameter of a generic row, the class of the reference, or in the row's module."""
+    name = annotation.removesuffix(" | None")
+    if name == "T":
+        return row.__args__[0]
+    return _referenced(part if part.endswith(f":{name}") else f"{row.__module__}:{name}")
 
 
 def _fields(name: str, annotation: str, described: Help) -> Iterator[Field]:
@@ -181,6 +216,6 @@ def _integer(value: int, kind: str) -> str:
     return human.count(value)
 
 
-def undeclared(row: Mapping[str, object], fields: tuple[Field, ...]) -> set[str]:
+def undeclared(row: Mapping[str, object], fields: Iterable[Field]) -> set[str]:
     """The names in `row` that `-o help` would not show; a test holds that there are none."""
     return set(row) - {field.name for field in fields}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from storage.values.timestamps import rfc3339
 from txnctl.output import json_text
-from txnctl.output.field import Field, Help, fields_of
+from txnctl.output.field import Field, Fields, Help, fields_of
 
 try:
     from _json import encode_basestring
@@ -73,9 +73,11 @@ MESSAGE_FIELDS = fields_of(
     },
 )
 
-DELIVERED_FIELDS = (
-    *MESSAGE_FIELDS,
-    Field("redeliveryCount", "integer", "How often the subscription has handed it out before."),
+DELIVERED_FIELDS = Fields(
+    lambda: (
+        *MESSAGE_FIELDS,
+        Field("redeliveryCount", "integer", "How often the subscription has handed it out before."),
+    )
 )
 """The fields of a message handed out by a subscription."""
 

@@ -21,7 +21,7 @@ R = TypeVar("R")
 def one(
     row: R,
     output: str,
-    fields: tuple[Field, ...],
+    fields: Iterable[Field],
     name_field: str,
     table: Callable[[R], str | Iterable[str]] | None,
 ) -> str:
@@ -46,7 +46,7 @@ def one(
 def many(
     rows: Iterable[R],
     output: str,
-    fields: tuple[Field, ...],
+    fields: Iterable[Field],
     name_field: str,
     table: Callable[[Sequence[R]], str | Iterable[str]] | None,
     width: int | None = None,

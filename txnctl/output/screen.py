@@ -8,7 +8,7 @@ from txnctl.output.timestamp import clock_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from txnctl.output.column import Column
     from txnctl.output.field import Field
@@ -29,7 +29,7 @@ class Screen(Styles, Protocol):
     def table_of(
         self,
         rows: Sequence[R],
-        columns: Sequence[Column[R] | Field],
+        columns: Iterable[Column[R] | Field],
         *,
         indent: int = 0,
         folds: bool = True,

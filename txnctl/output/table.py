@@ -11,7 +11,7 @@ from txnctl.output.field import NUMERIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from txnctl.output.column import Column
     from txnctl.output.field import Field
@@ -26,7 +26,7 @@ _FOLDED_MIN = 20
 R = TypeVar("R")
 
 
-def list_table(rows: Sequence[R], fields: Sequence[Column[R] | Field], width: int | None = None) -> str:
+def list_table(rows: Sequence[R], fields: Iterable[Column[R] | Field], width: int | None = None) -> str:
     """One line a row under a line of headings; nothing at all where there are no rows.
 
     Columns read typed rows; fields read the JSON form of rows.
@@ -46,7 +46,7 @@ def list_table(rows: Sequence[R], fields: Sequence[Column[R] | Field], width: in
     )
 
 
-def object_table(row: R, fields: Sequence[Column[R] | Field]) -> str:
+def object_table(row: R, fields: Iterable[Column[R] | Field]) -> str:
     """One line a field: the heading in small letters, then the value.
 
     Columns read a typed row; fields read the JSON form of a row.

@@ -71,6 +71,25 @@ class TestLaziness:
         }
         assert not loaded & heavy
 
+    def test_the_help_of_a_command_loads_no_part_of_the_engine(self) -> None:
+        """Errors, values and the names of fields in JSON alone: `--help`, parsing and completion read no store."""
+        program = (
+            "import sys\n"
+            "from txnctl.generate.tree import pages\n"
+            "words = {'actions', 'errors', 'json_form', 'limits', 'process', 'values'}\n"
+            "for page in pages():\n"
+            "    page.command.get_help(page.context)\n"
+            "    engine = {name for name in sys.modules if name.startswith('storage.')}\n"
+            "    engine = {name for name in engine if name.split('.')[1] not in words}\n"
+            "    assert not engine and 'lmdb' not in sys.modules, (page.title, engine)\n"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
+        for words in (("status",), ("topics", "stats"), ("transactions", "explain"), ("store", "gc")):
+            loaded = self.loaded(*words, "--help")
+            assert not {
+                name for name in loaded if name.startswith(("lmdb", "storage.disk", "storage.reports"))
+            }
+
     @pytest.mark.parametrize(
         ("words", "others"),
         [

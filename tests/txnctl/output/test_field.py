@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+import subprocess
+import sys
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import pytest
 
-from storage.json_form import Flat, TimeText, to_json
+from storage.json_form import Flat, TimeText, camel_case, to_json
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from tests.txnctl.output.output_steps import FIELDS, ROWS
+from txnctl import commands, fields as field_lists, output
+from txnctl.fields.overview import OVERVIEW
 from txnctl.output import render
-from txnctl.output.field import Help, fields_of, heading_of, undeclared
+from txnctl.output.field import Fields, Help, fields_of, heading_of, undeclared
+
+if TYPE_CHECKING:
+    from storage.maintenance.table_gc import TableCounts
 
 T = TypeVar("T")
 
@@ -80,6 +89,13 @@ class Stuck(NamedTuple):
     blocked_by: Counts | None
 
 
+class Whole(NamedTuple):
+    """A row with a part that only type checkers import."""
+
+    path: str
+    counts: Flat[TableCounts]
+
+
 class Window(NamedTuple):
     """A row with a time in text alone."""
 
@@ -98,7 +114,7 @@ class TestDerivation:
 
     def test_names_kinds_and_pairs_follow_from_the_row(self) -> None:
         """A time is a text and an integer; bytes are text or Base64; a part stands in place."""
-        fields = fields_of(
+        derived = fields_of(
             Stuck,
             {
                 "txn_id": Help("Id.", heading="TXN"),
@@ -114,6 +130,7 @@ class TestDerivation:
                 "blocked_by": "Blocker.",
             },
         )
+        fields = tuple(derived)
         assert [(field.name, field.kind) for field in fields] == [
             ("txnId", "id"), ("beginAt", "time"), ("beginMs", "timeMs"), ("ageMs", "duration"),
             ("firstPosition", "position"), ("messages", "integer"), ("size", "size"), ("version", "id"),
@@ -144,4 +161,48 @@ class TestDerivation:
     def test_every_field_is_described_and_no_other(self, described: dict[str, str]) -> None:
         """A row cannot gain a field that the help keeps quiet about."""
         with pytest.raises(AssertionError):
-            fields_of(Counts, described)
+            tuple(fields_of(Counts, described))
+
+    def test_a_reference_names_a_row_of_a_module_that_is_not_loaded(self) -> None:
+        """The module is loaded on use; brackets hold the parameter of a generic row."""
+        program = (
+            "import sys\n"
+            "from txnctl.output.field import Help, fields_of\n"
+            "described = {'topic': 'T.', 'messages': 'M.', 'bytes': 'B.', 'subscriptions': 'S.', 'dry_run': 'D.',\n"
+            "    'consumers_evicted': 'C.', 'producers_evicted': 'P.', 'transactions_aborted': 'A.'}\n"
+            "fields = fields_of('storage.admin.topics:Changed[TopicDeleted]', described)\n"
+            "assert 'storage.admin' not in sys.modules\n"
+            "print(*[field.name for field in fields])\n"
+        )
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert run.stdout.split() == [
+            "topic", "messages", "bytes", "subscriptions", "dryRun",
+            "consumersEvicted", "producersEvicted", "transactionsAborted",
+        ]  # fmt: skip
+
+    def test_a_reference_names_the_part_of_a_row(self) -> None:
+        """The module of the row has no such class."""
+        parts = ("intents_finalized", "versions_removed", "tombstones_removed", "outcomes_removed")
+        described = {"path": "P.", **dict.fromkeys(parts, "C.")}
+        fields = fields_of(Whole, described, part="storage.maintenance.table_gc:TableCounts")
+        assert [field.name for field in fields] == ["path", *map(camel_case, parts)]
+        with pytest.raises(KeyError):
+            tuple(fields_of(Whole, described))
+
+
+class TestDeclaredFields:
+    """All fields of the command line."""
+
+    def test_every_field_of_every_result_is_described(self) -> None:
+        """The fields that no command declares as output too."""
+        modules = [
+            import_module(module.name)
+            for package in (commands, field_lists, output)
+            for module in walk_packages(package.__path__, f"{package.__name__}.")
+        ]
+        declared = {
+            value for module in modules for value in vars(module).values() if isinstance(value, Fields)
+        }
+        assert OVERVIEW in declared
+        for fields in declared:
+            assert list(fields)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from storage.actions import Action
 from storage.errors import Busy, StoreInvalid
-from storage.reports.finding import Finding
 from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.errors import TxnctlError
+    from storage.reports.finding import Finding
     from txnctl.cli.context import Context
 
 
@@ -123,6 +123,7 @@ def _diagnosis(context: Context) -> Diagnosis:
 def _unusable(path: str, error: TxnctlError) -> Diagnosis:
     """A store that cannot be opened, or read, as the one finding."""
     from storage.process.clock import SYSTEM_CLOCK
+    from storage.reports.finding import Finding
     from storage.reports.findings import verdict
 
     actions = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.producers import SessionClosed
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import SESSION as TOKEN
 from txnctl.fields.change import DRY_RUN
@@ -14,10 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.admin.producers import SessionClosed
     from txnctl.cli.context import Context
 
 CLOSED = fields_of(
-    SessionClosed,
+    "storage.admin.producers:SessionClosed",
     {**ROW, "next": "The producer whose turn it is now; null if none waits.", **DRY_RUN},
 )
 

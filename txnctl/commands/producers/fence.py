@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.audited_change import Changed
-from storage.admin.producers import ProducersFenced
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
@@ -16,12 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.admin.audited_change import Changed
+    from storage.admin.producers import ProducersFenced
     from storage.reports.producers import ProducerRow
     from txnctl.cli.context import Context
 
-Fenced = Changed[ProducersFenced]
+    Fenced = Changed[ProducersFenced]
+
 FENCED = fields_of(
-    Fenced,
+    "storage.admin.producers:Changed[ProducersFenced]",
     {
         **NAMES,
         "topic_epoch_before": "The epoch before; null if there was none.",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.json_form import Flat
-from storage.reports.producers import ProducerRow
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.producer import (
@@ -28,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storage.json_form import Flat
+    from storage.reports.producers import ProducerRow
     from txnctl.cli.context import Context
 
 
@@ -38,7 +38,7 @@ class ListedProducer(NamedTuple):
     as_of_at_ms: int
 
 
-LISTED = fields_of(ListedProducer, {**ROW, **AS_OF})
+LISTED = fields_of(ListedProducer, {**ROW, **AS_OF}, part="storage.reports.producers:ProducerRow")
 
 
 @argument("topic", type=TOPIC, required=False, help="Only those of this topic. [default: of all topics]")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.reports.producers import SessionRow
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, SESSION as TOKEN, TOPIC, TXN_ID
 from txnctl.fields.producer import ROW
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 _LEASE_S = 60.0
 
 SESSION = fields_of(
-    SessionRow, {**ROW, "session": Help("The token: for --session and TXNCTL_SESSION.", kind="id")}
+    "storage.reports.producers:SessionRow",
+    {**ROW, "session": Help("The token: for --session and TXNCTL_SESSION.", kind="id")},
 )
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import click
 
-from storage.json_form import Flat
-from storage.reports.producers import AdmissionAnswer, OwnershipRow, ProducerRow, TopicProducers
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.producer import (
@@ -36,6 +34,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.json_form import Flat
+    from storage.reports.producers import AdmissionAnswer, OwnershipRow, ProducerRow, TopicProducers
     from txnctl.cli.context import Context
 
 _HISTORY_SHOWN = 10
@@ -67,6 +67,7 @@ SHOWN = fields_of(
         "admission": "For each accessMode what a new producer would meet: result and because.",
         "next": "The command that makes room for others; null if nobody is in the way.",
     },
+    part="storage.reports.producers:TopicProducers",
 )
 
 

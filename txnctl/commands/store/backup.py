@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.maintenance.backup import BackupResult
 from txnctl.cli.decorators import (
     argument,
     effect,
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 BACKED_UP = fields_of(
-    BackupResult,
+    "storage.maintenance.backup:BackupResult",
     {"path": "The directory of the backup.", "bytes": Help("Its size.", heading="SIZE", kind="size")},
 )
 

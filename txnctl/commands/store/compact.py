@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.maintenance.compact import CompactResult
 from txnctl.cli.decorators import (
     administrative,
     changes_store,
@@ -16,10 +15,11 @@ from txnctl.output.human import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.maintenance.compact import CompactResult
     from txnctl.cli.context import Context
 
 COMPACTED = fields_of(
-    CompactResult,
+    "storage.maintenance.compact:CompactResult",
     {
         "path": "The store's directory.",
         "bytes_before": Help("The size of data.mdb before.", heading="BEFORE", kind="size"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.json_form import Flat, TimeText
-from storage.maintenance.table_gc import TableCounts
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.fields.change import DRY_RUN
@@ -16,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.json_form import Flat, TimeText
+    from storage.maintenance.table_gc import TableCounts
     from txnctl.cli.context import Context
 
 
@@ -49,6 +49,7 @@ COLLECTED = fields_of(
         "clocks_disagree": "Whether the wall clock was moved: then nothing is removed for its age.",
         **DRY_RUN,
     },
+    part="storage.maintenance.table_gc:TableCounts",
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.store_info import StoreInfo
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.store import CREATED
 from txnctl.output.field import Help, fields_of
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 INFO = fields_of(
-    StoreInfo,
+    "storage.reports.store_info:StoreInfo",
     {
         **CREATED,
         "created_at_ms": Help("When it was created.", heading="CREATED"),

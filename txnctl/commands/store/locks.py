@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.store_info import LockRow
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.commands.store.process_table import holder_cell, pid_cell
 from txnctl.output.column import Column
@@ -10,10 +9,11 @@ from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.reports.store_info import LockRow
     from txnctl.cli.context import Context
 
 LOCKS = fields_of(
-    LockRow,
+    "storage.reports.store_info:LockRow",
     {
         "lock": "What is held: the store (open), a lease (what ends with its process), or the writer gate.",
         "pid": "The process.",

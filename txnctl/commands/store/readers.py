@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.store_info import ReaderRow
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.commands.store.process_table import holder_cell, pid_cell
 from txnctl.output.column import Column
@@ -10,10 +9,11 @@ from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.reports.store_info import ReaderRow
     from txnctl.cli.context import Context
 
 READERS = fields_of(
-    ReaderRow,
+    "storage.reports.store_info:ReaderRow",
     {
         "pid": "The process.",
         "state": "reading (it holds a view), idle, or stopped (SIGSTOP).",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.maintenance.restore import RestoreResult
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -19,10 +18,11 @@ from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.maintenance.restore import RestoreResult
     from txnctl.cli.context import Context
 
 RESTORED = fields_of(
-    RestoreResult,
+    "storage.maintenance.restore:RestoreResult",
     {
         "path": "The directory of the new store.",
         "incarnation": "Its incarnation: one more than the backup's.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.errors import CorruptStore
-from storage.verify.problem import Problem
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.output.column import Column
 from txnctl.output.field import Help, fields_of
@@ -13,6 +12,7 @@ from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.verify.problem import Problem
     from txnctl.cli.context import Context
 
 

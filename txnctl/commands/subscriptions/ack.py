@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.acknowledgements import Acknowledged
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -23,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storage.admin.acknowledgements import Acknowledged
     from storage.values.position import MessageId
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
@@ -35,7 +35,7 @@ _SETUP = (
 )
 
 ACKNOWLEDGED = fields_of(
-    Acknowledged,
+    "storage.admin.acknowledgements:Acknowledged",
     {
         **NAMES,
         "acknowledged": "Messages acknowledged by this; null for a cumulative one.",

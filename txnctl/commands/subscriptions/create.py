@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.admin.subscriptions import SubscriptionCreated
 from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import (
@@ -21,12 +20,13 @@ from txnctl.output.field import fields_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import IsolationLevel, OnOpen, SubscriptionType
+    from storage.admin.subscriptions import SubscriptionCreated
     from storage.values.position import Start
     from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
 
 CREATED = fields_of(
-    SubscriptionCreated,
+    "storage.admin.subscriptions:SubscriptionCreated",
     {**NAMES, **MODE, **ON_OPEN, "mark_delete_position": "Its backlog begins after this position."},
 )
 

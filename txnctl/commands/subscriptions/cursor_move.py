@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from storage.admin.audited_change import Changed, OfSubscription
-from storage.admin.subscriptions import MessagesSkipped, SubscriptionSought
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of
 from txnctl.output.field import Help, fields_of
@@ -15,19 +11,26 @@ from txnctl.output.screen import dry_run_heading
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeVar
 
+    from storage.admin.audited_change import Changed, OfSubscription
+    from storage.admin.subscriptions import MessagesSkipped, SubscriptionSought
     from txnctl.cli.context import Context
 
-Moved = TypeVar("Moved", MessagesSkipped, SubscriptionSought)
-Skipped = Changed[OfSubscription[MessagesSkipped]]
-Sought = Changed[OfSubscription[SubscriptionSought]]
+    Moved = TypeVar("Moved", MessagesSkipped, SubscriptionSought)
+    Skipped = Changed[OfSubscription[MessagesSkipped]]
+    Sought = Changed[OfSubscription[SubscriptionSought]]
+
 
 MOVE = {
     "mark_delete_position_before": Help("Everything up to here was acknowledged."),
     "mark_delete_position_after": Help("Everything up to here is acknowledged now."),
 }
 
-SKIPPED = fields_of(Skipped, {**NAMES, "skipped": Help("Messages acknowledged unread."), **MOVE, **DRY_RUN})
+SKIPPED = fields_of(
+    "storage.admin.subscriptions:Changed[OfSubscription[MessagesSkipped]]",
+    {**NAMES, "skipped": Help("Messages acknowledged unread."), **MOVE, **DRY_RUN},
+)
 
 
 def skipped_lines(context: Context, row: Skipped) -> Iterator[str]:
@@ -52,6 +55,8 @@ def asked(
 
 
 def _plan(row: OfSubscription[Moved]) -> Iterator[str]:
+    from storage.admin.subscriptions import MessagesSkipped, SubscriptionSought
+
     moved: MessagesSkipped | SubscriptionSought = row.change
     if isinstance(moved, MessagesSkipped):
         yield f"skips     {plural(moved.skipped, 'message')} of {name_of(row)}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.audited_change import Changed, OfSubscription
-from storage.admin.subscriptions import SubscriptionDeleted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
@@ -17,13 +15,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.admin.audited_change import Changed, OfSubscription
+    from storage.admin.subscriptions import SubscriptionDeleted
     from storage.reports.stats import OneSubscription
     from txnctl.cli.context import Context
 
+    Deleted = Changed[OfSubscription[SubscriptionDeleted]]
+
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
-Deleted = Changed[OfSubscription[SubscriptionDeleted]]
 DELETED = fields_of(
-    Deleted,
+    "storage.admin.subscriptions:Changed[OfSubscription[SubscriptionDeleted]]",
     {**NAMES, "consumers_evicted": "Consumers that were attached.", **TRANSACTIONS_ABORTED, **DRY_RUN},
 )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.audited_change import Changed, OfSubscription
-from storage.admin.subscriptions import ConsumersEvicted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.fields.change import DRY_RUN
@@ -16,13 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.admin.audited_change import Changed, OfSubscription
+    from storage.admin.subscriptions import ConsumersEvicted
     from txnctl.cli.context import Context
+
+    Evicted = Changed[OfSubscription[ConsumersEvicted]]
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
-Evicted = Changed[OfSubscription[ConsumersEvicted]]
 EVICTED = fields_of(
-    Evicted,
+    "storage.admin.subscriptions:Changed[OfSubscription[ConsumersEvicted]]",
     {
         **NAMES,
         "evicted": "The consumers that were detached.",

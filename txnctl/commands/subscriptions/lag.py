@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.stats import OneSubscription, SubscriptionRow
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
@@ -106,6 +105,8 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
 
 def _rows(context: Context, topic: str, subscription: str | None) -> list[LagRow]:
     """One row a subscription, all from one view."""
+    from storage.reports.stats import OneSubscription, SubscriptionRow
+
     if subscription is not None:
         return [lag_row(context.store.reports.subscription_stats(topic, subscription))]
     stats = context.store.reports.topic_stats(topic)

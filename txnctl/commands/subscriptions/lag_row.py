@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.reports.skipped import HeldBack
-from storage.reports.stats import Blocker, ConsumerRow, OneSubscription, PendingIn
-from storage.values.position import Position
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage.reports.skipped import HeldBack
+    from storage.reports.stats import Blocker, ConsumerRow, OneSubscription, PendingIn
+    from storage.values.position import Position
 
 
 class LagRow(NamedTuple):

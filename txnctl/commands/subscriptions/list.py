@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.stats import SubscriptionRow
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import (
     TOPIC,
@@ -13,9 +12,10 @@ from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.reports.stats import SubscriptionRow
     from txnctl.cli.context import Context
 
-LISTED = fields_of(SubscriptionRow, ROW)
+LISTED = fields_of("storage.reports.stats:SubscriptionRow", ROW)
 
 _COLUMNS: tuple[Column[SubscriptionRow], ...] = (
     Column("TOPIC", "id", short_topic),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.acknowledgements import NegativelyAcknowledged
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -22,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storage.admin.acknowledgements import NegativelyAcknowledged
     from storage.values.position import MessageId
     from txnctl.cli.context import Context
 
@@ -35,7 +35,7 @@ _SETUP = (
 )
 
 GIVEN_BACK = fields_of(
-    NegativelyAcknowledged,
+    "storage.admin.acknowledgements:NegativelyAcknowledged",
     {
         **NAMES,
         "given_back": "Messages that will be handed out again.",

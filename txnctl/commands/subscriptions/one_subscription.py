@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.stats import OneSubscription
 from txnctl.cli.decorators import argument
 from txnctl.cli.value_types import SUBSCRIPTION
 from txnctl.fields.subscription import BLOCKER, ENDS, ROW
@@ -13,10 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from storage.reports.stats import ConsumerRow, SubscriptionStats
+    from storage.reports.stats import ConsumerRow, OneSubscription, SubscriptionStats
     from txnctl.cli.context import Context
 
-STATS = fields_of(OneSubscription, {**ROW, **ENDS, "blocked_by": f"{BLOCKER}."})
+STATS = fields_of("storage.reports.stats:OneSubscription", {**ROW, **ENDS, "blocked_by": f"{BLOCKER}."})
 """All that is known of a subscription."""
 
 _ALIVE = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}

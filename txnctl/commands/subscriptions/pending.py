@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.pending_acks import PendingRow
 from txnctl.cli.decorators import (
     argument,
     example,
@@ -24,7 +23,7 @@ _SETUP = (
 )
 
 PENDING = fields_of(
-    PendingRow,
+    "storage.reports.pending_acks:PendingRow",
     {
         "message_id": Help(
             "The entry, or for a cumulative one the last message.", kind="id", heading="MESSAGE ID"

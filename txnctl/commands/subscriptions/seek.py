@@ -5,7 +5,7 @@ from __future__ import annotations
 from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import POSITION_OR_TIME, SUBSCRIPTION, TOPIC
-from txnctl.commands.subscriptions.cursor_move import MOVE, Sought, asked, move
+from txnctl.commands.subscriptions.cursor_move import MOVE, asked, move
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from storage.values.position import Start
     from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
+    from txnctl.commands.subscriptions.cursor_move import Sought
 
 _SETUP = (
     "txnctl topics create orders",
@@ -29,7 +30,7 @@ _SETUP = (
 )
 
 SOUGHT = fields_of(
-    Sought,
+    "storage.admin.subscriptions:Changed[OfSubscription[SubscriptionSought]]",
     {
         **NAMES,
         **MOVE,

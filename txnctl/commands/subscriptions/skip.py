@@ -6,11 +6,12 @@ import click
 
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
-from txnctl.commands.subscriptions.cursor_move import SKIPPED, Skipped, asked, skipped_lines
+from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
+    from txnctl.commands.subscriptions.cursor_move import Skipped
 
 _SETUP = (
     "txnctl topics create orders",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.admin.audited_change import Changed, OfSubscription
-from storage.admin.subscriptions import SubscriptionUpdated
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
@@ -19,12 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage import IsolationLevel, OnOpen, SubscriptionType
+    from storage.admin.audited_change import Changed, OfSubscription
+    from storage.admin.subscriptions import SubscriptionUpdated
     from txnctl.cli.context import Context
 
+    Updated = Changed[OfSubscription[SubscriptionUpdated]]
+
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
-Updated = Changed[OfSubscription[SubscriptionUpdated]]
 UPDATED = fields_of(
-    Updated,
+    "storage.admin.subscriptions:Changed[OfSubscription[SubscriptionUpdated]]",
     {
         **NAMES,
         "type": "Its type now.",

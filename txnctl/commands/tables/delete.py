@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.audited_change import Changed
-from storage.admin.tables import TableDeleted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import TABLE
 from txnctl.fields.change import DRY_RUN
@@ -13,10 +11,12 @@ from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.admin.audited_change import Changed
+    from storage.admin.tables import TableDeleted
     from txnctl.cli.context import Context
 
 DELETED = fields_of(
-    Changed[TableDeleted],
+    "storage.admin.tables:Changed[TableDeleted]",
     {
         **NAME,
         "table_id": Help("Its number.", heading=""),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.table.conflict import ConflictRow
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.fields.table import KEY
@@ -14,10 +13,11 @@ from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.table.conflict import ConflictRow
     from txnctl.cli.context import Context
 
 CONFLICTS = fields_of(
-    ConflictRow,
+    "storage.table.conflict:ConflictRow",
     {
         "number": Help("Conflicts are numbered as they happen.", heading=""),
         "happened_at_ms": Help("When it happened.", heading="WHEN"),

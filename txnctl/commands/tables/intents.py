@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.table.report import IntentRow
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.fields.table import KEY, NAME, name_of
@@ -14,10 +13,11 @@ from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.table.report import IntentRow
     from txnctl.cli.context import Context
 
 INTENTS = fields_of(
-    IntentRow,
+    "storage.table.report:IntentRow",
     {
         **NAME,
         **KEY,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.table.report import TableRow
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.table import TABLE
 from txnctl.output.field import fields_of
@@ -11,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
-LISTED = fields_of(TableRow, TABLE)
+LISTED = fields_of("storage.table.report:TableRow", TABLE)
 
 
 @reads_store

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from storage.json_form import to_json
-from storage.table.report import TableHolder, TableStats
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
@@ -16,10 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.table.report import TableStats
     from txnctl.cli.context import Context
 
 STATS = fields_of(
-    TableStats,
+    "storage.table.report:TableStats",
     {
         **TABLE,
         "held_intents": "Those of the write intents that are of open transactions.",
@@ -29,7 +29,7 @@ STATS = fields_of(
 )
 
 HOLDERS = fields_of(
-    TableHolder,
+    "storage.table.report:TableHolder",
     {
         "txn_id": Help("An open transaction that has write intents in the table.", heading="TXN"),
         "intents": "How many.",

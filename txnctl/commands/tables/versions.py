@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.table.report import VersionRow
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key import key_of, shown_key, with_base64
@@ -13,10 +12,11 @@ from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.table.report import VersionRow
     from txnctl.cli.context import Context
 
 FIELDS = fields_of(
-    VersionRow,
+    "storage.table.report:VersionRow",
     {
         **VERSION,
         "state": "The state of that transaction: OPEN, COMMITTED or ABORTED.",

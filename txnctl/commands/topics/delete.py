@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from storage.admin.audited_change import Changed
-from storage.admin.topics import TopicDeleted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Help, fields_of
@@ -11,13 +9,15 @@ from txnctl.output.human import plural, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.admin.audited_change import Changed
+    from storage.admin.topics import TopicDeleted
     from txnctl.cli.context import Context
 
 _VERBS_OF_PLAN = ("removes", "evicts", "aborts")
 _VERBS_OF_CHANGE = ("removed", "evicted", "aborted")
 
 DELETED = fields_of(
-    Changed[TopicDeleted],
+    "storage.admin.topics:Changed[TopicDeleted]",
     {
         "topic": Help("The topic's full name.", kind="id"),
         "messages": Help("Messages that went with it."),

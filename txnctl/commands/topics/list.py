@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.stats import TopicRow
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.topic import COUNTS, NAMES
 from txnctl.output.field import fields_of
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 
-LISTED = fields_of(TopicRow, {**NAMES, **COUNTS})
+LISTED = fields_of("storage.reports.stats:TopicRow", {**NAMES, **COUNTS})
 
 
 @reads_store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.browse import EntryRow
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import RANGE, TOPIC
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage import MessageId, Position, Store
+    from storage.reports.browse import EntryRow
     from storage.values.position import Extreme
     from txnctl.cli.context import Context
     from txnctl.cli.value_types import MessageRange
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NEWEST_DEFAULT = 50
 
 ENTRIES = fields_of(
-    EntryRow,
+    "storage.reports.browse:EntryRow",
     {
         "position": Help("ledger:entry."),
         "kind": Help("messages, or commit or abort: the marker of a transaction that ended."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.stats import SubscriptionStats, TopicCounts, TopicStats
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.subscription import level_of, living
@@ -16,10 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.stats import SubscriptionStats, TopicCounts, TopicStats
     from txnctl.cli.context import Context
 
+    NamedSubscription = tuple[str, SubscriptionStats]
+    """The name of a subscription, and the statistics."""
+
 STATS = fields_of(
-    TopicStats,
+    "storage.reports.stats:TopicStats",
     {
         **NAMES,
         **AS_OF,
@@ -46,9 +49,6 @@ STATS = fields_of(
         ),
     },
 )
-
-NamedSubscription = tuple[str, SubscriptionStats]
-"""The name of a subscription, and the statistics."""
 
 _SUBSCRIPTIONS: tuple[Column[NamedSubscription], ...] = (
     Column("SUBSCRIPTION", "id", lambda named: named[0]),

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from storage.reports.stats_internal import (
-    CursorRow,
-    InternalStats,
-    LedgerRow,
-    OpenTransaction,
-)
-from storage.txn.aborted import AbortedSegment
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, NAMES
@@ -23,12 +16,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.stats_internal import CursorRow, InternalStats, LedgerRow, OpenTransaction
+    from storage.txn.aborted import AbortedSegment
     from txnctl.cli.context import Context
+
+    NamedCursor = tuple[str, CursorRow]
+    """The name of a subscription, and the cursor."""
 
 R = TypeVar("R")
 
 INTERNAL = fields_of(
-    InternalStats,
+    "storage.reports.stats_internal:InternalStats",
     {
         **NAMES,
         "topic_id": Help("Its number in this store; a topic created again has another."),
@@ -53,9 +51,6 @@ INTERNAL = fields_of(
         ),
     },
 )
-
-NamedCursor = tuple[str, CursorRow]
-"""The name of a subscription, and the cursor."""
 
 _LEDGERS: tuple[Column[LedgerRow], ...] = (
     Column("LEDGER", "id", lambda ledger: ledger.ledger_id),

@@ -6,17 +6,6 @@ from typing import NamedTuple
 
 import click
 
-from storage.admin.abort import (
-    AbortResult,
-    NextBlocker,
-    ProducerEnded,
-    SubscriptionAborted,
-    TableAborted,
-    TopicAborted,
-    TransactionBefore,
-)
-from storage.json_form import Flat
-from storage.process.identity import ProcessIdentity
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
@@ -29,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage import Store
+    from storage.admin.abort import AbortResult, NextBlocker, ProducerEnded, TopicAborted, TransactionBefore
+    from storage.json_form import Flat
+    from storage.process.identity import ProcessIdentity
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
 
@@ -66,6 +58,7 @@ ABORTED = fields_of(
         "reason": "Why it was aborted: asked, timed-out, owner-dead and so on; null in a dry run.",
         "reason_text": "What was said with --reason.",
     },
+    part="storage.admin.abort:AbortResult",
 )
 
 _Line = tuple[str, int | None, str, str]
@@ -186,6 +179,8 @@ def _warnings(result: AbortResult) -> Iterator[_Line]:
 
 def _effects(result: AbortResult) -> Iterator[_Line]:
     """Lines of the report, verb by verb."""
+    from storage.admin.abort import ProducerEnded, SubscriptionAborted, TableAborted, TopicAborted
+
     topics = [effect for effect in result.effects if isinstance(effect, TopicAborted)]
     if not result.effects:
         yield "changes", None, "", "nothing: it has touched no topic, no subscription and no table"
@@ -263,6 +258,8 @@ def _aligned(lines: list[_Line]) -> Iterator[str]:
 
 def _content(result: AbortResult) -> Iterator[str]:
     """Commands that show the content to be dropped."""
+    from storage.admin.abort import TableAborted, TopicAborted
+
     for effect in result.effects:
         if isinstance(effect, TopicAborted):
             first = f"--from {effect.first_position} -n {effect.messages}"
@@ -272,6 +269,8 @@ def _content(result: AbortResult) -> Iterator[str]:
 
 
 def _advice(result: AbortResult, force: bool) -> str | None:
+    from storage.admin.abort import TopicAborted
+
     before = result.before
     if result.dry_run:
         needs_force = result.refused or (force and before.owner_state in ("alive", "stopped"))

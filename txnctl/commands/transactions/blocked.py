@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.timeline import Blocking, BlockingRow
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
@@ -15,10 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.timeline import Blocking, BlockingRow
     from txnctl.cli.context import Context
 
 BLOCKED = fields_of(
-    BlockingRow,
+    "storage.reports.timeline:BlockingRow",
     {
         **HOLDER,
         "blocked_messages": "Committed messages that wait on the topic behind all of them.",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.json_form import Flat
-from storage.reports.transactions import TransactionDetails
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, changes_store, example, output
 from txnctl.cli.value_types import TXN_ID
@@ -14,6 +12,8 @@ from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.json_form import Flat
+    from storage.reports.transactions import TransactionDetails
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
 
@@ -28,6 +28,7 @@ class Committed(NamedTuple):
 COMMITTED = fields_of(
     Committed,
     {**DETAILS_HELP, "already": "Whether it had been committed before: nothing was changed."},
+    part="storage.reports.transactions:TransactionDetails",
 )
 
 

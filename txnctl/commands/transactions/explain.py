@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.explain import BlockedTopic, Explanation
-from storage.reports.transactions import TablePartRow
 from storage.values.txn_state import TransactionState
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
@@ -20,11 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.explain import BlockedTopic, Explanation
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
 
 EXPLAINED = fields_of(
-    Explanation,
+    "storage.reports.explain:Explanation",
     {
         **DETAILS_HELP,
         "evidence": (
@@ -100,6 +99,8 @@ def _report(context: Context, explained: Explanation) -> Iterator[str]:
 
 def _held(context: Context, explained: Explanation) -> Iterator[str]:
     """Blocked topics and subscriptions."""
+    from storage.reports.transactions import TablePartRow
+
     if explained.blocks:
         yield ""
         yield from section(context, context.table_of(explained.blocks, _BLOCKS, indent=2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.slow_and_orphaned import AttentionRow
 from txnctl.cli import exit_codes
 from txnctl.fields.transaction import ROW_HELP
 from txnctl.output.field import fields_of
@@ -12,10 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.slow_and_orphaned import AttentionRow
     from txnctl.cli.context import Context
 
 HOLDING = fields_of(
-    AttentionRow,
+    "storage.reports.slow_and_orphaned:AttentionRow",
     {
         **ROW_HELP,
         "frees": "Committed messages that wait for it, on all topics: readable when it and those before it have ended.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.reports.timeline import Timeline
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Help, fields_of
@@ -12,10 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.timeline import Timeline
     from txnctl.cli.context import Context
 
 MODEL = fields_of(
-    Timeline,
+    "storage.reports.timeline:Timeline",
     {
         "topic": Help("The topic's full name.", kind="id"),
         "name": Help("The topic as people write it.", kind="id"),
