@@ -16,8 +16,9 @@ from storage.errors import PlatformUnsupported
 
 # struct flock: l_type, l_whence, padding, l_start, l_len, l_pid, padding.
 _FLOCK: Final = Struct("@hhqqi4x")
-SET: Final = fcntl.F_OFD_SETLK
-_GET: Final = fcntl.F_OFD_GETLK
+# Other systems lack the constants: importing works there, and `check_platform` says why a store does not open.
+SET: Final = getattr(fcntl, "F_OFD_SETLK", -1)
+_GET: Final = getattr(fcntl, "F_OFD_GETLK", -1)
 
 
 def check_platform() -> None:

@@ -15,6 +15,8 @@ from typing import Any
 from storage.errors import InvalidValue
 
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+# Only Linux has the first: elsewhere importing works, and opening a store says that the system is unsupported.
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
@@ -36,7 +38,7 @@ class Clock:
     __slots__ = ()
 
     wall_ns: Callable[[], int] = staticmethod(time.time_ns)
-    boot_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME))
+    boot_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, _BOOT_CLOCK))
     boot_id: Callable[[], bytes] = staticmethod(_boot_id)
 
     def wall_ms(self) -> int:
