@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.project.prose import ProseCount, count_files
@@ -69,18 +70,32 @@ def modules() -> list[Path]:
     return sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module, parsed once for all figures."""
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def prose() -> dict[Path, ProseCount]:
+    """The prose of each module."""
+    return {
+        path.relative_to(ROOT): count
+        for path, count in count_files(ROOT / path for path in modules()).items()
+    }
+
+
 def prose_of_packages() -> dict[str, ProseCount]:
     """The prose of each package."""
     return {
-        package: sum(count_files((ROOT / package).rglob("*.py")).values(), ProseCount())
+        package: sum([count for path, count in prose().items() if path.parts[0] == package], ProseCount())
         for package in PACKAGES
     }
 
 
 def prose_of_files() -> dict[Path, ProseCount]:
     """The prose of each file that has enough of it to be judged."""
-    counts = count_files(ROOT / path for path in modules())
-    return {path.relative_to(ROOT): count for path, count in counts.items() if count.words >= PROSE_WORDS_MIN}
+    return {path: count for path, count in prose().items() if count.words >= PROSE_WORDS_MIN}
 
 
 def untyped_rows() -> dict[str, int]:
@@ -101,7 +116,7 @@ def empty_names() -> list[str]:
     """Variables and parameters that name nothing (docs/STYLE.md). Fields of rows are names of JSON, and not counted."""
     names = []
     for path in modules():
-        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        tree = tree_of(path)
         fields = {
             id(statement.target)
             for owner in ast.walk(tree)
@@ -117,13 +132,14 @@ def empty_names() -> list[str]:
     return names
 
 
+@cache
 def definitions() -> list[Definition]:
     """Every function and method of the packages."""
     return [each for path in modules() for each in _definitions_of(path)]
 
 
 def _definitions_of(path: Path) -> Iterator[Definition]:
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    tree = tree_of(path)
     methods = {
         id(node)
         for owner in ast.walk(tree)
@@ -172,7 +188,7 @@ def class_names_given_twice() -> dict[str, list[str]]:
     """Class names that stand in more than one module."""
     homes: dict[str, list[str]] = {}
     for path in modules():
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(str(path))
     return {name: places for name, places in homes.items() if len(places) > 1}
@@ -191,7 +207,7 @@ def modules_without_tests() -> tuple[list[Path], int]:
 
 def _code_lines(path: Path) -> int:
     """Lines that hold code: neither blank, nor comment, nor docstring."""
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    tree = tree_of(path)
     lines: set[int] = set()
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -211,7 +227,7 @@ def deferred_imports() -> int:
     return sum(
         isinstance(inner, ast.Import | ast.ImportFrom)
         for path in modules()
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for inner in ast.walk(node)
     )
