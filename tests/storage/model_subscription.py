@@ -376,7 +376,7 @@ class ModelSubscription:
                 found.must.add("MessageNotFound")
                 continue
             is_beyond = slot[0] > topic.bound(RU if self.skips else self.level)
-            is_beyond |= self.skips and (topic.state(slot[0]) is OPEN or self.class_of(slot) == "blocked")
+            is_beyond |= self.skips and (topic.state(slot[0]) is OPEN or self.open_before(slot))
             if is_beyond or not topic.is_delivered(slot[0], self.level):
                 # What is acknowledged already may be refused or pass: nothing changes either way.
                 (found.may if self.is_acked(slot) else found.must).add("NotDeliverable")
