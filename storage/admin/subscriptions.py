@@ -343,7 +343,7 @@ class SubscriptionAdmin:
             for consumer in attached_consumers.every(opened.view, opened.subscription_id):
                 if consumer_name in (None, consumer.name):
                     evicted.append(consumer.name)
-                    released += attached_consumers.detach(opened, consumer.consumer_id, {})
+                    released += attached_consumers.detach(opened, consumer.consumer_id)
             if consumer_name is not None and not evicted:
                 raise ConsumerNotFound(
                     f"subscription {name} has no consumer {consumer_name}",

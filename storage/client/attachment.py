@@ -114,8 +114,8 @@ class Attachment:
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:
         reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
 
-    def take_over(self) -> None:
-        """End overdue transactions and take over from dead consumers, if there are any.
+    def take_over(self) -> bool:
+        """End overdue transactions and take over from dead consumers; whether there were any.
 
         Raises:
             ConsumerEvicted, SubscriptionNotFound, WriterBusy
@@ -124,14 +124,15 @@ class Attachment:
         with self.connection.view() as view:
             consumers = attached_consumers.every(view, self.subscription.subscription_id)
             is_due = any(not locks.leases.is_held(consumer.lease) for consumer in consumers)
-            if not is_due and not reaper.overdue(view, 1) and not reaper.orphaned(view, locks):
-                return
+            if not is_due and not reaper.is_due(view, locks):
+                return False
 
         def change(batch: WriteBatch) -> None:
             self.check_attached(batch)
             self.sweep(batch)
 
         self.connection.write(change)
+        return True
 
     def living(self, view: ReadView) -> list[AttachedConsumer]:
         """The living consumers of the subscription."""

@@ -110,7 +110,8 @@ class Consumer:
         until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
         bound = None if txn is None else self._message_bound(txn)
         while True:
-            if window.fill():
+            # A consumer that polls never waits: the look for dead consumers comes before the end of the time.
+            if window.fill() or (self._take_over() and window.fill()):
                 return window.take(
                     max_messages if bound is None else window.count_readable(bound, max_messages)
                 )
@@ -118,9 +119,14 @@ class Consumer:
             if now_ns >= until_ns:
                 return window.take(0)
             self._connection.wait_for_commit(window.seen, min(until_ns, now_ns + _TAKE_OVER_NS))
-            if clock.boot_ns() - self._taken_over_ns >= _TAKE_OVER_NS:
-                self._taken_over_ns = clock.boot_ns()
-                self._attachment.take_over()
+
+    def _take_over(self) -> bool:
+        """Take over from dead consumers and transactions, at most twice a second; whether there were any."""
+        now_ns = self._connection.clock.boot_ns()
+        if now_ns - self._taken_over_ns < _TAKE_OVER_NS:
+            return False
+        self._taken_over_ns = now_ns
+        return self._attachment.take_over()
 
     def _message_bound(self, txn: Transaction | TxnID | str) -> int | None:
         """The timestamp of a transaction that has used a table; None without such a use."""

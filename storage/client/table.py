@@ -20,7 +20,7 @@ from storage.disk.schema import ROWS
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX
-from storage.table import catalogue as tables, row as rows
+from storage.table import catalogue as tables, row as rows, state as states
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.row import COMMITTED, VALUE_AT
@@ -68,7 +68,9 @@ class Table:
         self._coordinator = coordinator
         self._entry = entry
         self._prefix = key1(entry.table_id)
-        self._fetch = connection.environment.fetcher(ROWS, rows.COMMITTED, rows.holder_of)
+        self._fetch = connection.environment.fetcher(
+            ROWS, states.record_of(entry.table_id), rows.COMMITTED, rows.holder_of
+        )
 
     @classmethod
     def open(cls, engine: Engine, name: str) -> Table:
@@ -277,10 +279,14 @@ class Table:
         return report.list_versions(self._connection, self._entry, rows.check_key(key))
 
     def intents(self, limit: int | None = None) -> list[IntentRow]:
-        """The write intents of the table: keys and their transactions."""
+        """The write intents of the table: keys and their transactions.
+
+        Raises:
+            TableNotFound
+        """
         from storage.table import report
 
-        return report.list_intents(self._connection, self._entry.name, limit)
+        return report.table_intents(self._connection, self._entry, limit)
 
     def stats(self) -> TableStats:
         """Counts of the table."""

@@ -43,10 +43,8 @@ class RowReader(ABC):
             TableNotFound, TransactionNotOpen, TransactionTimedOut, RequestTooOld
         """
         with self._connection.view() as view:
-            version = reading.one(view, table.table_id, key, self._pick(view, table))
-            if version is None:
-                check_exists(view, table)
-            return version
+            check_exists(view, table)
+            return reading.one(view, table.table_id, key, self._pick(view, table))
 
     def read_pages(
         self, table: TableEntry, key_range: KeyRange, limit: int | None

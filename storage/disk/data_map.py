@@ -97,7 +97,7 @@ class DataMap:
         return _CountedView(self)
 
     def fetcher(
-        self, database: Database, alone: int, follow: Follow
+        self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow
     ) -> Callable[[bytes], tuple[bytes | None, bytes | None]]:
         """Make a function that gets the record under a key and the record that the first one refers to.
 
@@ -105,21 +105,33 @@ class DataMap:
         times the cost. The function raises StoreClosed, CorruptStore and ReadersFull.
 
         Args:
+            guard: database and key of a record without which nothing is found.
             alone: the first byte of records without a reference.
             follow: database and key of the second record, given the first.
         """
         name, seed, lock = database.name, database.seed, self._lock
+        guard_name, guard_key = guard[0].name, guard[1]
+        # The guard is looked up once a commit. Commits of a replaced file count anew, in a new environment.
+        guarded: Any = None
+        guarded_commit = 0
 
         def fetch(key: bytes) -> tuple[bytes | None, bytes | None]:
+            nonlocal guarded, guarded_commit
             # Under the lock the map cannot change and the process cannot fork: the view need not be counted.
             with lock:
                 if self.failed is None and not self._changes:
                     try:
-                        raw = self.raw.begin()
+                        environment, databases = self.raw, self.databases
+                        raw = environment.begin()
                         try:
-                            data = raw.get(key, None, self.databases[name])
+                            data = raw.get(key, None, databases[name])
                             if data is None:
                                 return None, None
+                            commit = raw.id()
+                            if commit != guarded_commit or environment is not guarded:
+                                if raw.get(guard_key, None, databases[guard_name]) is None:
+                                    return None, None
+                                guarded, guarded_commit = environment, commit
                             first = data[4:]
                             # `unsealed`, inlined for speed; the slow path reports damage.
                             if first and data[:4] == crc32(first, crc32(key, seed)).to_bytes(4, "big"):
@@ -133,7 +145,7 @@ class DataMap:
             self.check_usable()
             with self.view() as view:
                 payload = view.get(database, key)
-                if payload is None:
+                if payload is None or not view.has(*guard):
                     return None, None
                 first = bytes(payload)
                 where = follow(first)

@@ -95,7 +95,7 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reinc
         for subscription in subscriptions.every(batch, topic.topic_id):
             opened = OpenSubscription(batch, subscription)
             for consumer in attached_consumers.every(batch, subscription.subscription_id):
-                attached_consumers.detach(opened, consumer.consumer_id, {})
+                attached_consumers.detach(opened, consumer.consumer_id)
                 detached += 1
     for key in list(batch.keys(LEASES)):
         batch.delete(LEASES, key)

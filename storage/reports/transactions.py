@@ -280,6 +280,7 @@ def wait_for_transaction(engine: Engine, txn: int, timeout: float | None) -> Tra
     connection = engine.connection
     clock = connection.clock
     until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
+    is_last_look = False
     while True:
         with connection.view() as view:
             seen = view.commit
@@ -290,17 +291,19 @@ def wait_for_transaction(engine: Engine, txn: int, timeout: float | None) -> Tra
             left_ns = deadline_ns - view.now_ns if deadline_ns is not None else 0
             # While the store clock stands after a reboot, no deadline comes.
             needs_write = not view.is_clock_running or reaper.is_due(view, connection.environment.lock_file)
-        if needs_write and not connection.read_only:
-            # Every write reaps some transactions; a write that names none may reap the awaited one.
-            connection.write(lambda _: None)
-        now_ns = clock.boot_ns()
-        if now_ns >= until_ns:
+        if is_last_look:
             raise WaitTimeout(
                 f"transaction {TxnID(txn)} did not end within {timeout:g} s",
                 hint=Hint("`{}` tells who holds it.", Action("store.reports.show_transaction", TxnID(txn))),
                 transaction=str(TxnID(txn)),
             )
-        pause_ns = int(DEATH_CHECK_S * 1e9)
+        if needs_write and not connection.read_only:
+            # Every write reaps some transactions; a write that names none may reap the awaited one.
+            connection.write(lambda _: None)
+        now_ns, pause_ns = clock.boot_ns(), int(DEATH_CHECK_S * 1e9)
+        is_last_look = now_ns >= until_ns
+        if is_last_look:
+            continue
         connection.wait_for_commit(
             seen, min(until_ns, now_ns + (min(left_ns, pause_ns) if left_ns > 0 else pause_ns))
         )

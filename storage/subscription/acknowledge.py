@@ -14,7 +14,7 @@ from storage.limits import ENTRY_MESSAGES_MAX
 from storage.process.identity import ProcessIdentity
 from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack
 from storage.subscription.cursor import Cursor
-from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.visible_set import OpenKeys
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import Acknowledgement
@@ -58,7 +58,9 @@ class Acknowledger:
         """
         faults.reach("subscription.before_acknowledge")
         opened = OpenSubscription(batch, self._subscription)
-        resolved = [(at, *_resolve(opened, at, messages)) for at, messages in items]
+        last = max((at for at, _ in items), default=opened.cursor.mark_delete)
+        open_keys = OpenKeys(batch, self._subscription, last)
+        resolved = [(at, *_resolve(opened, open_keys, at, messages)) for at, messages in items]
         if txn:
             record = self._coordinator.use(batch, txn, self._process)
             message_bound.note_consumed(batch, self._subscription, record, [at for at, _, _ in resolved])
@@ -104,7 +106,8 @@ class Acknowledger:
         at, index = message_id.position, message_id.batch_index
         opened = OpenSubscription(batch, self._subscription)
         cursor = opened.cursor
-        count, _ = _resolve(opened, at, 1 << index if index >= 0 else _WHOLE)
+        open_keys = OpenKeys(batch, self._subscription, at)
+        count, _ = _resolve(opened, open_keys, at, 1 << index if index >= 0 else _WHOLE)
         through = MessageId(*at, -1 if index >= count - 1 else index)
         is_done = pending_ack.is_acknowledged_through(opened, through)
         if txn:
@@ -169,7 +172,9 @@ def _acknowledged_by(cursor: Cursor, txn: int) -> Position:
     return max(cursor.mark_delete, Position(pending[1], pending[2]))
 
 
-def _resolve(opened: OpenSubscription[ReadView], at: Position, messages: int) -> tuple[int, int]:
+def _resolve(
+    opened: OpenSubscription[ReadView], open_keys: OpenKeys, at: Position, messages: int
+) -> tuple[int, int]:
     """Return the number of messages of an entry, and the chosen messages, after checking that each is deliverable.
 
     Raises:
@@ -186,7 +191,8 @@ def _resolve(opened: OpenSubscription[ReadView], at: Position, messages: int) ->
     if entry is None or entry.kind != MESSAGES or messages >> entry.count:
         raise _missing(at)
     chosen = messages or message_set.everything(entry.count)
-    _check_deliverable(opened, entry, chosen)
+    _check_deliverable(opened, entry)
+    _check_no_key_blocked(opened, open_keys, entry, chosen)
     return entry.count, chosen
 
 
@@ -198,7 +204,7 @@ def _missing(at: Position) -> MessageNotFound:
     )
 
 
-def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry, messages: int) -> None:
+def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry) -> None:
     view, subscription = opened.view, opened.subscription
     topic_state = states.load(view, opened.topic_id)
     state = records.state_of(view, entry.txn) if entry.txn else None
@@ -216,16 +222,22 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry, message
             f"{subscription.name} never gets it",
             position=str(entry.position),
         )
-    if subscription.skips and subscription.keeps_keys:
-        holder = skipped_txns.holder_of(view, subscription.subscription_id, entry, messages)
-        if holder:
-            raise NotDeliverable(
-                f"message {entry.position} cannot be acknowledged: open transaction {TxnID(holder)} has an earlier "
-                f"message of its key, behind which it waits on {subscription.name}",
-                hint="It comes when that transaction has ended.",
-                position=str(entry.position),
-                transaction=str(TxnID(holder)),
-            )
+
+
+def _check_no_key_blocked(
+    opened: OpenSubscription[ReadView], open_keys: OpenKeys, entry: Entry, messages: int
+) -> None:
+    if not opened.subscription.skips:
+        return
+    open_ = messages & ~opened.acks.of(entry.position, entry.count)
+    for blocker in open_keys.blockers(entry, open_).values():
+        raise NotDeliverable(
+            f"message {entry.position} cannot be acknowledged: open transaction {TxnID(blocker)} has an earlier "
+            f"message of its key, behind which it waits on {opened.subscription.name}",
+            hint="It comes when that transaction has ended.",
+            position=str(entry.position),
+            transaction=str(TxnID(blocker)),
+        )
 
 
 def _check_delivered(opened: OpenSubscription[ReadView], through: MessageId) -> None:

@@ -78,7 +78,7 @@ def sweep(
     if dead:
         opened = OpenSubscription(batch, subscription)
         for consumer in dead:
-            detach(opened, consumer.consumer_id, {})
+            detach(opened, consumer.consumer_id)
     return alive
 
 
@@ -100,11 +100,14 @@ def attach(
     return consumer
 
 
-def detach(opened: OpenSubscription[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> int:
+def detach(
+    opened: OpenSubscription[WriteBatch], consumer_id: int, untouched: dict[Position, int] | None = None
+) -> int:
     """Remove a consumer and free the messages in flight there; return the number of messages.
 
     Args:
-        untouched: by entry, the messages that the consumer never gave to its application.
+        untouched: by entry, the messages that the consumer never gave to its application; None if only the consumer
+            could tell.
     """
     opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
     return opened.deliveries.release(consumer_id, untouched)

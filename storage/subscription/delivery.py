@@ -45,6 +45,16 @@ class DeliveryPart:
     def fate(self) -> tuple[int, int, int, bool]:
         return (self.holder, self.times, self.due_ns, self.recalled)
 
+    def freed(self, *, was_received: bool, due_ns: int = 0) -> DeliveryPart:
+        """These messages, free from a time on. Recalled messages stay so until an application receives them again.
+
+        Args:
+            was_received: the messages were in flight at a consumer which tells that its application received them.
+        """
+        return DeliveryPart(
+            self.messages, NOBODY, self.times, due_ns, recalled=self.recalled and not was_received
+        )
+
 
 class Delivery:
     """The parts of one entry, which has `count` messages."""
@@ -189,12 +199,12 @@ class Deliveries(Generic[V]):
         sid = self._subscription_id
         self._view.delete_prefix(DELIVERIES, key1(sid), stop=key_through(sid, through))
 
-    def release(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> int:
+    def release(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int] | None) -> int:
         """Free all messages of a consumer that is gone; return the number.
 
         Args:
             untouched: by entry, the messages that the consumer never gave to its application: such messages count as
-                not delivered.
+                not delivered. None if only the consumer could tell.
         """
         released = 0
         for delivery in list(self.scan()):
@@ -202,7 +212,7 @@ class Deliveries(Generic[V]):
             if not held:
                 continue
             released += held.bit_count()
-            _free(delivery, held, untouched.get(delivery.at, 0))
+            _free(delivery, held, None if untouched is None else untouched.get(delivery.at, 0))
             self.put(delivery)
         return released
 
@@ -220,11 +230,11 @@ class Deliveries(Generic[V]):
                 self.put(delivery)
 
 
-def _free(delivery: Delivery, held: int, untouched: int) -> None:
-    """Free a consumer's messages; untouched messages count as not delivered."""
-    for part in delivery.take(held):
-        spare = part.messages & untouched
-        if spare:
-            delivery.give(DeliveryPart(spare, NOBODY, part.times - 1, recalled=part.recalled))
-        if part.messages != spare:
-            delivery.give(DeliveryPart(part.messages & ~spare, NOBODY, part.times))
+def _free(delivery: Delivery, held: int, untouched: int | None) -> None:
+    """Free a consumer's messages; untouched messages, None if unknown, count as not delivered."""
+    spare = held & (untouched or 0)
+    for part in delivery.take(spare):
+        part.times -= 1
+        delivery.give(part.freed(was_received=False))
+    for part in delivery.take(held & ~spare):
+        delivery.give(part.freed(was_received=untouched is not None))

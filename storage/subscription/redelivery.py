@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storage.disk.view import WriteBatch
 from storage.subscription.acknowledge import Item
-from storage.subscription.delivery import NOBODY, PENDING, Delivery, DeliveryPart
+from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.open_subscription import OpenSubscription
 
 
@@ -26,7 +26,8 @@ def negative_acknowledge(
         taken = delivery.take(chosen)
         opened.deliveries.note_taken(taken, consumer_id)
         for part in taken:
-            delivery.give(DeliveryPart(part.messages, NOBODY, part.times, batch.now_ns + delay_ns))
+            # A consumer names messages that its application has received; an operator cannot tell.
+            delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=batch.now_ns + delay_ns))
         opened.deliveries.put(delivery)
         if chosen:
             given_back.append((at, chosen))

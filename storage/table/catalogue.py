@@ -12,7 +12,6 @@ from storage import faults
 from storage.actions import Action, Hint
 from storage.disk.codec import U64, key1, key2, pack, unpack
 from storage.disk.schema import (
-    HEADS,
     PART_TABLE,
     ROWS,
     TABLE_PURGES,
@@ -69,7 +68,7 @@ def check_exists(view: ReadView, table: TableEntry) -> None:
     """Raises:
     TableNotFound: the table was deleted since the handle was made.
     """
-    if not view.has(HEADS, states.key_of(table.table_id)):
+    if not view.has(*states.record_of(table.table_id)):
         raise TableNotFound(f"table {table.name} was deleted", table=table.name)
 
 

@@ -152,6 +152,7 @@ def split(connection: Connection, table: TableEntry, parts: int) -> list[bytes]:
     start, step = prefix, -(-table_stats(connection, table).counts.rows // parts)
     while step and len(cuts) < parts - 1:
         with connection.view() as view:
+            check_exists(view, table)
             page = list(islice(view.keys(ROWS, prefix, start), SPLIT_KEYS))
         if not page:
             break
@@ -190,24 +191,40 @@ def list_intents(
     connection: Connection, table: str | None = None, limit: int | None = None
 ) -> list[IntentRow]:
     """Write intents that are not finalised, by transaction."""
-    intents: list[IntentRow] = []
     with connection.view() as view:
-        names, owners = table_names(view), dict[int, IntentOwner]()
-        for stored in view.keys(TXN_KEYS):
-            if limit is not None and len(intents) >= limit:
-                break
-            txn, table_id = U64.unpack(stored[:8])[0], U64.unpack(stored[8:16])[0]
-            name = names.get(table_id)
-            if name is None or table not in (None, name):
-                continue
-            if txn not in owners:
-                record = records.get(view, txn)
-                facts = _owner_facts(view, connection.environment.lock_file, record)
-                owners[txn] = IntentOwner(record.timestamp, record.id, record.state, facts)
-            payload = view.get(ROWS, stored[8:])
-            intent = rows.decode(stored[8:], payload).intent if payload is not None else None
-            assert intent is not None, "every key of a transaction has an intent"
-            intents.append(IntentRow(name, stored[16:], intent.value is None, owners[txn]))
+        names = {number: name for number, name in table_names(view).items() if table in (None, name)}
+        return _intents(view, connection.environment.lock_file, names, limit)
+
+
+def table_intents(connection: Connection, table: TableEntry, limit: int | None = None) -> list[IntentRow]:
+    """Write intents of one table that are not finalised, by transaction.
+
+    Raises:
+        TableNotFound: the table was deleted.
+    """
+    with connection.view() as view:
+        check_exists(view, table)
+        return _intents(view, connection.environment.lock_file, {table.table_id: table.name}, limit)
+
+
+def _intents(view: ReadView, locks: LockFile, names: dict[int, str], limit: int | None) -> list[IntentRow]:
+    """Write intents of tables, given by id with their names."""
+    intents: list[IntentRow] = []
+    owners: dict[int, IntentOwner] = {}
+    for stored in view.keys(TXN_KEYS):
+        if limit is not None and len(intents) >= limit:
+            break
+        txn, table_id = U64.unpack(stored[:8])[0], U64.unpack(stored[8:16])[0]
+        if table_id not in names:
+            continue
+        if txn not in owners:
+            record = records.get(view, txn)
+            facts = _owner_facts(view, locks, record)
+            owners[txn] = IntentOwner(record.timestamp, record.id, record.state, facts)
+        payload = view.get(ROWS, stored[8:])
+        intent = rows.decode(stored[8:], payload).intent if payload is not None else None
+        assert intent is not None, "every key of a transaction has an intent"
+        intents.append(IntentRow(names[table_id], stored[16:], intent.value is None, owners[txn]))
     return intents
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 
 from storage.disk.codec import key1
-from storage.disk.schema import HEADS
+from storage.disk.schema import HEADS, Database
 from storage.disk.view import ReadView, WriteBatch
 
 _STATE = Struct(">QQQQ")
@@ -45,6 +45,11 @@ class TableState:
 def key_of(table_id: int) -> bytes:
     """The key of a table's state among the states of topics."""
     return key1(_TABLE | table_id)
+
+
+def record_of(table_id: int) -> tuple[Database, bytes]:
+    """Database and key of a table's state, which exists as long as the table does: the rows are purged later."""
+    return HEADS, key_of(table_id)
 
 
 def find(view: ReadView, table_id: int) -> TableState | None:

@@ -100,6 +100,26 @@ def test_a_killed_consumers_messages_soon_reach_one_that_waits(
     assert time.monotonic() - began < SOON_S
 
 
+@pytest.mark.parametrize(
+    "type_", [SubscriptionType.FAILOVER, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
+)
+def test_a_killed_consumers_messages_soon_reach_one_that_polls(
+    path: str, children: Children, type_: SubscriptionType
+):
+    """A consumer that never waits, because it polls with a timeout of 0, takes over from a dead one as well."""
+    fill(path, type_)
+    killed = attach(children)
+    with Store.open(path) as store, store.subscribe("t", "s") as polling:
+        assert receive(killed) == VALUES
+        assert polling.receive_batch(100, timeout=0) == []
+        killed.kill()
+        until, found = time.monotonic() + SOON_S, polling.receive_batch(100, timeout=0)
+        while not found and time.monotonic() < until:
+            time.sleep(0.05)
+            found = polling.receive_batch(100, timeout=0)
+        assert [(message.value or b"").decode() for message in found] == VALUES
+
+
 @pytest.mark.parametrize("type_", list(SubscriptionType))
 def test_a_killed_consumers_messages_are_free_for_the_next_command_at_once(
     path: str, children: Children, type_: SubscriptionType

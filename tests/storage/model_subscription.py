@@ -287,13 +287,20 @@ class ModelSubscription:
     def give_back(self, consumer: ModelConsumer, slot: Slot, due_ns: int) -> None:
         """Negative acknowledgement: of what is in flight at this consumer."""
         if self.holder.get(slot) is consumer:
-            self.take_back(slot, due_ns)
+            del self.holder[slot]
+            self.due[slot] = due_ns
             self.send_back_behind(consumer, slot)
 
     def take_back(self, slot: Slot, due_ns: int) -> None:
-        """The same by an operator, whoever has it."""
-        del self.holder[slot]
+        """The same by an operator, whoever has it, or of what an abort has withdrawn."""
+        self._lose(slot)
         self.due[slot] = due_ns
+
+    def _lose(self, slot: Slot) -> None:
+        """Out of flight; whether its application had received it, only the consumer knows."""
+        consumer = self.holder.pop(slot, None)
+        if consumer is not None and slot in consumer.handed_again:
+            self.unsure.add(slot)
 
     # The order of a key (invariant 21)
 
@@ -353,8 +360,10 @@ class ModelSubscription:
         for slot in [slot for slot, holder in self.holder.items() if holder is consumer]:
             if slot in queue:
                 self._untouch(consumer, slot)
-            else:
+            elif untouched:
                 del self.holder[slot]
+            else:
+                self._lose(slot)
         self.consumers.remove(consumer)
 
     # Acknowledging
@@ -367,7 +376,7 @@ class ModelSubscription:
                 found.must.add("MessageNotFound")
                 continue
             is_beyond = slot[0] > topic.bound(RU if self.skips else self.level)
-            is_beyond |= self.skips and (topic.state(slot[0]) is OPEN or self.class_of(slot) == "blocked")
+            is_beyond |= self.skips and (topic.state(slot[0]) is OPEN or self.open_before(slot))
             if is_beyond or not topic.is_delivered(slot[0], self.level):
                 # What is acknowledged already may be refused or pass: nothing changes either way.
                 (found.may if self.is_acked(slot) else found.must).add("NotDeliverable")

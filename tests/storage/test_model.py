@@ -399,7 +399,7 @@ class StoreMachine(RuleBasedStateMachine):
         if slot is None:
             return
         message, due_ns = message_id(mine.topic, slot), self.both.now_ns + delay * SECOND
-        if slot in mine.holder and data.draw(seldom, label="by operator"):
+        if (slot in mine.holder or slot in mine.withdrawn) and data.draw(seldom, label="by operator"):
             admin, place = self.both.store.admin, (mine.topic.name, mine.name)
             result, _ = self.attempt(
                 f"operator gives {message} back for {delay} s",

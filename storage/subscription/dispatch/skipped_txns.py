@@ -17,10 +17,7 @@ from storage.disk.schema import AWAITED, HELD
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
 from storage.subscription.open_subscription import OpenSubscription
-from storage.topic.entry import Entry
-from storage.txn import record as records
 from storage.values.position import Position, as_position
-from storage.values.txn_state import TransactionState
 
 
 class SkippedTxn:
@@ -123,15 +120,3 @@ def blocked_behind(
     start = key4(subscription_id, txn, after[0], after[1] + 1)
     for key, payload in view.scan(HELD, key2(subscription_id, txn), start):
         yield Position(int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")), bytes(payload)
-
-
-def holder_of(view: ReadView, subscription_id: int, entry: Entry, messages: int) -> int:
-    """The open transaction behind which any of these messages of an entry is blocked; 0 if there is none."""
-    for skipped in every(view, subscription_id):
-        key = key4(subscription_id, skipped.txn, entry.ledger_id, entry.entry_id)
-        payload = view.get(HELD, key) if skipped.blocked else None
-        if payload is None or not message_set.decode(payload, entry.count) & messages:
-            continue
-        if records.state_of(view, skipped.txn) is TransactionState.OPEN:
-            return skipped.txn
-    return 0

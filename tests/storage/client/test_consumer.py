@@ -126,3 +126,20 @@ class TestWaiting:
         consumer = attach()
         assert consumer.receive(timeout=float("inf")).value == b"0"
         assert consumer.receive().value == b"1"
+
+
+class TestPolling:
+    """With a timeout of 0."""
+
+    @pytest.mark.parametrize("type_", TYPES)
+    def test_it_passes_an_overdue_transaction(
+        self, store: Store, attach: Attach, clock: ManualClock, type_: SubscriptionType
+    ) -> None:
+        """A poll ends the overdue transaction in the way, as a wait does."""
+        producer = store.create_producer("t")
+        producer.send(b"uncommitted", txn=store.begin_transaction(timeout=10))
+        producer.send(b"behind")
+        consumer = attach(type_)
+        assert consumer.receive_batch(10, timeout=0) == []
+        clock.advance(11)
+        assert [message.value for message in consumer.receive_batch(10, timeout=0)] == [b"behind"]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import cast
 
 import pytest
 
-from storage import Store, Table, TxnID
+from storage import CheckMode, Store, Table, TransactionIsolation, TxnID, faults
+from storage.disk.connection import Connection
+from storage.disk.schema import ROWS
+from storage.disk.view import ReadView
 from storage.errors import (
     ConditionFailed,
     LostConflict,
+    TableNotFound,
     TransactionNotOpen,
     TransactionTimedOut,
     WriteTooOld,
 )  # fmt: skip
 from storage.process.clock import ManualClock
+from storage.table import catalogue, report
 from tests.row_json import row_json
 from tests.storage.client.serializable_steps import Begin, put_and_commit
 
@@ -216,3 +223,82 @@ class TestConditions:
             table.delete(b"k", if_version=version)
         table.delete(b"k", if_version=second)
         assert table.get(b"k") is None
+
+
+READS: dict[str, Callable[[Store, Table], object]] = {
+    "get": lambda _, table: table.get(b"k"),
+    "get of a deleted key": lambda _, table: table.get(b"gone"),
+    "get with a check mode": lambda _, table: table.get(b"k", check=CheckMode.NONE),
+    "get at a version": lambda store, table: table.get(b"k", at=store.connection.clock.wall_ns()),
+    "get, read-committed": lambda store, table: table.get(
+        b"k", txn=store.transaction(isolation=TransactionIsolation.READ_COMMITTED)
+    ),
+    "get, serializable": lambda store, table: table.get(b"k", txn=store.transaction()),
+    "get_row": lambda _, table: table.get_row(b"k"),
+    "get_row at a version": lambda store, table: table.get_row(b"k", at=store.connection.clock.wall_ns()),
+    "scan": lambda _, table: list(table.scan()),
+    "scan, serializable": lambda store, table: list(table.scan(txn=store.transaction())),
+    "split": lambda _, table: table.split(2),
+    "versions": lambda _, table: table.versions(b"k"),
+    "intents": lambda _, table: table.intents(),
+    "stats": lambda _, table: table.stats(),
+}
+
+
+class TestDeletedTable:
+    """Through a handle that was opened before."""
+
+    @pytest.fixture(params=["", "created again"])
+    def deleted(self, request: pytest.FixtureRequest, store: Store, table: Table) -> Iterator[Table]:
+        """A deleted table whose rows are all still stored, as the purge was killed after its first step."""
+        for value in (b"1", b"2"):
+            table.put(b"k", value)
+        table.put(b"gone", b"1")
+        table.delete(b"gone")
+        assert (table.get(b"k"), table.get(b"gone")) == (b"2", None)
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        faults.arm("table.between_purge_steps", interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                store.admin.tables.delete_table("accounts")
+        finally:
+            faults.disarm()
+        if request.param:
+            store.create_table("accounts")
+        yield table
+        with store.connection.view() as view:
+            assert view.count(ROWS) == 2, "the rows are there to be read"
+
+    @pytest.mark.parametrize("read", READS.values(), ids=READS)
+    def test_it_has_nothing_to_read(
+        self, store: Store, deleted: Table, read: Callable[[Store, Table], object]
+    ) -> None:
+        """Every read is refused from the deletion on, however many steps of the purge are to come."""
+        with pytest.raises(TableNotFound):
+            read(store, deleted)
+
+    def test_a_split_ends_with_it(self, store: Store, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A table that is deleted between two views of a walk through all keys."""
+        table.import_rows((b"%d" % number, b"") for number in range(6))
+        monkeypatch.setattr(report, "SPLIT_KEYS", 2)
+
+        class Views:
+            """Deletes the table before the third view."""
+
+            left = 2
+
+            def view(self) -> AbstractContextManager[ReadView]:
+                if not self.left:
+                    store.admin.tables.delete_table("accounts")
+                self.left -= 1
+                return store.connection.view()
+
+            clock, environment = store.connection.clock, store.connection.environment
+
+        with store.connection.view() as view:
+            entry = catalogue.get(view, "accounts")
+        with pytest.raises(TableNotFound):
+            report.split(cast("Connection", Views()), entry, 3)

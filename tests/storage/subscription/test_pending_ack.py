@@ -6,6 +6,7 @@ import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType, TxnID
 from storage.errors import NotDeliverable, ObjectHeld, TransactionConflict
+from storage.process.clock import ManualClock
 from tests.row_json import row_json
 
 RC, RU = IsolationLevel
@@ -440,6 +441,54 @@ class TestAbort:
             successor.acknowledge_cumulative(messages[2])
         assert ids(successor) == ["1:0", "1:1", "1:2"]
         successor.acknowledge_cumulative(messages[2])
+
+    @pytest.mark.parametrize("is_queued", [False, True])
+    def test_an_operator_who_gives_it_back_does_not_hand_it_out(
+        self, store: Store, clock: ManualClock, is_queued: bool
+    ) -> None:
+        """Given back by an operator, every withdrawn message still has to come again, also from a consumer's queue."""
+        consumer, messages = handed(store, 3)
+        txn = store.begin_transaction()
+        consumer.acknowledge(messages[0], txn=txn)
+        store.admin.transactions.abort_transaction(txn)
+        if is_queued:
+            assert str(consumer.receive(timeout=1).message_id) == "1:0"
+        given = store.admin.acknowledgements.negative_acknowledge_messages(
+            "t", "a", [message.message_id for message in messages], delay=30
+        )
+        assert given.given_back == 3
+        for within in (None, store.begin_transaction()):
+            with pytest.raises(NotDeliverable):
+                consumer.acknowledge_cumulative(messages[2], txn=within)
+        clock.advance(30)
+        assert ids(consumer) == ["1:0", "1:1", "1:2"]
+        consumer.acknowledge_cumulative(messages[2])
+        assert mark_delete(store) == "1:2"
+
+    def test_an_operator_who_evicts_does_not_hand_it_out(self, store: Store) -> None:
+        """Nobody knows how much of its queue the application of the evicted consumer has received."""
+        consumer, messages = handed(store, 3)
+        txn = store.begin_transaction()
+        consumer.acknowledge(messages[0], txn=txn)
+        store.admin.transactions.abort_transaction(txn)
+        assert str(consumer.receive(timeout=1).message_id) == "1:0"
+        store.admin.subscriptions.evict_consumers("t", "a")
+        successor = attach(store)
+        with pytest.raises(NotDeliverable):
+            successor.acknowledge_cumulative(messages[2])
+        assert ids(successor) == ["1:0", "1:1", "1:2"]
+        successor.acknowledge_cumulative(messages[2])
+
+    def test_a_consumer_that_gives_it_back_has_received_it(self, store: Store) -> None:
+        """What came again counts as handed out, also after the consumer has given it back itself."""
+        consumer, messages = handed(store, 3)
+        txn = store.begin_transaction()
+        consumer.acknowledge(messages[0], txn=txn)
+        store.admin.transactions.abort_transaction(txn)
+        assert ids(consumer) == ["1:0", "1:1", "1:2"]
+        consumer.negative_acknowledge(messages[1])
+        consumer.acknowledge_cumulative(messages[2])
+        assert mark_delete(store) == "1:2"
 
     def test_a_timeout_is_such_an_abort(self, store: Store, clock: object) -> None:
         """Every abort, whatever its reason, is the same complete abort."""

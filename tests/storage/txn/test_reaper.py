@@ -93,6 +93,14 @@ class TestOverdue:
             store.reports.wait_for_transaction(txn, timeout=9)
         assert row_json(store.reports.wait_for_transaction(txn, timeout=2))["reason"] == "timed-out"
 
+    def test_looking_for_it_without_waiting_ends_it(self, store: Store, clock: ManualClock) -> None:
+        """With a timeout of 0 too, the end that the wait itself brings about is reported."""
+        txn = store.begin_transaction(timeout=10)
+        with pytest.raises(WaitTimeout):
+            store.reports.wait_for_transaction(txn, timeout=0)
+        clock.advance(11)
+        assert row_json(store.reports.wait_for_transaction(txn, timeout=0))["reason"] == "timed-out"
+
     def test_waiting_for_it_after_a_reboot_ends_it(self, store: Store, path: str, clock: ManualClock) -> None:
         """The wait starts the store clock, which stands until the first write of the boot."""
         txn = store.begin_transaction(timeout=10)

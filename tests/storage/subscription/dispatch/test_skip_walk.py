@@ -313,6 +313,23 @@ class TestAcknowledging:
             consumer.acknowledge(MessageId(1, 1, 0))
         consumer.acknowledge(MessageId(1, 1, 1))
 
+    @pytest.mark.parametrize("in_txn", [False, True])
+    def test_not_by_an_operator_before_a_consumer_has_looked(
+        self, store: Store, attach_skipping: Attach, in_txn: bool
+    ) -> None:
+        """A message is held behind its key by the log itself, whether or not dispatch has come to the message."""
+        attach_skipping(KEY_SHARED).close()
+        txn, own = store.begin_transaction(), store.begin_transaction()
+        send(store, "k=open", txn=txn)
+        send(store, "k=1 l=1", "m=1")
+        acknowledge = store.admin.acknowledgements.acknowledge_messages
+        for held in ([MessageId(1, 1)], [MessageId(1, 2), MessageId(1, 1, 0)]):
+            with pytest.raises(NotDeliverable, match=f"{txn} has an earlier message of its key"):
+                acknowledge("t", "a", held, txn=own if in_txn else None)
+        acknowledge("t", "a", [MessageId(1, 1, 1), MessageId(1, 2)], txn=own if in_txn else None)
+        store.commit_transaction(txn)
+        assert receive(attach_skipping(KEY_SHARED)) == "open 1"
+
     def test_never_when_it_was_aborted(self, store: Store, attach_skipping: Attach) -> None:
         """Also before dispatch has passed it."""
         consumer, txn = attach_skipping(), store.begin_transaction()
