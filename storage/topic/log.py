@@ -14,7 +14,7 @@ from storage.disk.codec import corrupt, key1, key2, key3, key_through, pack, unp
 from storage.disk.schema import ENTRIES, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
-from storage.topic.entry import MESSAGES, Entry, encode
+from storage.topic.entry import IN_ORDER, MESSAGES, NS_PER_MS, Entry, encode
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.values.position import Position, as_position
@@ -33,8 +33,11 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     if _is_due_to_roll(state, now_ms):
         _roll(topic, now_ms)
     timestamp = batch.timestamp()
+    # The clock may step back between both readings: no publish time is later than its timestamp.
+    now_ms = min(now_ms, timestamp // NS_PER_MS)
     payload = encode(
-        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body
+        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body,
+        _order_flag(topic, now_ms, timestamp),
     )  # fmt: skip
     position = as_position((state.ledger_id, state.next_entry))
     batch.put(ENTRIES, key3(topic.topic_id, state.ledger_id, state.next_entry), payload)
@@ -50,6 +53,17 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
         assert state.max_read <= position, "maxReadPosition never moves backwards"
         state.max_read = position
     return position
+
+
+def _order_flag(topic: OpenTopic[WriteBatch], publish_ms: int, timestamp: int) -> int:
+    """IN_ORDER where the wall clock is behind the timestamps, and was not set back since the ledger's last entry."""
+    if timestamp // NS_PER_MS <= publish_ms:
+        return 0
+    if topic.state.next_entry == 0:
+        return IN_ORDER
+    previous = read(topic.view, topic.topic_id, topic.state.last_confirmed)
+    is_next = previous is not None and previous.is_in_order and previous.publish_time <= publish_ms
+    return IN_ORDER if is_next else 0
 
 
 def _is_due_to_roll(state: TopicState, now_ms: int) -> bool:
@@ -123,6 +137,18 @@ def read(view: ReadView, topic_id: int, position: Position) -> Entry | None:
     key = key3(topic_id, *position)
     payload = view.get(ENTRIES, key)
     return None if payload is None else Entry(key, payload)
+
+
+def stored(view: ReadView, topic_id: int, position: Position) -> Entry:
+    """The entry at a position that was written: in the range of a scan, or named by a record.
+
+    Raises:
+        CorruptStore: the entry is missing.
+    """
+    entry = read(view, topic_id, position)
+    if entry is None:
+        raise corrupt(ENTRIES, key3(topic_id, *position), "the entry is missing")
+    return entry
 
 
 def scan(view: ReadView, topic_id: int, after: Position, through: Position) -> Iterator[Entry]:

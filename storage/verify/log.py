@@ -75,6 +75,7 @@ class _Walk:
         self._report = report
         self._expected: Position | None = None
         self._timestamp, self._epoch = 0, -1
+        self._ledger_id, self._latest_ms = -1, 0
         self.messages, self.bytes = state.messages_trimmed, state.bytes_trimmed
         self.markers = 0
 
@@ -91,12 +92,22 @@ class _Walk:
             report(16, label, "its timestamp is not after the timestamp of the entry before")
         if entry.epoch < self._epoch:
             report(9, label, f"its epoch {entry.epoch} is below {self._epoch} before it")
+        self._check_order(entry, label)
         if entry.kind == MESSAGES:
             self._epoch = max(self._epoch, entry.epoch)
         else:
             self.markers += 1
         self._expected, self._timestamp = Position(at[0], at[1] + 1), entry.timestamp
         self.messages, self.bytes = self.messages + entry.count, self.bytes + entry.size
+
+
+    def _check_order(self, entry: Entry, label: str) -> None:
+        """Check that no earlier entry of the ledger has a later publish time, where the header says so."""
+        if entry.ledger_id != self._ledger_id:
+            self._ledger_id, self._latest_ms = entry.ledger_id, entry.publish_time
+        if entry.is_in_order and entry.publish_time < self._latest_ms:
+            self._report(23, label, "an earlier entry of the ledger has a later publish time, against its header")
+        self._latest_ms = max(self._latest_ms, entry.publish_time)
 
 
 def read_log(
