@@ -110,9 +110,7 @@ def last_message_id(
         visible_set = VisibleSet(view, topic_state, subscription)
         at = visible_set.through
         while at[1] >= 0:
-            entry = log.read(view, topic.topic_id, at)
-            if entry is None:
-                return None
+            entry = log.stored(view, topic.topic_id, at)
             shown = visible_set.of(entry)
             if shown:
                 return entry.message_id(shown.bit_length() - 1)
@@ -146,7 +144,7 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
 
 
 def position_at(connection: Connection, name: str, time_ms: int) -> Position:
-    """The first position in the order of the log published at or after a time; the end of the topic if there is none."""
+    """The first position in the log published at or after a time; the end of the topic if there is none."""
     with connection.view() as view:
         topic = topics.get(view, name)
         return publish_times.first_at(view, topic.topic_id, topic_states.load(view, topic.topic_id), time_ms)

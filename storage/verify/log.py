@@ -100,13 +100,14 @@ class _Walk:
         self._expected, self._timestamp = Position(at[0], at[1] + 1), entry.timestamp
         self.messages, self.bytes = self.messages + entry.count, self.bytes + entry.size
 
-
     def _check_order(self, entry: Entry, label: str) -> None:
         """Check that no earlier entry of the ledger has a later publish time, where the header says so."""
         if entry.ledger_id != self._ledger_id:
             self._ledger_id, self._latest_ms = entry.ledger_id, entry.publish_time
         if entry.is_in_order and entry.publish_time < self._latest_ms:
-            self._report(23, label, "an earlier entry of the ledger has a later publish time, against its header")
+            self._report(
+                23, label, "an earlier entry of the ledger has a later publish time, against its header"
+            )
         self._latest_ms = max(self._latest_ms, entry.publish_time)
 
 
@@ -115,7 +116,7 @@ def read_log(
 ) -> Log:
     """Read the whole log, and check each entry and the topic's counts on the way."""
     log, walk = Log(), _Walk(topic, state, report)
-    for entry in managed_ledger.scan(view, topic.topic_id, Position(0, -1), state.last_confirmed):
+    for entry in managed_ledger.walk(view, topic.topic_id, Position(0, -1), state.last_confirmed):
         walk.check(entry)
         log.add(entry)
         if progress is not None and len(log.entries) % 1000 == 0:
