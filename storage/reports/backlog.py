@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.disk.codec import corrupt, key3
-from storage.disk.schema import ENTRIES
 from storage.disk.view import ReadView
 from storage.reports import skipped
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
@@ -174,8 +172,7 @@ def _covered_count(
     topic_id, at = subscription.topic_id, Position(*cumulative[1:3])
     if at <= cursor.mark_delete:
         return 0
-    entry = log.read(view, topic_id, at)
-    assert entry is not None, "what is acknowledged exists"
+    entry = log.stored(view, topic_id, at)
     inside = entry.count if cumulative[3] < 0 else cumulative[3] + 1
     total = entry.messages_before + inside
     total -= log.messages_through(view, topic_id, topic_state, cursor.mark_delete)
@@ -186,10 +183,8 @@ def _covered_count(
             known = int.from_bytes(messages, "big")
             total -= (known & pending_ack.covered(cursor, first, known.bit_length())).bit_count()
             continue
-        end = log.read(view, topic_id, min(Position(first.ledger_id, last), at))
-        begin = log.read(view, topic_id, first)
-        if begin is None or end is None:
-            raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
+        end = log.stored(view, topic_id, min(Position(first.ledger_id, last), at))
+        begin = log.stored(view, topic_id, first)
         reached = end.messages_before + inside if end.position == at else end.messages_through
         total -= reached - begin.messages_before
     return total
@@ -214,8 +209,7 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
     partly: Position | None = None
     if cumulative is not None and cumulative[3] >= 0:
         partly = Position(*cumulative[1:3])
-        entry = log.read(view, subscription.topic_id, partly)
-        assert entry is not None, "what is acknowledged exists"
+        entry = log.stored(view, subscription.topic_id, partly)
         covered = message_set.through(cumulative[3])
         delivery = deliveries.find(view, subscription_id, partly)
         covered |= delivery.of(deliveries.PENDING) if delivery is not None else 0

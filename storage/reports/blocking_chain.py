@@ -159,8 +159,7 @@ class Chain:
             return self.committed(max(before, after), min(Position(first[0], last), through))
         if not after < first <= through:
             return 0
-        entry = log.read(self._view, self._topic_id, first)
-        assert entry is not None, "an acknowledged entry exists"
+        entry = log.stored(self._view, self._topic_id, first)
         is_committed = not entry.txn or records.state_of(self._view, entry.txn) is TransactionState.COMMITTED
         return messages.bit_count() if is_committed else 0
 

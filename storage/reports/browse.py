@@ -17,7 +17,7 @@ from storage.subscription.dispatch.visible_set import VisibleSet
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.start_position import start_after
 from storage.subscription.subscription import Subscription
-from storage.topic import catalogue as topics, log, state as topic_states
+from storage.topic import catalogue as topics, log, publish_times, state as topic_states
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.message import Message
 from storage.topic.producers.errors import shown_epoch
@@ -110,9 +110,7 @@ def last_message_id(
         visible_set = VisibleSet(view, topic_state, subscription)
         at = visible_set.through
         while at[1] >= 0:
-            entry = log.read(view, topic.topic_id, at)
-            if entry is None:
-                return None
+            entry = log.stored(view, topic.topic_id, at)
             shown = visible_set.of(entry)
             if shown:
                 return entry.message_id(shown.bit_length() - 1)
@@ -146,24 +144,7 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
 
 
 def position_at(connection: Connection, name: str, time_ms: int) -> Position:
-    """The first entry published at or after a time; the end of the topic if there is none.
-
-    Publish times hardly ever step back, so that two binary searches find the entry: for the ledger, then inside.
-    """
+    """The first position in the log published at or after a time; the end of the topic if there is none."""
     with connection.view() as view:
         topic = topics.get(view, name)
-        topic_state = topic_states.load(view, topic.topic_id)
-        for ledger in log.ledgers(view, topic.topic_id, topic_state):
-            if ledger.closed_ms is not None and ledger.closed_ms < time_ms:
-                continue
-            low, high = 0, ledger.entries
-            while low < high:
-                middle = (low + high) // 2
-                entry = log.read(view, topic.topic_id, Position(ledger.ledger_id, middle))
-                if entry is not None and entry.publish_time >= time_ms:
-                    high = middle
-                else:
-                    low = middle + 1
-            if low < ledger.entries:
-                return Position(ledger.ledger_id, low)
-        return Position(topic_state.ledger_id, topic_state.next_entry)
+        return publish_times.first_at(view, topic.topic_id, topic_states.load(view, topic.topic_id), time_ms)

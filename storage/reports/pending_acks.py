@@ -30,7 +30,6 @@ def list_pending(connection: Connection, topic: str, name: str) -> list[PendingR
             through = MessageId(position[0], position[1], index)
             rows.append(PendingRow(through, "cumulative", TxnID(txn), None))
         for at, txn, messages in pending_ack.one_by_one(view, subscription.subscription_id):
-            entry = log.read(view, subscription.topic_id, at)
-            bits = message_set.decode(messages, entry.count if entry is not None else 1)
+            bits = message_set.decode(messages, log.stored(view, subscription.topic_id, at).count)
             rows.append(PendingRow(Position(*at), "individual", TxnID(txn), bits.bit_count()))
         return rows

@@ -57,7 +57,7 @@ def _own(
     from storage.subscription import pending_ack
 
     total = 0
-    for entry in runs.entries(view, topic_id, skipped.txn, after, read):
+    for entry in uncommitted_entries.entries(view, topic_id, skipped.txn, after, read):
         at = entry.position
         taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
         for _, _, messages in pending_ack.one_by_one(view, subscription.subscription_id, at):

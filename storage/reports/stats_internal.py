@@ -67,6 +67,8 @@ def topic_stats_internal(connection: Connection, name: str) -> InternalStats:
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state, topic_id = topic_states.load(view, topic.topic_id), topic.topic_id
+        segments = aborted.segments(view, topic_id)
+        aborted.check_all(topic_id, topic_state, sum(segment.transactions for segment in segments))
         return InternalStats(
             topic=topic.full_name, name=topic.name, topic_id=topic_id,
             as_of_at_ms=connection.clock.wall_ms(),
@@ -84,7 +86,7 @@ def topic_stats_internal(connection: Connection, name: str) -> InternalStats:
                 OpenTransaction(TxnID(txn), first)
                 for txn, first in uncommitted_entries.open_transactions(view, topic_id)
             ],
-            aborted_segments=aborted.segments(view, topic_id),
+            aborted_segments=segments,
         )  # fmt: skip
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from storage.disk.codec import U64, U64X2, corrupt, key1, key3, key_through, pack, unpack
-from storage.disk.schema import ACKS, CURSORS, ENTRIES
+from storage.disk.codec import U64, U64X2, key1, key3, key_through, pack, unpack
+from storage.disk.schema import ACKS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
-from storage.topic import log
+from storage.topic import log, written_positions
 from storage.values.position import MessageId, Position, as_position
 
 V = TypeVar("V", bound=ReadView, covariant=True)
@@ -228,11 +228,7 @@ def is_next(view: ReadView, topic_id: int, mark: Position, at: Position) -> bool
     """Whether the entry at `at` is the first entry after `mark`."""
     if at[0] == mark[0]:
         return at[1] == mark[1] + 1
-    if at[1] != 0 or at < mark:
-        return False
-    for key in view.keys(ENTRIES, key1(topic_id), key3(topic_id, mark[0], mark[1] + 1)):
-        return key == key3(topic_id, *at)
-    return False
+    return at[1] == 0 and at == written_positions.following(view, topic_id, mark)
 
 
 def ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
@@ -254,9 +250,7 @@ def acknowledged_count(view: ReadView, topic_id: int, subscription_id: int) -> i
         if messages:
             total += int.from_bytes(messages, "big").bit_count()
             continue
-        low = log.read(view, topic_id, first)
-        high = log.read(view, topic_id, Position(first.ledger_id, last))
-        if low is None or high is None:
-            raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
+        low = log.stored(view, topic_id, first)
+        high = log.stored(view, topic_id, Position(first.ledger_id, last))
         total += high.messages_through - low.messages_before
     return total

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from storage.disk.codec import U64X2, key1, key3, key_through, pack, unpack
+from storage.disk.codec import U64X2, corrupt, key1, key3, key_through, pack, unpack
 from storage.disk.schema import DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
@@ -158,8 +158,18 @@ class Deliveries(Generic[V]):
         return None if payload is None else Delivery.decode(key, payload)
 
     def scan(self, start: Position | None = None) -> Iterator[Delivery]:
-        """Yield the deliveries in position order."""
-        return every(self._view, self._subscription_id, start)
+        """Yield the deliveries in position order, from `start` on.
+
+        Raises:
+            CorruptStore: a delivery with free messages is missing: they would never be delivered again.
+        """
+        expected, released = self._cursor.released, 0
+        for delivery in every(self._view, self._subscription_id, start):
+            released += delivery.was_released
+            yield delivery
+        if start is None and released < expected:
+            why = f"{released} entries with free messages are found; the subscription has {expected}"
+            raise corrupt(DELIVERIES, key1(self._subscription_id), why)
 
     def put(self: Deliveries[WriteBatch], delivery: Delivery) -> None:
         """Write a delivery, or remove a delivery without parts, and keep the cursor's count of released entries."""

@@ -8,7 +8,7 @@ one transaction, and acknowledging an acknowledged or pending message in a trans
 from __future__ import annotations
 
 from storage.actions import Action, Hint, Keyword
-from storage.disk.codec import key1, key2, key3, key4, pack, part_key, unpack
+from storage.disk.codec import corrupt, key1, key2, key3, key4, pack, part_key, unpack
 from storage.disk.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue, TransactionConflict, TxnctlError
@@ -228,7 +228,7 @@ def add_cumulative(
     if is_acknowledged_through(opened, through):
         return
     part = part_of(batch, txn, subscription)
-    for at, messages in _pending_of(batch, txn, subscription_id):
+    for at, messages in _all_pending(batch, txn, subscription_id, part):
         if at < last or (at == last and through.batch_index < 0):
             _drop(batch, txn, subscription_id, at)
             part.entries -= 1
@@ -266,13 +266,34 @@ def _count_of(opened: OpenSubscription[ReadView], at: Position) -> int:
 
 
 def _pending_of(view: ReadView, txn: int, subscription_id: int) -> list[tuple[Position, int]]:
-    """The messages of a transaction pending one by one: position and messages, 0 for all of an entry."""
+    """The messages of a transaction pending one by one: position and messages, 0 for all of an entry.
+
+    Raises:
+        CorruptStore: a pending message is found by transaction, and not by position.
+    """
     pending = []
     for key in view.keys(TXN_PENDING, key2(txn, subscription_id)):
         at = Position(int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big"))
-        payload = view.get(PENDING, key4(subscription_id, *at, txn))
-        assert payload is not None, "what is pending is found both ways"
+        by_position = key4(subscription_id, *at, txn)
+        payload = view.get(PENDING, by_position)
+        if payload is None:
+            raise corrupt(PENDING, by_position, "it is not there")
         pending.append((at, int.from_bytes(payload, "big")))
+    return pending
+
+
+def _all_pending(
+    view: ReadView, txn: int, subscription_id: int, part: SubscriptionPart
+) -> list[tuple[Position, int]]:
+    """The same for an open transaction, which counts its entries.
+
+    Raises:
+        CorruptStore: a pending message is missing.
+    """
+    pending = _pending_of(view, txn, subscription_id)
+    if len(pending) != part.entries:
+        why = f"{len(pending)} entries with pending messages are found; the transaction has {part.entries}"
+        raise corrupt(TXN_PENDING, key2(txn, subscription_id), why)
     return pending
 
 
@@ -317,7 +338,7 @@ class PendingAcks:
 
     def _apply(self, opened: OpenSubscription[WriteBatch], txn: int, pending: SubscriptionPart) -> None:
         batch, subscription_id = opened.view, opened.subscription_id
-        for at, messages in _pending_of(batch, txn, subscription_id):
+        for at, messages in _all_pending(batch, txn, subscription_id, pending):
             delivery = opened.deliveries.find(at)
             assert delivery is not None, "a pending message has a delivery"
             acknowledged = messages or message_set.everything(delivery.count)
@@ -332,7 +353,7 @@ class PendingAcks:
         batch, subscription_id, cursor = opened.view, opened.subscription_id, opened.cursor
         first: tuple[Position, int] | None = None
         is_ordered = opened.subscription.type.is_ordered
-        for at, messages in _pending_of(batch, txn, subscription_id):
+        for at, messages in _all_pending(batch, txn, subscription_id, pending):
             _drop(batch, txn, subscription_id, at)
             delivery = opened.deliveries.find(at)
             assert delivery is not None, "a pending message has a delivery"
@@ -393,8 +414,7 @@ def acknowledge_cumulative(
     before = Position(at[0], at[1] - 1)
     opened.deliveries.settle_through(before, consumer_id)
     opened.acks.acknowledge_through(before)
-    entry = log.read(opened.view, opened.topic_id, at)
-    assert entry is not None, "what is acknowledged exists"
+    entry = log.stored(opened.view, opened.topic_id, at)
     messages = message_set.through(index)
     opened.deliveries.settle(at, messages, consumer_id)
     opened.acks.acknowledge(at, entry.count, messages)

@@ -7,14 +7,20 @@ from storage.limits import TABLE_KEY_BYTES_MAX
 
 
 class KeyRange:
-    """Keys at or above `start` and below `end` (None: to the end of the table)."""
+    """Keys at or above `start` and below `end` (None: to the end of the table).
 
-    __slots__ = ("end", "reverse", "start")
+    Attributes:
+        walked: of the rest of a whole table: the commit that all rows so far were read from, and their number; None of
+            every other range, and where the commit changed between two pages.
+    """
+
+    __slots__ = ("end", "reverse", "start", "walked")
 
     def __init__(self, start: bytes, end: bytes | None, reverse: bool) -> None:
         self.start = start
         self.end = end
         self.reverse = reverse
+        self.walked: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, prefix: bytes, start: bytes | None, end: bytes | None, reverse: bool) -> KeyRange:
@@ -36,6 +42,11 @@ class KeyRange:
     @property
     def is_empty(self) -> bool:
         return self.end is not None and self.start >= self.end
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the range is a whole table."""
+        return not self.start and self.end is None
 
     def after(self, key: bytes) -> KeyRange:
         """The rest of the range after reading up to and including a key."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from storage.disk.codec import key1
+from storage.disk.codec import corrupt, key1
 from storage.disk.schema import ROWS, VERSIONS
 from storage.disk.view import ReadView
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
-from storage.table import row as rows
+from storage.table import row as rows, state as states
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Look, StateOf, StoredRow, Version, latest, snapshot
 from storage.txn import record as records
@@ -97,7 +97,11 @@ def one(view: ReadView, table_id: int, key: bytes, pick: Pick) -> Version | None
 def page(
     view: ReadView, table_id: int, key_range: KeyRange, pick: Pick, limit: int
 ) -> tuple[list[tuple[bytes, Version]], KeyRange | None]:
-    """Read some rows of a range in its direction; return rows and the rest of the range, None after the last row."""
+    """Read some rows of a range in its direction; return rows and the rest of the range, None after the last row.
+
+    Raises:
+        CorruptStore: a whole table, read in one state of the store, has fewer rows than it counts, or more.
+    """
     visible: list[tuple[bytes, Version]] = []
     seen = size = 0
     for key, payload in _walk(view, table_id, key_range):
@@ -106,8 +110,27 @@ def page(
         if version is not None and version.value is not None:
             visible.append((key[8:], version))
         if len(visible) >= limit or seen >= PAGE_ENTRIES or size >= PAGE_BYTES:
-            return visible, key_range.after(key[8:])
+            rest = key_range.after(key[8:])
+            rest.walked = _walked(view, key_range, seen)
+            return visible, rest
+    walked = _walked(view, key_range, seen)
+    if walked is not None:
+        _check_rows(view, table_id, walked[1])
     return visible, None
+
+
+def _walked(view: ReadView, key_range: KeyRange, seen: int) -> tuple[int, int] | None:
+    """Commit and number of the rows of a table walked up to the end of a page; None where this is not known."""
+    commit, before = key_range.walked or (view.commit, 0)
+    is_known = key_range.walked is not None or key_range.is_whole
+    return (commit, before + seen) if is_known and commit == view.commit else None
+
+
+def _check_rows(view: ReadView, table_id: int, rows_found: int) -> None:
+    state = states.find(view, table_id)
+    if state is not None and state.rows != rows_found:
+        why = f"{rows_found} rows are found; the table has {state.rows}"
+        raise corrupt(ROWS, key1(table_id), why)
 
 
 def _walk(view: ReadView, table_id: int, key_range: KeyRange) -> Iterator[tuple[bytes, memoryview]]:

@@ -19,13 +19,18 @@ from storage.values.position import MessageId, Position, as_position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
-# body crc, kind, flags (0), messages, txn (0 none), epoch, publish ms, timestamp, messages before, bytes before
+# body crc, kind, flags, messages, txn (0 none), epoch, publish ms, timestamp, messages before, bytes before
 HEADER = Struct(">IBBIQqQQQQ")
 assert HEADER.size == ENTRY_HEADER_BYTES
 
 MESSAGES: Final = 0
 COMMIT_MARKER: Final = 1
 ABORT_MARKER: Final = 2
+
+IN_ORDER: Final = 1
+"""A flag: no earlier entry of the ledger has a later publish time. Set only where the timestamp leaves that open."""
+
+NS_PER_MS: Final = 1_000_000
 
 
 class Columns:
@@ -156,14 +161,15 @@ class Entry:
     """
 
     __slots__ = (
-        "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "key", "kind", "ledger_id",
-        "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
+        "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "flags", "key", "kind",
+        "ledger_id", "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
     )  # fmt: skip
 
     bytes_before: int
     count: int
     entry_id: int
     epoch: int
+    flags: int
     kind: int
     ledger_id: int
     messages_before: int
@@ -177,7 +183,7 @@ class Entry:
         _, self.ledger_id, self.entry_id = U64X3.unpack(key)
         self.position = as_position((self.ledger_id, self.entry_id))
         (
-            _, self.kind, _, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
+            _, self.kind, self.flags, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
             self.messages_before, self.bytes_before,
         ) = HEADER.unpack_from(payload)  # fmt: skip
         self.size = len(payload)
@@ -194,6 +200,15 @@ class Entry:
     def messages_through(self) -> int:
         """The number of messages of the topic up to and including this entry."""
         return self.messages_before + self.count
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the header proves that no earlier entry of the ledger has a later publish time.
+
+        Timestamps grow, and no publish time is later than its entry's timestamp. So the proof is a publish time in the
+        millisecond of the timestamp, or the flag where the wall clock is behind the timestamps.
+        """
+        return bool(self.flags & IN_ORDER) or self.timestamp // NS_PER_MS <= self.publish_time
 
     def _unpacked(self) -> list[Any]:
         if self._columns is None:
@@ -251,10 +266,10 @@ class Entry:
 
 def encode(
     kind: int, count: int, txn: int, epoch: int, publish_ms: int, timestamp: int,
-    messages_before: int, bytes_before: int, body: bytes,
+    messages_before: int, bytes_before: int, body: bytes, flags: int = 0,
 ) -> bytes:  # fmt: skip
     """Make the payload of an entry record: one parameter for each field of the header, then the body."""
     header = HEADER.pack(
-        crc32(body), kind, 0, count, txn, epoch, publish_ms, timestamp, messages_before, bytes_before
+        crc32(body), kind, flags, count, txn, epoch, publish_ms, timestamp, messages_before, bytes_before
     )  # fmt: skip
     return header + body

@@ -13,8 +13,10 @@ from storage import faults
 from storage.disk.codec import corrupt, key1, key2, key3, key_through, pack, unpack
 from storage.disk.schema import ENTRIES, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
+from storage.errors import CorruptStore
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
-from storage.topic.entry import MESSAGES, Entry, encode
+from storage.topic import written_positions
+from storage.topic.entry import IN_ORDER, MESSAGES, NS_PER_MS, Entry, encode
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.values.position import Position, as_position
@@ -33,8 +35,11 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     if _is_due_to_roll(state, now_ms):
         _roll(topic, now_ms)
     timestamp = batch.timestamp()
+    # The clock may step back between both readings: no publish time is later than its timestamp.
+    now_ms = min(now_ms, timestamp // NS_PER_MS)
     payload = encode(
-        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body
+        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body,
+        _order_flag(topic, now_ms, timestamp),
     )  # fmt: skip
     position = as_position((state.ledger_id, state.next_entry))
     batch.put(ENTRIES, key3(topic.topic_id, state.ledger_id, state.next_entry), payload)
@@ -50,6 +55,17 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
         assert state.max_read <= position, "maxReadPosition never moves backwards"
         state.max_read = position
     return position
+
+
+def _order_flag(topic: OpenTopic[WriteBatch], publish_ms: int, timestamp: int) -> int:
+    """IN_ORDER where the wall clock is behind the timestamps, and was not set back since the ledger's last entry."""
+    if timestamp // NS_PER_MS <= publish_ms:
+        return 0
+    if topic.state.next_entry == 0:
+        return IN_ORDER
+    previous = read(topic.view, topic.topic_id, topic.state.last_confirmed)
+    is_next = previous is not None and previous.is_in_order and previous.publish_time <= publish_ms
+    return IN_ORDER if is_next else 0
 
 
 def _is_due_to_roll(state: TopicState, now_ms: int) -> bool:
@@ -102,13 +118,21 @@ class LedgerInfo:
 
 
 def ledgers(view: ReadView, topic_id: int, state: TopicState) -> list[LedgerInfo]:
-    """Return the ledgers of a topic in order, the open one last."""
+    """Return the ledgers of a topic in order, the open one last.
+
+    Raises:
+        CorruptStore: the record of a closed ledger is missing.
+    """
     closed_ones = []
     for key, payload in view.scan(LEDGERS, key1(topic_id)):
         entries, opened, closed, _, messages, _, size = unpack(payload)[:7]
         closed_ones.append(
             LedgerInfo(int.from_bytes(key[8:], "big"), entries, (opened, closed), messages, size)
         )
+    recorded = {ledger.ledger_id for ledger in closed_ones}
+    for ledger_id in range(state.first_ledger, state.ledger_id):
+        if ledger_id not in recorded:
+            raise corrupt(LEDGERS, key2(topic_id, ledger_id), "it is not there")
     open_one = LedgerInfo(
         state.ledger_id, state.next_entry, (state.ledger_opened_ms, None),
         state.messages - state.ledger_messages_before, state.bytes - state.ledger_bytes_before,
@@ -117,18 +141,59 @@ def ledgers(view: ReadView, topic_id: int, state: TopicState) -> list[LedgerInfo
 
 
 def read(view: ReadView, topic_id: int, position: Position) -> Entry | None:
-    """The entry at a position, or None."""
+    """The entry at a position; None where no entry was written.
+
+    Raises:
+        CorruptStore: the entry was written, and is missing.
+    """
     if position[1] < 0:
         return None
     key = key3(topic_id, *position)
     payload = view.get(ENTRIES, key)
-    return None if payload is None else Entry(key, payload)
+    if payload is not None:
+        return Entry(key, payload)
+    if written_positions.is_written(view, topic_id, position):
+        raise _missing(topic_id, position)
+    return None
+
+
+def stored(view: ReadView, topic_id: int, position: Position) -> Entry:
+    """The entry at a position that a record names.
+
+    Raises:
+        CorruptStore: the entry is missing.
+    """
+    entry = read(view, topic_id, position)
+    if entry is None:
+        raise _missing(topic_id, position)
+    return entry
+
+
+def _missing(topic_id: int, position: Position) -> CorruptStore:
+    return corrupt(ENTRIES, key3(topic_id, *position), "it is not there")
 
 
 def scan(view: ReadView, topic_id: int, after: Position, through: Position) -> Iterator[Entry]:
-    """Yield the entries after one position, up to and including a second, in order.
+    """Yield the entries after one position, up to and including a second, in order: all that were written.
 
-    A checksum proves each record, but not that no record is missing: so each entry must follow the entry before.
+    Raises:
+        CorruptStore: an entry does not follow the entry before, or the log ends before the last entry.
+    """
+    reached = after
+    for entry in walk(view, topic_id, after, through):
+        reached = entry.position
+        yield entry
+    if reached < through:
+        expected = written_positions.following(view, topic_id, reached)
+        if expected is not None and expected <= through:
+            why = f"the log ends at {reached[0]}:{reached[1]} before it"
+            raise corrupt(ENTRIES, key3(topic_id, *expected), why)
+
+
+def walk(view: ReadView, topic_id: int, after: Position, through: Position) -> Iterator[Entry]:
+    """Yield the entries that are found after one position, up to and including a second, in order.
+
+    The walk ends where the entries end. `scan` checks the end too; verify makes its own report.
 
     Raises:
         CorruptStore: an entry does not follow the entry before.
@@ -139,12 +204,23 @@ def scan(view: ReadView, topic_id: int, after: Position, through: Position) -> I
     for key, payload in view.scan(ENTRIES, key1(topic_id), start, key_through(topic_id, through)):
         entry = Entry(key, payload)
         if previous is None:
-            if entry.ledger_id == after[0] and entry.entry_id != after[1] + 1:
-                raise corrupt(ENTRIES, key, f"it does not follow {after[0]}:{after[1]}")
+            _check_next(view, topic_id, after, entry)
         elif not _follows(previous, entry):
             raise corrupt(ENTRIES, key, f"it does not follow {previous.position}")
         previous = entry
         yield entry
+
+
+def _check_next(view: ReadView, topic_id: int, after: Position, entry: Entry | None) -> None:
+    """Check that the first entry found after a position is the first that was written there."""
+    if entry is not None and entry.position == (after[0], after[1] + 1):
+        return
+    expected = written_positions.following(view, topic_id, after)
+    if entry is None:
+        if expected is not None:
+            raise _missing(topic_id, expected)
+    elif entry.position != expected:
+        raise corrupt(ENTRIES, entry.key, f"it does not follow {after[0]}:{after[1]}")
 
 
 def _follows(previous: Entry, entry: Entry) -> bool:
@@ -164,17 +240,14 @@ def page(view: ReadView, topic_id: int, after: Position, through: Position) -> l
     """Return the next entries, about as many as fit a page: the share that a reader takes out of one view.
 
     Raises:
-        CorruptStore: the log ends before `through`, which is a position that was written.
+        as `scan`
     """
     entries, room = [], PAGE_BYTES
     for entry in scan(view, topic_id, after, through):
         entries.append(entry)
         room -= entry.size
         if room <= 0 or len(entries) >= PAGE_ENTRIES:
-            return entries
-    last = entries[-1].position if entries else after
-    if through[1] >= 0 and last < through:
-        raise corrupt(ENTRIES, key3(topic_id, *through), f"the log ends at {last[0]}:{last[1]} before it")
+            break
     return entries
 
 
@@ -196,24 +269,24 @@ def counts_through(view: ReadView, topic_id: int, state: TopicState, position: P
 
 
 def next_entry(view: ReadView, topic_id: int, position: Position) -> Entry | None:
-    """The first entry after a position."""
+    """The first entry after a position; None at the end of the log.
+
+    Raises:
+        CorruptStore: the first entry that was written there is missing.
+    """
     record = view.first(ENTRIES, key1(topic_id), key3(topic_id, position[0], position[1] + 1))
-    return Entry(*record) if record else None
+    entry = Entry(*record) if record else None
+    _check_next(view, topic_id, position, entry)
+    return entry
 
 
 def previous_position(view: ReadView, topic_id: int, position: Position) -> Position:
     """The position just before: in the previous ledger if need be, `L:-1` if there is none."""
     if position[1] > 0:
         return Position(position[0], position[1] - 1)
-    record = view.last(ENTRIES, key1(topic_id), key3(topic_id, position[0], 0))
-    if record is not None and record[0] == key3(topic_id, position[0], 0):
-        record = view.last(ENTRIES, key1(topic_id), key3(topic_id, position[0] - 1, (1 << 64) - 1))
-    if record is None:
-        return Position(position[0], -1)
-    return Position(int.from_bytes(record[0][8:16], "big"), int.from_bytes(record[0][16:], "big"))
+    return written_positions.preceding(view, topic_id, position) or Position(position[0], -1)
 
 
 def first_entry(view: ReadView, topic_id: int) -> Entry | None:
     """The first entry that the topic still has."""
-    record = view.first(ENTRIES, key1(topic_id))
-    return Entry(*record) if record else None
+    return next_entry(view, topic_id, Position(0, -1))

@@ -108,8 +108,19 @@ class AbortedSegment(NamedTuple):
     bytes: int
 
 
+def check_all(topic_id: int, state: TopicState, transactions: int) -> None:
+    """Check that all segments were found, by their transactions.
+
+    Raises:
+        CorruptStore: there are fewer transactions than the topic's state counts.
+    """
+    if transactions != state.aborted_txns:
+        why = f"{transactions} aborted transactions are found; the topic has {state.aborted_txns}"
+        raise corrupt(ABORTED, key2(topic_id, state.aborted_segment), why)
+
+
 def segments(view: ReadView, topic_id: int) -> list[AbortedSegment]:
-    """The segments of a topic for reports."""
+    """The segments of a topic that are found."""
     rows = []
     for key, payload in view.scan(ABORTED, key1(topic_id)):
         bounds = _RANGE.unpack_from(payload)
@@ -133,12 +144,16 @@ def messages_between(
 
     A segment within the range counts by the segment's sum, a transaction within the range by the transaction's sum; a
     transaction across an end of the range is counted by its runs.
+
+    Raises:
+        CorruptStore: a segment is missing.
     """
     if not state.aborted_txns or through <= after:
         return 0
-    total = 0
+    total = transactions = 0
     for _, payload in view.scan(ABORTED, key1(topic_id)):
         bounds = _RANGE.unpack_from(payload)
+        transactions += bounds[4]
         if bounds[:2] > through or bounds[2:4] <= after:
             continue
         if bounds[:2] > after and bounds[2:4] <= through:
@@ -152,4 +167,5 @@ def messages_between(
             else:
                 total += runs.messages_through(view, topic_id, row[0], min(Position(*row[3:5]), through))
                 total -= runs.messages_through(view, topic_id, row[0], after)
+    check_all(topic_id, state, transactions)
     return total

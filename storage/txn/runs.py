@@ -41,9 +41,8 @@ def messages_through(view: ReadView, topic_id: int, txn: int, position: Position
     if position[0] > ledger_id or position[1] >= last_entry:
         return int(total)
     # Inside a run every entry is the transaction's: the topic's running counts give the rest.
-    end = log.read(view, topic_id, Position(ledger_id, last_entry))
-    here = log.read(view, topic_id, position)
-    assert end is not None and here is not None, "the entries of a run exist"
+    end = log.stored(view, topic_id, Position(ledger_id, last_entry))
+    here = log.stored(view, topic_id, position)
     return int(total - (end.messages_through - here.messages_through))
 
 

@@ -6,15 +6,15 @@ The ordered index of open transactions by first message gives maxReadPosition wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from storage.disk.codec import I64X2, key1, key4, pack, part_key, unpack
-from storage.disk.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS
+from storage.disk.codec import I64X2, corrupt, key1, key2, key4, pack, part_key, unpack
+from storage.disk.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS, TXN_RUNS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ProducerFenced, TxnctlError
 from storage.topic import log, state as states
-from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
+from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
 from storage.txn import aborted, runs
@@ -145,7 +145,20 @@ def first_open(view: ReadView, topic_id: int) -> tuple[int, Position, Position] 
 
 
 def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position]]:
-    """Open transactions with messages on the topic, each with the first message, in order of first messages."""
+    """Open transactions with messages on the topic, each with the first message, in order of first messages.
+
+    Raises:
+        CorruptStore: the index has fewer transactions than the topic's state counts, or more.
+    """
+    indexed, count = indexed_transactions(view, topic_id), states.load(view, topic_id).open_txns
+    if len(indexed) != count:
+        why = f"the index has {len(indexed)} open transactions of the topic; its state counts {count}"
+        raise corrupt(OPEN_FIRST, key1(topic_id), why)
+    return indexed
+
+
+def indexed_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position]]:
+    """The same as the index has it, unchecked: verify makes its own report."""
     return [
         (
             int.from_bytes(key[24:], "big"),
@@ -153,6 +166,23 @@ def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position
         )
         for key in view.keys(OPEN_FIRST, key1(topic_id))
     ]
+
+
+def entries(view: ReadView, topic_id: int, txn: int, after: Position, through: Position) -> Iterator[Entry]:
+    """Yield the transaction's entries on a topic after one position and up to a second, in order.
+
+    Raises:
+        CorruptStore: a run of entries is missing.
+    """
+    reached, messages = after, 0
+    for entry in runs.entries(view, topic_id, txn, after, through):
+        reached, messages = entry.position, messages + entry.count
+        yield entry
+    part = part_of(view, txn, topic_id)
+    if part is None or part.last > through:
+        return
+    if reached < part.last or (after < part.first and messages != part.messages):
+        raise corrupt(TXN_RUNS, key2(topic_id, txn), f"a run before {part.last} is not there")
 
 
 class UncommittedEntries:
@@ -185,13 +215,23 @@ class UncommittedEntries:
             aborted.add(topic, (txn, *written.first, *written.last, written.messages))
         log.append(topic, COMMIT_MARKER if committed else ABORT_MARKER, 0, txn, b"")
         if state.open_txns:
-            blocker = first_open(batch, object_id)
-            assert blocker is not None, "open transactions are indexed"
-            state.max_read = blocker[2]
+            state.max_read = self._before_first_open(topic)
         assert state.max_read >= before, "maxReadPosition never moves backwards"
         for producer, first, last in written.sequences:
             SequenceIds(batch, object_id, producer).settle(first, last, txn, committed)
         return TopicEffect(object_id, written.messages, written.first, written.last, before, state.max_read)
+
+    @staticmethod
+    def _before_first_open(topic: OpenTopic[WriteBatch]) -> Position:
+        """The position before the first message of an open transaction.
+
+        All open transactions must be found: maxReadPosition would pass the messages of a missing one.
+        """
+        first = first_open(topic.view, topic.topic_id)
+        if first is None or first[2] != topic.state.max_read:
+            open_transactions(topic.view, topic.topic_id)
+        assert first is not None, "the state counts an open transaction"
+        return first[2]
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TopicWork:
         """Topic, messages, and positions."""

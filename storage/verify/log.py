@@ -75,6 +75,7 @@ class _Walk:
         self._report = report
         self._expected: Position | None = None
         self._timestamp, self._epoch = 0, -1
+        self._ledger_id, self._latest_ms = -1, 0
         self.messages, self.bytes = state.messages_trimmed, state.bytes_trimmed
         self.markers = 0
 
@@ -91,6 +92,7 @@ class _Walk:
             report(16, label, "its timestamp is not after the timestamp of the entry before")
         if entry.epoch < self._epoch:
             report(9, label, f"its epoch {entry.epoch} is below {self._epoch} before it")
+        self._check_order(entry, label)
         if entry.kind == MESSAGES:
             self._epoch = max(self._epoch, entry.epoch)
         else:
@@ -98,13 +100,23 @@ class _Walk:
         self._expected, self._timestamp = Position(at[0], at[1] + 1), entry.timestamp
         self.messages, self.bytes = self.messages + entry.count, self.bytes + entry.size
 
+    def _check_order(self, entry: Entry, label: str) -> None:
+        """Check that no earlier entry of the ledger has a later publish time, where the header says so."""
+        if entry.ledger_id != self._ledger_id:
+            self._ledger_id, self._latest_ms = entry.ledger_id, entry.publish_time
+        if entry.is_in_order and entry.publish_time < self._latest_ms:
+            self._report(
+                23, label, "an earlier entry of the ledger has a later publish time, against its header"
+            )
+        self._latest_ms = max(self._latest_ms, entry.publish_time)
+
 
 def read_log(
     view: ReadView, topic: Topic, state: TopicState, report: Report, progress: Progress | None
 ) -> Log:
     """Read the whole log, and check each entry and the topic's counts on the way."""
     log, walk = Log(), _Walk(topic, state, report)
-    for entry in managed_ledger.scan(view, topic.topic_id, Position(0, -1), state.last_confirmed):
+    for entry in managed_ledger.walk(view, topic.topic_id, Position(0, -1), state.last_confirmed):
         walk.check(entry)
         log.add(entry)
         if progress is not None and len(log.entries) % 1000 == 0:

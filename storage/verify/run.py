@@ -58,6 +58,8 @@ def run(
                 _check_checksums(view, report, progress)
             _check_objects(view, report, full, progress)
             names = [table.name for table in tables.every(view)]
+        damaged = {problem.object for problem in problems}
+        names = [name for name in names if f"table {name}" not in damaged]
         invariants = set(FULL if full else QUICK)
         if full and names and check_reads(connection, names, open_table, report):
             invariants.add(_READS)

@@ -89,7 +89,7 @@ class TopicCheck:
         if state.max_read != expected and not is_trimmed:
             formula = Position(*expected)
             report(1, name, f"maxReadPosition is {state.max_read_position}, its formula gives {formula}")
-        opened = uncommitted_entries.open_transactions(self._view, self._topic.topic_id)
+        opened = uncommitted_entries.indexed_transactions(self._view, self._topic.topic_id)
         indexed = [(tuple(first), txn) for txn, first in opened]
         if indexed != open_first:
             report(1, name, f"the index of open transactions has {len(indexed)}, the log {len(open_first)}")

@@ -8,13 +8,15 @@ many to remember, a transaction blocks every key from there on, which can only h
 
 from __future__ import annotations
 
+from storage.disk.codec import corrupt, key1
+from storage.disk.schema import AWAITED
 from storage.disk.view import ReadView
 from storage.limits import KEYS_REMEMBERED_MAX
 from storage.subscription import message_set
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic.entry import Entry
-from storage.txn import runs
+from storage.txn import uncommitted_entries
 from storage.values.position import Position
 
 MessageOrder = tuple[int, int, int]
@@ -62,6 +64,9 @@ class BlockedKeys:
         if generation != opened.cursor.generation:
             self.forget()
         skipped = {record.txn for record in skipped_txns.every(opened.view, opened.subscription_id)}
+        if len(skipped) < opened.cursor.skipped_txns:
+            why = f"{len(skipped)} skipped transactions are found; the cursor counts {opened.cursor.skipped_txns}"
+            raise corrupt(AWAITED, key1(opened.subscription_id), why)
         for txn in [txn for txn in self._through if txn not in skipped]:
             self._forget(txn)
         for txn in skipped:
@@ -74,7 +79,7 @@ class BlockedKeys:
         self._through[txn] = max(after, through)
         if txn in self._every_key or after >= through:
             return
-        for entry in runs.entries(opened.view, opened.topic_id, txn, after, through):
+        for entry in uncommitted_entries.entries(opened.view, opened.topic_id, txn, after, through):
             self._note(opened, entry)
             if self._known >= KEYS_REMEMBERED_MAX:
                 self._every_key[txn] = (entry.ledger_id, entry.entry_id, 0)

@@ -101,8 +101,7 @@ class KeyOrder:
         return blockers
 
     def _block(self, view: ReadView, blockers: KeyBlockers, at: Position, messages: int) -> None:
-        entry = log.read(view, self._subscription.topic_id, at)
-        assert entry is not None, "what is not acknowledged exists"
+        entry = log.stored(view, self._subscription.topic_id, at)
         block_keys(blockers, entry, messages)
 
     def _send_back(self, batch: WriteBatch, messages: Messages) -> Messages:
@@ -135,9 +134,10 @@ def blockers_before(
         if delivery.at > through:
             break
         elsewhere = delivery.known() & ~delivery.of(consumer_id)
-        entry = log.read(view, subscription.topic_id, delivery.at) if elsewhere else None
-        if entry is not None and not _is_left_out(view, subscription, entry):
-            block_keys(blockers, entry, elsewhere)
+        if elsewhere:
+            entry = log.stored(view, subscription.topic_id, delivery.at)
+            if not _is_left_out(view, subscription, entry):
+                block_keys(blockers, entry, elsewhere)
     return blockers
 
 

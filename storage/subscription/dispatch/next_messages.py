@@ -33,7 +33,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
-from storage.txn import record as records, runs
+from storage.txn import record as records, runs, uncommitted_entries
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
@@ -124,8 +124,7 @@ class Walk:
                 not self._by_key or delivery.known() == delivery.of(self._consumer_id)
             ):
                 continue
-            entry = log.read(self._view, subscription.topic_id, delivery.at)
-            assert entry is not None, "what is not acknowledged exists"
+            entry = log.stored(self._view, subscription.topic_id, delivery.at)
             if self._skips is None or not self._skips.is_skipped(entry):
                 self._visit(entry, delivery, delivery.known())
             if self._is_full():
@@ -244,12 +243,12 @@ class Walk:
                 self._view, self._subscription_id, skipped.txn, after
             )
             for at, messages in messages_behind:
-                entry = log.read(self._view, topic_id, at)
-                assert entry is not None, "what is not acknowledged exists"
+                entry = log.stored(self._view, topic_id, at)
                 yield entry, messages
 
         own: Iterator[tuple[Entry, bytes | None]] = (
-            (entry, None) for entry in runs.entries(self._view, topic_id, skipped.txn, after, through)
+            (entry, None)
+            for entry in uncommitted_entries.entries(self._view, topic_id, skipped.txn, after, through)
         )
         if not skipped.blocked:
             return own

@@ -44,3 +44,24 @@ def test_a_time_is_the_first_entry_published_then_or_later(tmp_path: Path) -> No
         assert position_of(store, "t", AtTime(1001)) == Position(1, 1)
         assert position_of(store, "t", EARLIEST) is EARLIEST
         assert position_of(store, "t", Position(7, 7)) == Position(7, 7)
+
+
+def test_a_seek_after_the_clock_was_set_back_leaves_no_message_behind(tmp_path: Path) -> None:
+    """The next message is the first in the order of the log published then or later, though publish times step back."""
+    clock = ManualClock()
+    Store.create(tmp_path / "s", clock=clock)
+    with Store.open(tmp_path / "s", clock=clock) as store:
+        store.create_topic("t")
+        store.admin.subscriptions.create_subscription("t", "a")
+        producer, times = store.create_producer("t"), []
+        for number in range(11):
+            clock.wall_now_ns += (-3_600_000 if number == 5 else 1000) * 1_000_000
+            producer.send(b"%d" % number)
+            times.append(clock.wall_ms())
+        start = position_of(store, "t", AtTime(times[2]))
+        store.admin.subscriptions.seek_subscription("t", "a", start)
+        assert [message.value for message in store.reports.peek_messages("t", "a", 20)] == [
+            b"%d" % number for number in range(2, 11)
+        ]
+        assert position_of(store, "t", AtTime(times[8])) == Position(1, 0)
+        assert position_of(store, "t", AtTime(times[4] + 1)) == Position(1, 11)
