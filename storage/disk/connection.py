@@ -227,7 +227,7 @@ class Connection:
             self.is_closed, self.view = True, self._refuse
             if self._lease and self._environment.pid == os.getpid():
                 self._environment.lock_file.leases.drop(self._lease)
-            _release(self.path)
+            _release(self._environment)
 
     def _refuse(self) -> Never:
         raise StoreClosed(f"this handle of {self.path} is closed")
@@ -248,11 +248,12 @@ def _acquire(
         return environment
 
 
-def _release(path: str) -> None:
-    key = (os.getpid(), path)
+def _release(environment: Environment) -> None:
+    """Count a handle as closed; nothing in a child of a fork, where the parent's environment is not counted."""
+    key = (os.getpid(), environment.path)
     with _open_lock:
-        environment, count = _open.get(key, (None, 0))
-        if environment is None:
+        current, count = _open.get(key, (None, 0))
+        if current is not environment:
             return
         if count > 1:
             _open[key] = (environment, count - 1)
