@@ -192,8 +192,7 @@ class Store:
             timeout: seconds that WaitForExclusive waits for its turn; None waits for ever.
             txn: an open transaction that is not fenced when the producer becomes the owner, but goes on with it.
             topic_epoch: the epoch of the previous connection, which must still be the epoch of the topic.
-            resume: the session token of the previous connection. Its epoch is resumed unless another producer owned
-                the topic or produced in between.
+            resume: the previous session's token. Its epoch is resumed unless another producer owned or produced since.
             connected: False, for Shared only, connects during each send instead.
             create_topic: create the topic if it is missing.
             on_wait: called once with the producers before this one, if the producer has to wait.
@@ -204,10 +203,11 @@ class Store:
             ProducerFenced: the epoch or session is over.
             WaitTimeout
         """
-        from storage.client import connect_options as connecting, create_producer as producing
+        from storage.client import connect_options as connecting, create_producer as producing, transaction
 
+        spare = 0 if txn is None else transaction.txn_number(self.connection, txn)
         mode = connecting.access_mode_of(access_mode, AccessMode.SHARED)
-        request = connecting.access_request(mode, producer_name, topic_epoch, resume, txn)
+        request = connecting.access_request(mode, producer_name, topic_epoch, resume, spare)
         waiting = connecting.WaitOptions(timeout, on_wait)
         options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic)
         create = producing.create if connected else producing.create_passing
@@ -235,16 +235,16 @@ class Store:
             lease: seconds that the session lives without being used.
             access_mode: Exclusive if None. The rest, and the errors, as `create_producer`.
         """
-        from storage.client import admission_wait, connect_options as connecting
+        from storage.client import admission_wait, connect_options as connecting, transaction
         from storage.reports import producers
 
+        spare = 0 if txn is None else transaction.txn_number(self.connection, txn)
         mode = connecting.access_mode_of(access_mode, AccessMode.EXCLUSIVE)
-        request = connecting.access_request(mode, producer_name, topic_epoch, resume, txn)
+        request = connecting.access_request(mode, producer_name, topic_epoch, resume, spare)
         waiting = connecting.WaitOptions(timeout, on_wait)
         options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic, lease=lease)
-        return producers.granted(
-            self.engine, *admission_wait.connect(self.connection, self.engine.coordinator, options)
-        )
+        granted = admission_wait.connect(self.connection, self.engine.coordinator, options)
+        return producers.granted(self.engine, *granted)
 
     def reader(
         self, topic: str, *, start: Start = EARLIEST,

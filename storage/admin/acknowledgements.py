@@ -86,7 +86,7 @@ class AcknowledgementAdmin:
             as `Consumer.acknowledge`
         """
         audit_trail.check_reason(reason)
-        txn_id = 0 if txn is None else txn_number(txn)
+        txn_id = 0 if txn is None else txn_number(self._engine.connection, txn)
         if cumulative and len(message_ids) != 1:
             raise InvalidValue("a cumulative acknowledgement takes one message id")
 

@@ -38,7 +38,7 @@ class TransactionAdmin:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
         """
         request = AbortRequest(reason, if_version, force, dry_run, fence)
-        return abort_transaction(self._engine, txn_number(txn), request)
+        return abort_transaction(self._engine, txn_number(self._engine.connection, txn), request)
 
     def reap_transactions(
         self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None

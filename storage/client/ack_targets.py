@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from storage.client.same_store import check_same_topic
 from storage.errors import InvalidPosition
 from storage.subscription.acknowledge import Item, add_item, item_of
-from storage.topic.message import Message
+from storage.topic.message import Message, MessageOrigin
 from storage.topic.message_batch import MessageBatch
 from storage.values.position import LateMessageId, MessageId, Position
 
 Acknowledged = Message | MessageId | LateMessageId | Sequence[Message | MessageId | LateMessageId]
 
 
-def items_of(messages: Acknowledged) -> list[Item]:
+def items_of(messages: Acknowledged, origin: MessageOrigin) -> list[Item]:
     """The entries of the messages, each with the messages of the entry.
+
+    Args:
+        origin: of the messages that the subscription delivers.
 
     Raises:
         InvalidPosition
+        InvalidValue: a message of a different topic or store.
     """
     items: dict[Position, int] = {}
     if isinstance(messages, MessageBatch):
+        for message in messages[:1]:
+            check_same_topic(origin, message)
         for piece in messages.pieces:
             add_item(items, piece.at, piece.messages)
         return list(items.items())
@@ -29,19 +36,23 @@ def items_of(messages: Acknowledged) -> list[Item]:
     many: Any = messages if is_many else [messages]
     for message in many:
         if isinstance(message, Message):
+            check_same_topic(origin, message)
             add_item(items, message.entry.position, 1 << message.index)
         else:
-            add_item(items, *item_of(message_id_of(message)))
+            add_item(items, *item_of(message_id_of(message, origin)))
     return list(items.items())
 
 
-def message_id_of(message: object) -> MessageId:
+def message_id_of(message: object, origin: MessageOrigin) -> MessageId:
     """The id of a message that is named by itself, or by its id.
 
     Raises:
         InvalidPosition
+        InvalidValue: a message of a different topic or store.
     """
     message_id = message.message_id if isinstance(message, Message | LateMessageId) else message
     if not isinstance(message_id, MessageId):
         raise InvalidPosition(f"{message!r} is neither a message nor a message id")
+    if isinstance(message, Message):
+        check_same_topic(origin, message)
     return message_id

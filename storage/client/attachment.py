@@ -17,6 +17,7 @@ from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.topic.catalogue import Topic
+from storage.topic.message import MessageOrigin
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
 from storage.values.txn_id import TxnID
@@ -29,9 +30,10 @@ class Attachment:
 
     Attributes:
         is_closed: whether the consumer was closed; then nothing more is done by it.
+        origin: of the messages that the consumer receives, and may acknowledge.
     """
 
-    __slots__ = ("_consumer", "connection", "coordinator", "is_closed", "subscription", "topic")
+    __slots__ = ("_consumer", "connection", "coordinator", "is_closed", "origin", "subscription", "topic")
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Attachment:
         self._consumer = consumer
         self.connection = connection
         self.topic = topic
+        self.origin = MessageOrigin(topic.name, topic.topic_id, connection.incarnation)
         self.subscription = subscription
         self.is_closed = False
 
@@ -103,8 +106,8 @@ class Attachment:
             return action(batch, txn_id)
 
         if isinstance(txn, Transaction):
-            return txn.work.run_action(checked)
-        txn_id = 0 if txn is None else txn_number(txn)
+            return txn.work_in(self.connection).run_action(checked)
+        txn_id = 0 if txn is None else txn_number(self.connection, txn)
         return self.connection.write(lambda batch: checked(batch, txn_id), naming=txn_id)
 
     def sweep(self, batch: WriteBatch) -> list[AttachedConsumer]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage.client.transaction import Transaction, txn_number
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import SESSION_LEASE_MS_MAX
@@ -15,7 +14,6 @@ from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.admission import AccessRequest
 from storage.topic.producers.session import Token
 from storage.values.names import LETTERS_PREFIX, check_name, named
-from storage.values.txn_id import TxnID
 
 OnTurn = Callable[[list[str]], None]
 """Called once, when a producer begins to wait, with the producers before it."""
@@ -88,19 +86,18 @@ def access_request(
     name: str | None,
     epoch: int | None,
     resume: str | None,
-    spare: Transaction | TxnID | str | None,
+    spare: int = 0,
 ) -> AccessRequest:
     """Check the access that a producer asks for.
 
     Args:
         epoch: of the topic, when the producer was connected before.
         resume: the token of the session by which the producer was connected before.
-        spare: the transaction that a take-over spares.
+        spare: the number of the transaction that a take-over spares; 0 for none.
 
     Raises:
-        InvalidName, InvalidValue, InvalidTxnId
+        InvalidName, InvalidValue
     """
-    txn_id = 0 if spare is None else txn_number(spare)
     if not mode.is_exclusive and (epoch is not None or resume is not None):
         raise InvalidValue(
             "a Shared producer brings no epoch and resumes no session: it just connects again",
@@ -111,7 +108,7 @@ def access_request(
     if resume is not None and name is not None:
         raise InvalidValue("a session that is resumed keeps its name", hint="Leave the producer's name out.")
     checked_name = None if name is None else _check_given_name(name)
-    return AccessRequest(mode, checked_name, epoch, None if resume is None else Token(resume), txn_id)
+    return AccessRequest(mode, checked_name, epoch, None if resume is None else Token(resume), spare)
 
 
 def _lease_ms(seconds: float) -> int:

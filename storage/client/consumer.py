@@ -131,12 +131,14 @@ class Consumer:
     def _message_bound(self, txn: Transaction | TxnID | str) -> int | None:
         """The timestamp of a transaction that has used a table; None without such a use."""
         if isinstance(txn, Transaction):
+            work = txn.work_in(self._connection)
             if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
                 # At this level the transaction may receive its own messages.
-                txn.work.flush_messages()
-            return txn.message_bound
+                work.flush_messages()
+            return work.message_bound
+        txn_id = txn_number(self._connection, txn)
         with self._connection.view() as view:
-            record = records.get(view, txn_number(txn))
+            record = records.get(view, txn_id)
         return record.timestamp if record.uses_tables else None
 
     def next_is_newer_than(self, txn: Transaction | TxnID | str) -> bool:
@@ -165,7 +167,7 @@ class Consumer:
             TransactionConflict, NotDeliverable, MessageNotFound, ConsumerEvicted, TransactionNotOpen,
             TransactionTimedOut
         """
-        items = items_of(messages)
+        items = items_of(messages, self._attachment.origin)
         if items:
             acknowledge = self._acknowledger.acknowledge
             self._attachment.write_attached(
@@ -187,7 +189,7 @@ class Consumer:
         Raises:
             InvalidValue, and as `acknowledge`
         """
-        message_id = message_id_of(message)
+        message_id = message_id_of(message, self._attachment.origin)
         item_of(message_id)
         acknowledge = self._acknowledger.acknowledge_cumulative
         self._attachment.write_attached(
@@ -199,7 +201,7 @@ class Consumer:
         self, message: Message | MessageId | LateMessageId, *, delay: float = 60.0
     ) -> None:
         """Give a message back, to be delivered again after `delay` seconds."""
-        items = items_of(message)
+        items = items_of(message, self._attachment.origin)
         self._window.give_back(items, nanoseconds(delay, "a delay"))
 
     def blocked_by(self) -> Blocked | None:

@@ -199,8 +199,8 @@ class Producer:
         for entry in entries:
             unpacked(entry)
         self._check_open()
+        number = 0 if txn is None else txn_number(self._connection, txn)
         self._go_on_in(None)
-        number = 0 if txn is None else txn_number(txn)
         return self._store(PackedEntries(entries), packed_commits_of(entries), None, number)
 
     def _check_open(self) -> None:
@@ -220,13 +220,13 @@ class Producer:
         self._check_open()
         # A producer that knows of its fencing fails at once.
         if txn is not None and isinstance(txn, Transaction) and self._appender.fenced is None:
-            work = txn.work
+            work = txn.work_in(self._connection)
             self._go_on_in(work)
             buffered = work.buffer_messages(self._appender, outgoing)
             if buffered is not None:
                 return buffered
+        number = 0 if txn is None else txn_number(self._connection, txn)
         self._go_on_in(None)
-        number = 0 if txn is None else txn_number(txn)
         commits = commits_of(outgoing.sizes)
         return self._store(outgoing.columns, commits, outgoing.sequence_ids, number)
 

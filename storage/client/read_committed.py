@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.client.same_store import check_same_store
 from storage.client.table_reader import ReadCommitted
 from storage.client.transaction import Transaction
 from storage.errors import TransactionNotOpen
@@ -15,13 +16,16 @@ if TYPE_CHECKING:
     from storage.client.work.beginning import BeginRequest
     from storage.client.work.work import Work
     from storage.disk.connection import Connection
+    from storage.disk.view import ReadView
+    from storage.table.catalogue import TableEntry
+    from storage.table.read import Pick
 
 
 class ReadCommittedTransaction(Transaction):
     """Reads tables as committed. Its state is of this process alone."""
 
     def __init__(self, connection: Connection, request: BeginRequest) -> None:
-        super().__init__(request)
+        super().__init__(connection, request)
         with connection.view() as view:
             issued = connection.environment.read_cache.peek_issued(view.superblock)
             self.start = max(view.superblock.last_timestamp, issued)
@@ -41,9 +45,21 @@ class ReadCommittedTransaction(Transaction):
         return self._state
 
     def table_reader(self, connection: Connection, check: CheckMode | None) -> ReadCommitted:
+        check_same_store(connection, self.connection)
+        self.check_readable()
+        return _ReaderOf(self, connection, check or self.check or CheckMode.MINIMAL)
+
+    def check_readable(self) -> None:
+        """See that the transaction is open.
+
+        Raises:
+            TransactionNotOpen
+            StoreClosed: the handle of the transaction is closed.
+        """
         if self._state is not TransactionState.OPEN:
             raise _ended("used", self._state)
-        return ReadCommitted(connection, check or self.check or CheckMode.MINIMAL, self.start)
+        if self.connection.is_closed:
+            self.connection.view()
 
     def flush(self) -> None:
         """Nothing is buffered."""
@@ -63,6 +79,18 @@ class ReadCommittedTransaction(Transaction):
 
     def __str__(self) -> str:
         return "(read-committed)"
+
+
+class _ReaderOf(ReadCommitted):
+    """Reads in a read-committed transaction of this process, each page only while the transaction is open."""
+
+    def __init__(self, txn: ReadCommittedTransaction, connection: Connection, check: CheckMode) -> None:
+        super().__init__(connection, check, txn.start)
+        self._txn = txn
+
+    def _pick(self, view: ReadView, table: TableEntry) -> Pick:
+        self._txn.check_readable()
+        return super()._pick(view, table)
 
 
 def _ended(asked: str, state: TransactionState) -> TransactionNotOpen:

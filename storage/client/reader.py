@@ -18,7 +18,7 @@ from storage.subscription.start_position import start_after
 from storage.topic import log, state
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Entry
-from storage.topic.message import Message
+from storage.topic.message import Message, MessageOrigin
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
@@ -39,6 +39,7 @@ class Reader:
     ) -> None:
         self._connection = connection
         self._topic = topic
+        self._origin = MessageOrigin(topic.name, topic.topic_id, connection.incarnation)
         self._level = level
         self._aborted = aborted
         self._page: list[Entry] = []
@@ -61,7 +62,7 @@ class Reader:
         Where `start` named a message inside a batch, or some of a batch was read before, `first_index` of the entry
         is the first message to read.
         """
-        while self._at < len(self._page) or self._fill():
+        while (self._at < len(self._page) and not self._connection.is_closed) or self._fill():
             entry = self._page[self._at]
             entry.first_index = self._index
             self._at, self._index = self._at + 1, 0
@@ -79,7 +80,7 @@ class Reader:
 
     def has_message_available(self) -> bool:
         """Whether `read_next` would return at once. A promised message always comes."""
-        if self._at < len(self._page) or self._fill():
+        if (self._at < len(self._page) and not self._connection.is_closed) or self._fill():
             return True
         self._connection.look_in_place()
         return False
@@ -125,10 +126,10 @@ class Reader:
         self.close()
 
     def _next(self) -> Message | None:
-        if self._at >= len(self._page) and not self._fill():
+        if (self._connection.is_closed or self._at >= len(self._page)) and not self._fill():
             return None
         entry = self._page[self._at]
-        message = entry.message(self._index, self._topic.name)
+        message = entry.message(self._index, self._origin)
         self._index += 1
         if self._index >= entry.count:
             self._at, self._index = self._at + 1, 0

@@ -121,7 +121,7 @@ class ReceiveWindow:
 
     def take(self, count: int) -> MessageBatch:
         """The next messages, at most so many, for the application."""
-        return MessageBatch(self._queue.take(count), self._attachment.topic.name)
+        return MessageBatch(self._queue.take(count), self._attachment.origin)
 
     def count_readable(self, timestamp: int, count: int) -> int:
         """How many of the next messages were readable at a timestamp, at most `count`."""

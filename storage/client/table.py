@@ -115,7 +115,8 @@ class Table:
         """
         if (
             at is None
-            and (txn is None or getattr(txn, "is_open_reader", False))
+            and (txn is None or self._is_reader_here(txn))
+            and not self._connection.is_closed
             and type(key) is bytes
             and 0 < len(key) <= TABLE_KEY_BYTES_MAX
         ):
@@ -127,6 +128,12 @@ class Table:
                 return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
         version = self._find(key, txn, at, check)
         return None if version is None else version.value
+
+    def _is_reader_here(self, txn: Txn) -> bool:
+        """Whether a transaction only reads, is open, and was begun through the connection of the table."""
+        if not getattr(txn, "is_open_reader", False):
+            return False
+        return txn.connection is self._connection  # type: ignore[union-attr]
 
     def get_row(
         self,

@@ -46,7 +46,7 @@ def reader_in(
 
 
 def _record(connection: Connection, txn: TxnID | str) -> TransactionRecord:
-    txn_id = txn_number(txn)
+    txn_id = txn_number(connection, txn)
     with connection.view() as view:
         return records.get(view, txn_id)
 
@@ -61,7 +61,7 @@ def write_in(
         WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut
     """
     if isinstance(txn, Transaction):
-        return action(txn.work)
+        return action(txn.work_in(connection))
     if txn is not None:
         return action(work_by_record(connection, coordinator, _record(connection, txn)))
     work = begin_work(connection, coordinator, BeginRequest(TRANSACTION_TIMEOUT_MS, None))

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.audit_trail import check_reason
+from storage.client.same_store import check_same_store
 from storage.errors import InvalidTxnId, InvalidValue, TxnctlError
 from storage.txn.options import CheckMode, Priority, TransactionIsolation
 from storage.values.txn_id import TxnID
@@ -34,11 +35,13 @@ class Transaction(ABC):
     """Made by `Store.transaction`. For one thread at a time.
 
     Attributes:
+        connection: the handle of the store that the transaction was begun through.
         is_open_reader: whether the transaction is read-committed and has not ended.
         start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
     """
 
-    def __init__(self, request: BeginRequest) -> None:
+    def __init__(self, connection: Connection, request: BeginRequest) -> None:
+        self.connection = connection
         self.is_open_reader = False
         self.start = 0
         self._options = request.options
@@ -57,7 +60,8 @@ class Transaction(ABC):
             return ReadCommittedTransaction(connection, request)
         from storage.client.work.work import begin_work
 
-        return SerializableTransaction(begin_work(connection, coordinator, request), request)
+        work = begin_work(connection, coordinator, request)
+        return SerializableTransaction(connection, work, request)
 
     @property
     @abstractmethod
@@ -67,6 +71,17 @@ class Transaction(ABC):
         Raises:
             ReadOnlyTransaction: a read-committed transaction only reads.
         """
+
+    def work_in(self, connection: Connection) -> Work:
+        """The work of the transaction, for an object that was made through a connection.
+
+        Raises:
+            InvalidValue: the object is of a different store.
+            ReadOnlyTransaction: a read-committed transaction only reads.
+        """
+        if connection is not self.connection:
+            check_same_store(connection, self.connection)
+        return self.work
 
     @property
     def id(self) -> TxnID:
@@ -130,10 +145,10 @@ class Transaction(ABC):
 
     @abstractmethod
     def table_reader(self, connection: Connection, check: CheckMode | None) -> Work | ReadCommitted:
-        """Reads tables in the transaction.
+        """Reads tables in the transaction, through a connection to the same store.
 
         Raises:
-            InvalidValue: a check mode in a serializable transaction.
+            InvalidValue: a check mode in a serializable transaction, or a connection to a different store.
             TransactionNotOpen: a read-committed transaction that has ended.
         """
 
@@ -209,8 +224,8 @@ class Transaction(ABC):
 class SerializableTransaction(Transaction):
     """Reads and writes tables, sends and acknowledges; see `Work`."""
 
-    def __init__(self, work: Work, request: BeginRequest) -> None:
-        super().__init__(request)
+    def __init__(self, connection: Connection, work: Work, request: BeginRequest) -> None:
+        super().__init__(connection, request)
         self._work = work
 
     @property
@@ -225,10 +240,10 @@ class SerializableTransaction(Transaction):
     def state(self) -> TransactionState:
         return self._work.state
 
-    def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:  # noqa: ARG002
+    def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:
         if check is not None:
             raise InvalidValue("a serializable transaction has no check mode")
-        return self._work
+        return self.work_in(connection)
 
     def flush(self) -> None:
         self._work.flush_buffers()
@@ -246,30 +261,33 @@ class SerializableTransaction(Transaction):
 
 def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
     """See that a transaction is open, however it is named; see `Store.use_transaction`."""
-    txn_id, owner = txn_number(txn), connection.identity
+    txn_id, owner = txn_number(connection, txn), connection.identity
     connection.write(lambda batch: coordinator.use(batch, txn_id, owner), naming=txn_id)
 
 
 def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> bool:
     """Commit a transaction, however it is named; see `Store.commit`."""
     if isinstance(txn, Transaction):
+        check_same_store(connection, txn.connection)
         return txn.commit_now()
     from storage.table.write import commit_in
 
-    txn_id, owner = txn_number(txn), connection.identity
+    txn_id, owner = txn_number(connection, txn), connection.identity
     return not connection.write(
         lambda batch: commit_in(coordinator, batch, txn_id, owner), naming=txn_id
     ).already
 
 
-def txn_number(txn: Transaction | TxnID | str) -> int:
-    """The number of a transaction, however the transaction is named.
+def txn_number(connection: Connection, txn: Transaction | TxnID | str) -> int:
+    """The number, in the store of a connection, of a transaction, however the transaction is named.
 
     Raises:
         InvalidTxnId
+        InvalidValue: a transaction object of a different store.
         ReadOnlyTransaction: a read-committed transaction of this process has none.
     """
     if isinstance(txn, Transaction):
+        check_same_store(connection, txn.connection)
         return txn.number
     if isinstance(txn, TxnID) and txn.most == 0 and 0 < txn.least < 1 << 63:
         return txn.least

@@ -14,7 +14,8 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import TypeVar
+from functools import cached_property
+from typing import Never, TypeVar
 
 from storage.disk import directory
 from storage.disk.codec import key1, pack
@@ -26,6 +27,7 @@ from storage.limits import WAKE_S
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, this_process
 from storage.process.writer_gate import OnWait
+from storage.values.store_incarnation import StoreIncarnation
 
 T = TypeVar("T")
 _VISIBLE_S = 0.001
@@ -61,7 +63,12 @@ os.register_at_fork(
 
 
 class Connection:
-    """One handle on a store; see the module."""
+    """One handle on a store; see the module. A closed handle reads and writes nothing.
+
+    Attributes:
+        is_closed: whether the handle was closed.
+        view: opens one consistent view.
+    """
 
     def __init__(
         self,
@@ -80,11 +87,31 @@ class Connection:
         self._program = program
         self._identity: ProcessIdentity | None = None
         self._lease = 0
-        self._closed = False
+        self.is_closed = False
         self._overdue: list[Callable[[WriteBatch], object]] = []
         self.path = directory.resolved(path, os.path.realpath)
-        self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
-        self.view = self.environment.view
+        self._environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
+        self.view: Callable[[], AbstractContextManager[ReadView]] = self._environment.view
+
+    @property
+    def environment(self) -> Environment:
+        """The environment, which all handles of this process on the store share.
+
+        Raises:
+            StoreClosed: the handle was closed.
+        """
+        if self.is_closed:
+            self._refuse()
+        return self._environment
+
+    @cached_property
+    def incarnation(self) -> StoreIncarnation:
+        """The store that the handle is on: handles with equal incarnations are on one store.
+
+        The first look opens a view, and so comes outside of views and batches.
+        """
+        with self.view() as view:
+            return StoreIncarnation(self.path, view.superblock.store_id, view.superblock.incarnation)
 
     def cap_lock_timeout(self, seconds: float) -> None:
         """Wait at most this long for the writer gate from now on."""
@@ -106,11 +133,11 @@ class Connection:
         timeout_s: float | None = None,
     ) -> T:
         """Run `change` in one durable store transaction; see `Writer.write`."""
-        if self._closed or self.read_only:
+        if self.is_closed or self.read_only:
             self.check_writable()
         if self._overdue:
             self._catch_up(self.lock_timeout_s)
-        return self.environment.write(
+        return self._environment.write(
             change,
             naming=naming,
             timeout_s=self.lock_timeout_s if timeout_s is None else timeout_s,
@@ -123,8 +150,8 @@ class Connection:
         StoreClosed: the handle was closed, or was opened before this process was forked.
         StoreInvalid: the handle is for reading only.
         """
-        if self._closed:
-            raise StoreClosed(f"this handle of {self.path} is closed")
+        if self.is_closed:
+            self._refuse()
         if self.read_only:
             raise StoreInvalid(
                 f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
@@ -133,8 +160,6 @@ class Connection:
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
         """Open a view for a serializable read; see `Writer.recorded_view`."""
-        if self._closed:
-            raise StoreClosed(f"this handle of {self.path} is closed")
         return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
 
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
@@ -145,7 +170,7 @@ class Connection:
 
     def _catch_up(self, timeout_s: float) -> None:
         while self._overdue:
-            self.environment.write(self._overdue[0], timeout_s=timeout_s, on_wait=self.on_wait)
+            self._environment.write(self._overdue[0], timeout_s=timeout_s, on_wait=self.on_wait)
             self._overdue.pop(0)
 
     def lease(self, batch: WriteBatch) -> int:
@@ -198,11 +223,14 @@ class Connection:
         self.environment.look_in_place()
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            if self._lease and self.environment.pid == os.getpid():
-                self.environment.lock_file.leases.drop(self._lease)
-            _release(self.path)
+        if not self.is_closed:
+            self.is_closed, self.view = True, self._refuse
+            if self._lease and self._environment.pid == os.getpid():
+                self._environment.lock_file.leases.drop(self._lease)
+            _release(self._environment)
+
+    def _refuse(self) -> Never:
+        raise StoreClosed(f"this handle of {self.path} is closed")
 
 
 def _acquire(
@@ -220,11 +248,12 @@ def _acquire(
         return environment
 
 
-def _release(path: str) -> None:
-    key = (os.getpid(), path)
+def _release(environment: Environment) -> None:
+    """Count a handle as closed; nothing in a child of a fork, where the parent's environment is not counted."""
+    key = (os.getpid(), environment.path)
     with _open_lock:
-        environment, count = _open.get(key, (None, 0))
-        if environment is None:
+        current, count = _open.get(key, (None, 0))
+        if current is not environment:
             return
         if count > 1:
             _open[key] = (environment, count - 1)

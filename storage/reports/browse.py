@@ -19,7 +19,7 @@ from storage.subscription.start_position import start_after
 from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log, publish_times, state as topic_states
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
-from storage.topic.message import Message
+from storage.topic.message import Message, MessageOrigin
 from storage.topic.producers.errors import shown_epoch
 from storage.txn import record as records, runs
 from storage.values.named_tuple import NamedTuple
@@ -123,8 +123,10 @@ def last_message_id(
 def peek(connection: Connection, name: str, subscription_name: str, count: int) -> list[Message]:
     """The next visible messages that a subscription has not acknowledged; nothing is delivered."""
     messages: list[Message] = []
+    store = connection.incarnation
     with connection.view() as view:
         topic = topics.get(view, name)
+        origin = MessageOrigin(topic.name, topic.topic_id, store)
         subscription = subscriptions.get(view, topic, subscription_name)
         cursor = cursors.load(view, subscription.subscription_id)
         topic_state = topic_states.load(view, topic.topic_id)
@@ -139,7 +141,7 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
             shown &= ~(delivery.of(deliveries.PENDING) if delivery else 0)
             shown &= ~pending_ack.covered(cursor, at, entry.count)
             entry.txn_state = visible_set.state(entry)
-            messages += [entry.message(index, topic.name) for index in message_set.indexes(shown)]
+            messages += [entry.message(index, origin) for index in message_set.indexes(shown)]
     return messages[:count]
 
 

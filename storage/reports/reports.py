@@ -310,7 +310,7 @@ class Reports:
         from storage.client.transaction import txn_number
         from storage.reports import transactions
 
-        return transactions.show_transaction(self._engine, txn_number(txn))
+        return transactions.show_transaction(self._engine, txn_number(self._engine.connection, txn))
 
     def explain_transaction(self, txn: Txn) -> Explanation:
         """As `show_transaction`, with the evidence that its process lives, what the transaction blocks, and advice.
@@ -321,7 +321,7 @@ class Reports:
         from storage.client.transaction import txn_number
         from storage.reports import explain
 
-        return explain.explain_transaction(self._engine, txn_number(txn))
+        return explain.explain_transaction(self._engine, txn_number(self._engine.connection, txn))
 
     def wait_for_transaction(self, txn: Txn, timeout: float | None = None) -> TransactionDetails:
         """Wait until a transaction has ended, and return the row of `show_transaction`.
@@ -332,7 +332,9 @@ class Reports:
         from storage.client.transaction import txn_number
         from storage.reports import transactions
 
-        return transactions.wait_for_transaction(self._engine, txn_number(txn), timeout)
+        return transactions.wait_for_transaction(
+            self._engine, txn_number(self._engine.connection, txn), timeout
+        )
 
     # The store
 

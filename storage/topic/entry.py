@@ -14,7 +14,7 @@ from zlib import crc32
 
 from storage.disk.codec import U64X3, corrupt, pack, unpack
 from storage.disk.schema import ENTRIES, ENTRY_HEADER_BYTES
-from storage.topic.message import Message
+from storage.topic.message import Message, MessageOrigin
 from storage.values.position import MessageId, Position, as_position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -259,9 +259,9 @@ class Entry:
         """The id of the message at `index` of the batch."""
         return MessageId(self.ledger_id, self.entry_id, index if self.count > 1 else -1)
 
-    def message(self, index: int, topic: str, redelivery_count: int = 0) -> Message:
+    def message(self, index: int, origin: MessageOrigin, redelivery_count: int = 0) -> Message:
         """The message at `index` of the batch."""
-        return Message(self, index, topic, redelivery_count)
+        return Message(self, index, origin, redelivery_count)
 
 
 def encode(

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 if TYPE_CHECKING:
     from storage.topic.entry import Entry
+    from storage.values.store_incarnation import StoreIncarnation
+
+
+class MessageOrigin(NamedTuple):
+    """The topic that messages were read from: name, id, and the store; without a store for messages to be shown."""
+
+    topic: str
+    topic_id: int = 0
+    store: StoreIncarnation | None = None
 
 
 class Message:
     """A message of an entry. Fields are looked up in the entry at their use, so that a batch costs little."""
 
-    __slots__ = ("entry", "index", "redelivery_count", "topic")
+    __slots__ = ("entry", "index", "origin", "redelivery_count")
 
     entry: Entry
     """The entry that contains the message."""
@@ -23,14 +33,21 @@ class Message:
     index: int
     """The index of the message in the entry."""
 
+    origin: MessageOrigin
+    """The topic that the message was read from."""
+
     redelivery_count: int
     """The number of deliveries by the subscription before this delivery."""
 
-    def __init__(self, entry: Entry, index: int, topic: str, redelivery_count: int = 0) -> None:
+    def __init__(self, entry: Entry, index: int, origin: MessageOrigin, redelivery_count: int = 0) -> None:
         self.entry = entry
         self.index = index
-        self.topic = topic
+        self.origin = origin
         self.redelivery_count = redelivery_count
+
+    @property
+    def topic(self) -> str:
+        return self.origin.topic
 
     @property
     def message_id(self) -> MessageId:

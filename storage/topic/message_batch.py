@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
-from storage.topic.message import Message
+from storage.topic.message import Message, MessageOrigin
 
 if TYPE_CHECKING:
     from storage.topic.entry import Entry
@@ -58,11 +58,11 @@ class Piece:
 class MessageBatch(Sequence[Message]):
     """The result of `Consumer.receive_batch`. A batch compares equal to a list of the same messages."""
 
-    __slots__ = ("_length", "_topic", "pieces")
+    __slots__ = ("_length", "origin", "pieces")
 
-    def __init__(self, pieces: list[Piece], topic: str) -> None:
+    def __init__(self, pieces: list[Piece], origin: MessageOrigin) -> None:
         self.pieces = pieces
-        self._topic = topic
+        self.origin = origin
         self._length = sum(len(piece.indexes) for piece in pieces)
 
     @property
@@ -83,7 +83,7 @@ class MessageBatch(Sequence[Message]):
         for piece in self.pieces:
             entry, times = piece.entry, piece.times
             for index in piece.indexes:
-                yield entry.message(index, self._topic, times.get(index, 0))
+                yield entry.message(index, self.origin, times.get(index, 0))
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -96,12 +96,12 @@ class MessageBatch(Sequence[Message]):
             start, stop, step = index.indices(self._length)
             if step != 1:
                 raise ValueError("a batch is sliced without a step; make a list of it first")
-            return MessageBatch(cut(self.pieces, start, stop), self._topic)
+            return MessageBatch(cut(self.pieces, start, stop), self.origin)
         left = index + self._length if index < 0 else index
         for piece in self.pieces:
             if 0 <= left < len(piece.indexes):
                 chosen = piece.indexes[left]
-                return piece.entry.message(chosen, self._topic, piece.times.get(chosen, 0))
+                return piece.entry.message(chosen, self.origin, piece.times.get(chosen, 0))
             left -= len(piece.indexes)
         raise IndexError(f"the batch has {self._length} messages")
 
@@ -119,7 +119,7 @@ class MessageBatch(Sequence[Message]):
         return [*other, *self]
 
     def __repr__(self) -> str:
-        return f"<MessageBatch of {self._length} from {self._topic}>"
+        return f"<MessageBatch of {self._length} from {self.origin.topic}>"
 
 
 def cut(pieces: list[Piece], start: int, stop: int) -> list[Piece]:

@@ -41,7 +41,7 @@ CLASSES = (
     TransactionAdmin,
     SettingsAdmin,
 )
-INSIDE = {"connection", "engine", "work", "table_reader", "commit_now"}
+INSIDE = {"connection", "engine", "work", "work_in", "table_reader", "commit_now"}
 """Parts of a store and of a transaction that the engine's own modules use."""
 
 
@@ -55,7 +55,7 @@ def test_every_name_is_there(name: str) -> None:
 def test_every_method_is_there(kind: type) -> None:
     """And every property."""
     public = {name for name in vars(kind) if not name.startswith("_")} - INSIDE
-    public -= {name for name in getattr(kind, "__slots__", ()) if name in ("entry", "index")}
+    public -= {name for name in getattr(kind, "__slots__", ()) if name in ("entry", "index", "origin")}
     assert not {name for name in public if not re.search(rf"`[^`]*\b{name}\b[^`]*`", PAGE)}
 
 

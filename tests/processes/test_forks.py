@@ -77,6 +77,20 @@ ANEW = """
     store.close()
 """
 
+CLOSING = """
+    store = Store.open(path)
+    child = os.fork()
+    if child == 0:
+        with Store.open(path) as own:
+            store.close()
+            own.create_producer("t").send(b"of the child")
+        say("sent")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    store.create_producer("t").send(b"of the parent")
+    store.close()
+"""
+
 ORPHANED_CHILD = """
     store = Store.open(path)
     txn = store.transaction()
@@ -146,6 +160,15 @@ def test_a_forked_child_may_open_the_store_anew(path: str, children: Children):
     assert parent.expect("child") == "1 2"
     assert parent.expect("parent") == "1 2 3"
     parent.succeed()
+
+
+def test_a_forked_child_may_close_its_parents_store(path: str, children: Children):
+    """A store that the child has opened itself, and the parent's, stay open."""
+    parent = children.run(CLOSING)
+    parent.expect("sent")
+    parent.succeed()
+    with Store.open(path) as store:
+        assert [message.value for message in store.reader("t")] == [b"of the child", b"of the parent"]
 
 
 def test_a_process_forks_when_no_thread_of_it_is_inside_the_gate(path: str, children: Children):

@@ -61,9 +61,9 @@ class StoredEntry:
 
     def message(self, index: int) -> Any:
         """One of its messages."""
-        from storage.topic.message import Message
+        from storage.topic.message import Message, MessageOrigin
 
-        return Message(self, index, "orders", 3)  # type: ignore[arg-type]
+        return Message(self, index, MessageOrigin("orders"), 3)  # type: ignore[arg-type]
 
 
 BYTES = st.one_of(

@@ -51,7 +51,10 @@ class Lines:
         elif self._format == "value":
             self._out.write_bytes(self._values(entry.values[start:stop]))
         else:
-            self.messages([entry.message(index, topic) for index in range(start, stop)])
+            from storage.topic.message import MessageOrigin
+
+            origin = MessageOrigin(topic)
+            self.messages([entry.message(index, origin) for index in range(start, stop)])
 
     def messages(self, messages: Sequence[Message]) -> None:
         """Print messages that were handed out."""
