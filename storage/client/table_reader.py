@@ -86,7 +86,7 @@ class ReadCommitted(RowReader):
         if self._txn_id:
             _check_readable(view, self._txn_id)
         if self._start is None:
-            self._start = view.superblock.last_timestamp
+            self._start = self._connection.environment.read_cache.last_issued(view.superblock)
         return reading.as_committed(view, self._check, self._start)
 
 
@@ -118,9 +118,9 @@ class AtVersion(RowReader):
 
         A clock may have been set back, so the timestamps issued count too.
         """
-        if self._at // 1_000_000 <= view.clock.wall_ms() or self._at <= view.superblock.last_timestamp:
+        if self._at // 1_000_000 <= view.clock.wall_ms():
             return False
-        return self._at > self._connection.environment.read_cache.peek_issued(view.superblock)
+        return self._at > self._connection.environment.read_cache.last_issued(view.superblock)
 
 
 def _to_come(table: str, at: int) -> InvalidValue:
