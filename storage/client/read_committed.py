@@ -27,8 +27,7 @@ class ReadCommittedTransaction(Transaction):
     def __init__(self, connection: Connection, request: BeginRequest) -> None:
         super().__init__(connection, request)
         with connection.view() as view:
-            issued = connection.environment.read_cache.peek_issued(view.superblock)
-            self.start = max(view.superblock.last_timestamp, issued)
+            self.start = connection.environment.read_cache.last_issued(view.superblock)
         self._state = TransactionState.OPEN
         self.is_open_reader = True
 

@@ -28,6 +28,7 @@ from storage.table.visibility import Version
 from storage.txn.options import CheckMode
 
 if TYPE_CHECKING:
+    from storage.client.final_version import FinalVersion
     from storage.client.transaction import Transaction
     from storage.client.work.work import Work
     from storage.table.conflict import ConflictRow
@@ -98,14 +99,15 @@ class Table:
         key: bytes,
         *,
         txn: Txn | None = None,
-        at: int | None = None,
+        at: int | FinalVersion | None = None,
         check: CheckMode | None = None,
     ) -> bytes | None:
         """The value under a key, or None.
 
         Args:
             txn: reads as that transaction does; without one the read is read-committed.
-            at: reads the versions committed at that timestamp, in nanoseconds since 1970.
+            at: reads the versions committed at that timestamp, in nanoseconds since 1970, or at the earlier one that
+                `version_at` finds.
             check: the treatment of an intent by a read-committed read.
 
         Raises:
@@ -140,14 +142,16 @@ class Table:
         key: bytes,
         *,
         txn: Txn | None = None,
-        at: int | None = None,
+        at: int | FinalVersion | None = None,
         check: CheckMode | None = None,
     ) -> Row | None:
         """As `get`, with the version."""
         version = self._find(key, txn, at, check)
         return None if version is None else _row(key, version)
 
-    def _find(self, key: bytes, txn: Txn | None, at: int | None, check: CheckMode | None) -> Version | None:
+    def _find(
+        self, key: bytes, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | None
+    ) -> Version | None:
         return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
 
     def scan(
@@ -159,7 +163,7 @@ class Table:
         reverse: bool = False,
         limit: int | None = None,
         txn: Txn | None = None,
-        at: int | None = None,
+        at: int | FinalVersion | None = None,
         check: CheckMode | None = None,
     ) -> Iterator[Row]:
         """The rows of a range, in order of their keys.
@@ -181,6 +185,19 @@ class Table:
         pages = self._reader(txn, at, check).read_pages(self._entry, key_range, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
+    def version_at(self, at: int | None = None) -> FinalVersion:
+        """The version that a read at a timestamp uses, for several reads of one moment; without one the newest.
+
+        A version below which an open transaction can still write has no final content, so `at` is lowered to below the
+        timestamps of all open transactions, and to the last timestamp issued.
+
+        Raises:
+            InvalidValue: the timestamp is no version, or lies in the future.
+        """
+        from storage.client.final_version import find_final
+
+        return find_final(self._connection, self._entry.name, at)
+
     def split(self, parts: int) -> list[bytes]:
         """Keys that cut the table into at most so many parts of about equal length, each the first key of a part.
 
@@ -195,12 +212,17 @@ class Table:
             raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
         return report.split(self._connection, self._entry, parts)
 
-    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> RowReader | Work:
+    def _reader(
+        self, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | None
+    ) -> RowReader | Work:
         """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
         if at is not None:
             if txn is not None or check is not None:
                 raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
-            return AtVersion(self._connection, at)
+            from storage.client.final_version import FinalVersion
+
+            final = at if isinstance(at, FinalVersion) else self.version_at(at)
+            return AtVersion(self._connection, final)
         if txn is None:
             return ReadCommitted(self._connection, check or CheckMode.MINIMAL, None)
         from storage.client import table_transaction

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from storage.actions import Action, Hint, Keyword
+from storage.actions import Hint, Keyword
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
-from storage.errors import InvalidValue, RequestTooOld, TransactionTimedOut
+from storage.errors import TransactionTimedOut
 from storage.limits import PAGE_ENTRIES
 from storage.table import read as reading, row as rows
 from storage.table.catalogue import TableEntry, check_exists
@@ -20,6 +20,7 @@ from storage.txn import record as records
 from storage.txn.options import CheckMode
 
 if TYPE_CHECKING:
+    from storage.client.final_version import FinalVersion
     from storage.client.transaction import Transaction
 
 _ALWAYS = 1 << 63
@@ -84,65 +85,26 @@ class ReadCommitted(RowReader):
         if self._txn_id:
             _check_readable(view, self._txn_id)
         if self._start is None:
-            self._start = view.superblock.last_timestamp
+            self._start = self._connection.environment.read_cache.last_issued(view.superblock)
         return reading.as_committed(view, self._check, self._start)
 
 
 class AtVersion(RowReader):
-    """Sees the versions committed at a timestamp, as long as these are retained.
+    """Sees the versions committed at a final version, as long as these are retained."""
 
-    Raises:
-        InvalidValue: the timestamp is no version, or lies in the future, where the answer would change.
-    """
-
-    def __init__(self, connection: Connection, at: int) -> None:
+    def __init__(self, connection: Connection, final: FinalVersion) -> None:
         super().__init__(connection)
-        if type(at) is not int or not 0 < at < 1 << 63:
-            raise InvalidValue(f"a version is a whole number of nanoseconds since 1970, not {at!r}")
-        self._at = at
+        self._final = final
 
     def _pick(self, view: ReadView, table: TableEntry) -> Pick:
         from storage.table import retention
 
         start = retention.window_start(view)
-        if self._at < start:
-            raise _before_retention(table.name, self._at, start)
-        if self._is_to_come(view):
-            raise _to_come(table.name, self._at)
-        return reading.at_timestamp(view, table.table_id, self._at, 0, pushes=False)
+        if self._final.unchanged_until < start:
+            from storage.client.final_version import before_retention
 
-    def _is_to_come(self, view: ReadView) -> bool:
-        """Whether the timestamp is later than now, to the millisecond, and than every timestamp issued.
-
-        A clock may have been set back, so the timestamps issued count too.
-        """
-        if self._at // 1_000_000 <= view.clock.wall_ms() or self._at <= view.superblock.last_timestamp:
-            return False
-        return self._at > self._connection.environment.read_cache.peek_issued(view.superblock)
-
-
-def _to_come(table: str, at: int) -> InvalidValue:
-    from storage.values.timestamps import rfc3339
-
-    return InvalidValue(
-        f"{rfc3339(at // 1_000_000) or at} is in the future: what table {table} will hold then is not known",
-        hint="Leave out the time to read what is committed now.",
-        table=table,
-    )
-
-
-def _before_retention(table: str, at: int, start: int) -> RequestTooOld:
-    from storage.values.timestamps import rfc3339
-
-    time, since = (rfc3339(timestamp // 1_000_000) for timestamp in (at, start))
-    return RequestTooOld(
-        f"what table {table} held at {time or at} is not kept any more; it can be read from {since} on",
-        hint=Hint(
-            "`{}` says for how long versions are kept.", Action("store.admin.settings.set_table_retention")
-        ),
-        table=table,
-        keptSince=since,
-    )
+            raise before_retention(table.name, self._final, start)
+        return reading.at_timestamp(view, table.table_id, self._final.version, 0)
 
 
 def committed_value(

@@ -157,21 +157,29 @@ class ReadCache:
         if issued > superblock.last_timestamp:
             superblock.last_timestamp = issued
 
-    def peek_issued(self, superblock: Superblock) -> int:
-        """The last timestamp issued without a commit, read outside the gate; 0 if there is none."""
+    def last_issued(self, superblock: Superblock) -> int:
+        """The last timestamp issued, with or without a commit, read outside the gate.
+
+        Where the file is lost, the timestamps issued without a commit are not known: the reserved mark is above them.
+        """
         if not superblock.read_generation:
-            return 0
+            return superblock.last_timestamp
+        issued = self._peek_issued(superblock)
+        return max(superblock.last_timestamp, superblock.timestamp_mark if issued is None else issued)
+
+    def _peek_issued(self, superblock: Superblock) -> int | None:
+        """The last timestamp issued without a commit; None if the file is lost."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            return 0
+            return None
         try:
             data = os.pread(descriptor, _ISSUED_AT + _U64.size, 0)
             inode = os.fstat(descriptor).st_ino
         finally:
             os.close(descriptor)
         is_ours = data[: _IDENTITY.size] == self._identify(superblock, inode)
-        return int(_U64.unpack_from(data, _ISSUED_AT)[0]) if is_ours else 0
+        return int(_U64.unpack_from(data, _ISSUED_AT)[0]) if is_ours else None
 
     @property
     def issued(self) -> int:
@@ -182,7 +190,8 @@ class ReadCache:
     def note_issued(self, timestamp: int) -> None:
         """Record a timestamp that is issued without a commit."""
         assert self._map is not None and timestamp > self.issued, "timestamps grow"
-        _U64.pack_into(self._map, _ISSUED_AT, timestamp)
+        # One copy of eight bytes: `pack_into` stores byte after byte, and `last_issued` is not inside the gate.
+        self._map[_ISSUED_AT : _ISSUED_AT + _U64.size] = _U64.pack(timestamp)
 
     def start_anew(self, superblock: Superblock) -> None:
         """Start a new generation within a batch, which forgets every read and raises the watermark.

@@ -70,8 +70,14 @@ class ByteLocks:
 
     def is_taken(self, byte: int) -> bool:
         """Whether a lock on the byte is held through a descriptor of a different opening of the file."""
-        kind, *_ = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, flock(fcntl.F_WRLCK, byte)))
-        return bool(kind != fcntl.F_UNLCK)
+        return self.find_taken(byte, byte) is not None
+
+    def find_taken(self, first: int, last: int) -> int | None:
+        """A byte of a range that is locked through a descriptor of a different opening of the file; None for none."""
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, first, last - first + 1, 0)
+        kind, _, byte, *_ = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, asked))
+        # The kernel joins locks on neighbouring bytes, so the lock may begin before the range.
+        return None if kind == fcntl.F_UNLCK else max(int(byte), first)
 
     def _set(self, kind: int, byte: int) -> bool:
         try:

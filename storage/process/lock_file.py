@@ -3,6 +3,7 @@
     byte 0         the writer gate (writer_gate.py): its holder may begin a store transaction
     byte 1         the store lock: shared by every process with the store open, exclusive for compact and restore
     byte 2^20 + n  lease n (liveness.py): locked as long as the process of the lease lives; numbers are never reused
+    byte 2^40 + t  timestamp t (open_timestamps.py): locked while a transaction of timestamp t is open without a record
 
 A forked child inherits the descriptor, and would keep the locks of a dead parent alive: so the child closes the
 descriptor at once.
@@ -17,6 +18,7 @@ from storage.errors import NotAStore, NotPermitted, StoreInUse
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import Clock
 from storage.process.liveness import Leases
+from storage.process.open_timestamps import OpenTimestamps
 from storage.process.writer_gate import WriterGate
 
 FILE_NAME: Final = "store.lock"
@@ -29,17 +31,19 @@ class LockFile:
     Attributes:
         gate: the writer gate.
         leases: the leases of processes; a locked lease proves that its process lives.
+        open_timestamps: the timestamps of open transactions without a record.
     """
 
-    __slots__ = ("_locks", "gate", "leases")
+    __slots__ = ("_locks", "gate", "leases", "open_timestamps")
 
     def __init__(self, path: str, clock: Clock, *, writable: bool) -> None:
         self._locks = ByteLocks(path, writable=writable)
         self.gate = WriterGate(self._locks, clock)
         self.leases = Leases(self._locks)
+        self.open_timestamps = OpenTimestamps(self._locks, clock)
 
     def close(self) -> None:
-        """Close the file, which drops the gate, the store lock and every lease of this process."""
+        """Close the file, which drops the gate, the store lock, and every lease and timestamp of this process."""
         self._locks.close()
 
     def share_store(self) -> None:

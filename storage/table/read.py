@@ -45,12 +45,11 @@ def state_of(view: ReadView) -> StateOf:
     return look_up
 
 
-def at_timestamp(view: ReadView, table_id: int, at: int, me: int, *, pushes: bool = True) -> Pick:
+def at_timestamp(view: ReadView, table_id: int, at: int, me: int) -> Pick:
     """Make the choice of a reader at a timestamp.
 
     Args:
         me: the reader's transaction; 0 if the reader has written no intents.
-        pushes: whether an intent in progress is pushed; else the intent is ignored.
 
     Raises:
         MustPush: by the choice.
@@ -61,9 +60,7 @@ def at_timestamp(view: ReadView, table_id: int, at: int, me: int, *, pushes: boo
         version = snapshot(row, at, me, look_up)
         if version is Look.PUSH:
             assert row.intent is not None, "only an intent is pushed"
-            if pushes:
-                raise MustPush(row.intent.txn, table_id, key)
-            version = snapshot(StoredRow(row.committed, None), at, me, look_up) if row.committed else None
+            raise MustPush(row.intent.txn, table_id, key)
         if version is Look.OLDER:
             return superseded(view, table_id, key, at)
         assert version is None or isinstance(version, Version), "a push and what is older were dealt with"

@@ -6,11 +6,12 @@ from functools import partial
 from typing import Any
 
 from storage.actions import Action, Hint
-from storage.disk.codec import key1, pack, unpack
-from storage.disk.schema import TXNS
+from storage.disk.codec import U64X2, key1, pack, unpack
+from storage.disk.schema import TXN_DEADLINES, TXNS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TransactionNotFound
 from storage.process.identity import ProcessIdentity
+from storage.txn.options import TransactionIsolation
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState
 
@@ -142,6 +143,21 @@ def open_record(batch: WriteBatch, txn_id: int) -> TransactionRecord:
     if record is None:
         raise _not_found(txn_id)
     return record
+
+
+def oldest_writer(view: ReadView, up_to: int) -> TransactionRecord | None:
+    """The open transaction with the lowest timestamp, up to a bound, that may write; None if there is none.
+
+    A passed deadline or a dead owner counts for nothing before the abort is recorded: after a reboot the rest of a
+    deadline remains, and a transaction of a dead process may be committed by its number.
+    """
+    oldest: TransactionRecord | None = None
+    for key in view.keys(TXN_DEADLINES):
+        record = get(view, U64X2.unpack(key)[1])
+        is_writer = record.isolation == TransactionIsolation.SERIALIZABLE.value
+        if is_writer and record.timestamp <= (up_to if oldest is None else oldest.timestamp):
+            oldest = record
+    return oldest
 
 
 def _not_found(txn_id: int) -> TransactionNotFound:

@@ -84,3 +84,70 @@ def test_reading_changes_no_byte_of_any_file(
     after = contents(path, how)
     assert list(after) == list(before)
     assert [name for name in before if after[name] != before[name]] == []
+
+
+WRITER = """
+    with Store.open(path) as store:
+        table = store.table("accounts")
+        with store.transaction() as txn:
+            say("begun")
+            hear()
+            table.import_rows(((b"%05d" % number, b"new") for number in range(1000, 2000)), txn=txn)
+            if sys.argv[2] == "flush":
+                txn.flush()
+        say("committed", txn.timestamp)
+        hear()
+"""
+
+
+@pytest.fixture
+def rows(path: str) -> None:
+    """Three pages of rows."""
+    with Store.open(path) as store:
+        store.create_table("accounts")
+        store.table("accounts").import_rows((b"%05d" % number, b"old") for number in range(3000))
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_scan_sees_the_commit_of_a_process_that_began_before(
+    path: str, rows: None, children: Children, read_only: bool
+) -> None:
+    """Its pages after the commit show all that they have of it (invariant 14)."""
+    writer = children.run(WRITER, "flush")
+    writer.expect("begun")
+    with Store.open(path, read_only=read_only) as store:
+        scan = store.table("accounts").scan()
+        seen = [next(scan)]
+        writer.say("go on")
+        writer.expect("committed")
+        seen += scan
+    assert [row.value for row in seen[1024:]] == [b"new"] * 976 + [b"old"] * 1000
+
+
+@pytest.mark.parametrize("end", ["commit", "kill"])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_version_has_one_answer_beside_a_process_that_has_begun(
+    path: str, rows: None, children: Children, read_only: bool, end: str
+) -> None:
+    """The process has no record yet. Killed, it holds nobody back, at once."""
+    writer = children.run(WRITER, "buffer")
+    writer.expect("begun")
+    with Store.open(path) as store:
+        later = store.table("accounts").put(b"later", b"v")
+    with Store.open(path, read_only=read_only) as store:
+        table = store.table("accounts")
+        final = table.version_at(later)
+        assert final.waits_for == 0
+        scan = table.scan(at=later)
+        seen = [next(scan)]
+        if end == "commit":
+            writer.say("go on")
+            assert final.version == int(writer.expect("committed")) - 1
+        else:
+            writer.kill()
+        seen += scan
+        assert [row.value for row in seen] == [b"old"] * 3000
+        assert [row.value for row in table.scan(at=final.version)] == [b"old"] * 3000
+        assert table.version_at(later).version == later
+        changed = [row.value for row in table.scan(at=later)].count(b"new")
+        assert changed == (1000 if end == "commit" else 0)

@@ -228,9 +228,9 @@ class TableModel:
             return None, 0
         return versions[-1][1], versions[-1][0].version
 
-    def in_the_past(self, key: bytes, version: int) -> Value:
-        """What had committed by then of what was begun by then."""
-        if version < self.window_start():
+    def in_the_past(self, key: bytes, version: int, unchanged_until: int) -> Value:
+        """What was committed at a version, after which nothing was issued up to a later time."""
+        if unchanged_until < self.window_start():
             raise Refused("RequestTooOld")
         below = [value for txn, value in self.rows.get(key, Row()).committed() if txn.version <= version]
         return below[-1] if below else None

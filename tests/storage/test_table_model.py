@@ -30,6 +30,7 @@ from storage import (
     TxnctlError,
     TxnID,
 )
+from storage.client.final_version import FinalVersion
 from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.table import intent
 from tests.model_runs import examples
@@ -72,6 +73,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         self.handles: dict[Txn, Handle] = {}
         self.count = 0
         self.read_generation = 0
+        self.finals: dict[FinalVersion, list[tuple[bytes, Value]]] = {}
 
     def teardown(self) -> None:
         self.finish()
@@ -363,15 +365,35 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             st.sampled_from([0, 1]), label="before"
         )
 
+        final = self.table.version_at(at)
+        self._check_final(at, final)
+        before = data.draw(st.sampled_from([final, *self.finals]), label="final version")
+        self._read_at(final, at)
+        self._read_at(before, before)
+
+    def _check_final(self, at: int, final: FinalVersion) -> None:
+        """That nothing can still write at the version, and that nothing else has lowered it."""
+        writers = [txn for txn in self.model.open_transactions() if txn.check is None]
+        in_time = [txn.version for txn in writers if self.model.now_ns < txn.deadline_ns]
+        assert all(version > final.version for version in in_time)
+        shown = [txn.version for row in self.model.rows.values() for txn, _ in row.committed()]
+        assert final.version <= at
+        assert final.version + 1 in [txn.version for txn in writers] or not any(
+            final.version < version <= at for version in shown
+        )
+
+    def _read_at(self, final: FinalVersion, at: int | FinalVersion) -> None:
+        """A read at a version that was found final before has the answer that it had then."""
+
         def predict() -> list[tuple[bytes, Value]]:
-            found = [(key, self.model.in_the_past(key, at)) for key in KEYS]
+            found = [(key, self.model.in_the_past(key, final.version, final.unchanged_until)) for key in KEYS]
             return sorted(each for each in found if each[1] is not None)
 
         rows, seen, is_done = self.attempt(
             f"scan at {at}", lambda: [(r.key, r.value) for r in self.table.scan(at=at)], predict
         )
         if is_done:
-            assert rows == seen
+            assert rows == seen == self.finals.setdefault(final, seen)
             assert [self.table.get(key, at=at) for key in KEYS] == [dict(seen).get(key) for key in KEYS]
 
     # Messages

@@ -33,8 +33,6 @@ _SIZE_UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", 1):
     _SIZE_UNITS |= {f"{_letter}{_rest}": 1 << 10 * _power for _rest in ("", "B", "IB")}
 _SIZE_MAX = 1 << 60
-_MILLISECOND_DIGITS = 15
-"""A whole number of more digits is a version, in nanoseconds."""
 
 
 class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
@@ -373,19 +371,16 @@ class AgeOrTime(Grammar):
 
 
 class Moment(Grammar):
-    """A point in the history of tables: a time, up to the end of the millisecond, or the version of a row."""
+    """A point in the history of tables: now, a time up to the end of the millisecond, or the version of a row."""
 
     name = "time"
-    expected = f"{Time.expected}, or a version as `tables scan` shows it"
+    expected = f"now, {Time.expected}, or a version as `tables scan` shows it"
 
     def read(self, text: str) -> int | None:
-        """Nanoseconds since 1970, or None."""
-        from txnctl.output.timestamp import milliseconds
+        """Nanoseconds since 1970, NOW, or None."""
+        from txnctl.output.timestamp import moment
 
-        if _is_natural(text, digits_max=19) and len(text) > _MILLISECOND_DIGITS:
-            return int(text)
-        at_ms = milliseconds(text)
-        return None if at_ms is None else at_ms * 1_000_000 + 999_999
+        return moment(text)
 
 
 def _plain(name: str) -> str:

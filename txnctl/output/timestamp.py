@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from storage.values.timestamps import TIME_MS_MAX, rfc3339
 
+NOW = -1
+"""The newest moment in the history of tables, whose version may be ahead of the clock."""
+
 
 def clock_time(time_ms: int | None) -> str:
     """1700000000123 as `22:13:20Z`, for the head of a report."""
@@ -28,3 +31,17 @@ def milliseconds(text: str) -> int | None:
         at = at.replace(tzinfo=UTC)
     value = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     return value if 0 <= value <= TIME_MS_MAX else None
+
+
+def moment(text: str) -> int | None:
+    """A point in the history of tables, in nanoseconds since 1970; None for any further text.
+
+    The text is `now`, for NOW; a version, of more than 15 digits; or a time, as for `milliseconds`, which means the end
+    of the millisecond.
+    """
+    if text == "now":
+        return NOW
+    if text.isascii() and text.isdecimal() and 15 < len(text) < 20:
+        return int(text)
+    at_ms = milliseconds(text)
+    return None if at_ms is None else at_ms * 1_000_000 + 999_999

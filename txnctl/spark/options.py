@@ -329,15 +329,13 @@ def _size(parsed: dict[str, str], name: str) -> int | None:
 
 
 def _version(text: str) -> int:
-    """Parse a time, to the end of its millisecond, or a version, in nanoseconds since 1970."""
-    from txnctl.output.timestamp import milliseconds
+    """Parse `now`, a time, to the end of its millisecond, or a version, in nanoseconds since 1970."""
+    from txnctl.output.timestamp import moment
 
-    if text.isascii() and text.isdecimal() and 15 < len(text) < 20:
-        return int(text)
-    at_ms = milliseconds(text)
-    if at_ms is None:
+    version = moment(text)
+    if version is None:
         raise InvalidValue(
             f"asOf {text[:80]!r} is not a time",
-            hint="Write RFC 3339 with a zone, a date, milliseconds since 1970, or a row's timestamp.",
+            hint="Write now, RFC 3339 with a zone, a date, milliseconds since 1970, or a row's timestamp.",
         )
-    return at_ms * 1_000_000 + 999_999
+    return version

@@ -1,8 +1,8 @@
 """The begin of a transaction in its process: the request, the timestamp, the deadline, and the record later.
 
 An attached transaction begins without a commit. The timestamp comes from the shared page of the read cache, under the
-writer gate and below a mark that is durably reserved (docs/decisions/0015). In a store without tables a transaction has
-no timestamp before its record.
+writer gate and below a mark that is durably reserved (docs/decisions/0015), and is held by a kernel lock until there is
+a record or an end (docs/decisions/0030). In a store without tables a transaction has no timestamp before its record.
 """
 
 from __future__ import annotations
@@ -74,7 +74,15 @@ class Beginning:
         """
         check_begin(request.timeout_ms, request.labels)
         connection.check_writable()
-        return cls(connection, coordinator, request, _issue_start(connection))
+        return cls(connection, coordinator, request, _issue_start(connection, request.timeout_ms))
+
+    def release_timestamp(self) -> None:
+        """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
+        if self.started is not None:
+            self._connection.environment.lock_file.open_timestamps.release(self.started.timestamp)
+
+    def __del__(self) -> None:
+        self.release_timestamp()  # A transaction that no object refers to cannot write.
 
     @property
     def deadline_ns(self) -> int:
@@ -120,7 +128,7 @@ class Beginning:
         return record
 
 
-def _issue_start(connection: Connection) -> Started | None:
+def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     """The start of a transaction without a record; None if only a record can give a timestamp."""
     cache, clock = connection.environment.read_cache, connection.clock
     started: list[Started] = []
@@ -136,8 +144,11 @@ def _issue_start(connection: Connection) -> Started | None:
         timestamp = max(clock.wall_ns(), max(cache.issued, view.superblock.last_timestamp) + 1)
         if timestamp > view.superblock.timestamp_mark:
             raise NeedsWrite
-        cache.note_issued(timestamp)
         started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
+        deadline_ns = clock.boot_ns() + timeout_ms * 1_000_000
+        # Held before issued: a reader that knows of the timestamp meets the lock.
+        connection.environment.lock_file.open_timestamps.hold(timestamp, deadline_ns)
+        cache.note_issued(timestamp)
 
     # A process about to write a key would be refused over a read of this newer transaction, so its commit comes first.
     connection.environment.lock_file.gate.back_off(connection.lock_timeout_s)

@@ -189,6 +189,7 @@ class TransactionHandle:
             return False
         if self._ended is None and self.beginning.is_in_time():
             self._ended = TransactionState.COMMITTED
+            self.beginning.release_timestamp()
         return self._ended is TransactionState.COMMITTED
 
     def abort(self, reason: str | None) -> None:
@@ -204,6 +205,7 @@ class TransactionHandle:
             if self._ended is not TransactionState.COMMITTED:
                 self._ended = TransactionState.ABORTED
                 self.on_discard()
+                self.beginning.release_timestamp()
                 return
             self.materialise()
         txn_id, owner, outcome = (
@@ -305,6 +307,7 @@ class TransactionHandle:
         # The number comes last: a thread that reads the number may rely on the rest.
         self.timestamp, self._is_marked = record.timestamp, record.uses_tables
         self.txn_id = record.txn_id
+        self.beginning.release_timestamp()
 
     def forked(self) -> None:
         """Forget the thread that held the lock: this is the child of a fork, which has no such thread."""

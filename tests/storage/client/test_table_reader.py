@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage import CheckMode, Store, Table, TransactionIsolation, TransactionState, TxnID
+from tests.row_json import row_json
 from tests.storage.read_steps import MODES
 
 
@@ -47,3 +48,19 @@ def test_a_long_scan_neither_skips_nor_repeats_while_others_write(store: Store, 
     assert {b"%05d" % n for n in range(2000, 2400)} - {
         b"%05d" % (2999 - n) for n in range(0, 3000, 500)
     } <= set(seen)
+
+
+@pytest.mark.parametrize("check", [None, CheckMode.FULL])
+def test_a_scan_sees_the_commit_of_a_writer_that_began_before_the_scan(
+    store: Store, table: Table, check: CheckMode | None
+) -> None:
+    """The writer began without a commit; the scan begins after the last timestamp issued, not the last committed."""
+    table.import_rows((b"%05d" % n, b"old") for n in range(3000))
+    writer = store.transaction()
+    rows = table.scan(check=check)
+    next(rows)
+    table.import_rows(((b"%05d" % n, b"new") for n in range(1500, 2500)), txn=writer)
+    writer.flush()
+    writer.commit()
+    assert row_json(table.stats())["intents"] > 1000
+    assert [row.key for row in rows if row.value == b"new"] == [b"%05d" % n for n in range(1500, 2500)]

@@ -205,6 +205,19 @@ def test_timestamps_issued_without_a_commit_are_known_to_all(tmp_path: Path) -> 
     other = ReadCache(str(tmp_path), CLOCK)
     other.catch_up(head)
     assert head.last_timestamp == 12_345
-    assert other.peek_issued(head) == 12_345
+    assert other.last_issued(head) == 12_345
     cache.close()
     other.close()
+
+
+def test_the_last_timestamp_issued_of_a_lost_file_is_the_reserved_mark(tmp_path: Path) -> None:
+    """A store without a generation has issued none without a commit; a commit may be later than the file."""
+    cache, head = started(tmp_path)
+    cache.note_issued(12_345)
+    head.last_timestamp, head.timestamp_mark = 20_000, 90_000
+    assert cache.last_issued(head) == 20_000
+    os.unlink(tmp_path / FILE_NAME)
+    assert cache.last_issued(head) == 90_000
+    head.read_generation = 0
+    assert cache.last_issued(head) == 20_000
+    cache.close()

@@ -95,7 +95,7 @@ class TestLaziness:
         [
             (("tables", "get", "accounts", "B1"), set()),
             (("tables", "get", "accounts", "B1", "--check", "none", "-o", "json"), set()),
-            (("tables", "get", "accounts", "B1", "--at", "9000000000000000000"), {"retention", "intent"}),
+            (("tables", "get", "accounts", "B1", "--at", "now"), {"retention", "intent"}),
             (("tables", "scan", "accounts", "-o", "value"), set()),
             (("tables", "export", "accounts"), {"intent"}),
         ],

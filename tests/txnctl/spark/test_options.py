@@ -9,6 +9,7 @@ from storage.errors import InvalidName, InvalidPosition, InvalidValue
 from storage.subscription.isolation import IsolationLevel
 from storage.txn.options import CheckMode
 from storage.values.position import MessageId, Position
+from txnctl.output.timestamp import NOW
 from txnctl.spark import options
 from txnctl.spark.source.edges import PointWord, PublishTime
 
@@ -78,6 +79,7 @@ def test_a_table_is_read_with_a_check_mode_or_as_of_a_time() -> None:
     )
     version = "1700000000123456789"
     assert options.table_read({"path": "/s", "table": "t", "asOf": version}).as_of == int(version)
+    assert options.table_read({"path": "/s", "table": "t", "asOf": "now"}).as_of == NOW
     with pytest.raises(InvalidValue, match="asOf"):
         options.table_read({"path": "/s", "table": "t", "asOf": version, "check": "full"})
 

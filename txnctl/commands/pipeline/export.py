@@ -9,7 +9,7 @@ import click
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
-from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, TABLE, TOPIC, NamedConstant
+from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, MOMENT, TABLE, TOPIC, NamedConstant
 from txnctl.commands.pipeline.session import (
     ELAPSED,
     options_of,
@@ -18,6 +18,7 @@ from txnctl.commands.pipeline.session import (
     uses_spark,
     watched_tasks,
 )
+from txnctl.commands.tables.reader import final_version
 from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
 
@@ -81,7 +82,7 @@ class ExportArguments(OptionValues):
 @option("--from", "from_", metavar="POSITION", help="Where to begin in the topic. [default: earliest]")
 @option("--to", metavar="POSITION", help="Where to end in the topic. [default: latest]")
 @option("--check", type=CHECK_MODE, help="What of a table is read on write intents. [default: minimal]")
-@option("--at", metavar="TIME", help="Read the table as it was at this time.")
+@option("--at", metavar="TIME", help="Read the table as it was at this time; `now` is the newest.")
 @option("--files", type=click.IntRange(1), help="Write so many files at the most. [default: one a task]")
 @option("--overwrite", is_flag=True, help="Replace what is at DEST.")
 @reaches_offloaded
@@ -158,14 +159,18 @@ def _options(
     Raises:
         TopicNotFound, TableNotFound, InvalidValue
     """
-    of_topic, of_table = ("isolation_level", "from_", "to"), ("check", "at")
+    of_topic, of_table, at = ("isolation_level", "from_", "to"), ("check", "at"), options.at
     for name in of_topic if table is not None else of_table:
         if getattr(options, name) is not None:
             flag = f"--{name.rstrip('_').replace('_', '-')}"
             raise InvalidValue(f"{flag} is for {'topics' if table is not None else 'tables'}")
     with context.open_store(context.store_path, read_only=True) as store:
         if table is not None:
-            store.table(table)
+            moment = None if at is None else MOMENT.read(at)
+            if moment is not None:
+                at = str(final_version(context, store.table(table), moment).version)
+            else:
+                store.table(table)
         else:
             assert topic is not None, "one of them is exported"
             store.reports.topic_stats(topic)
@@ -178,7 +183,7 @@ def _options(
         startingPosition=options.from_,
         endingPosition=options.to,
         check=check and check.name,
-        asOf=options.at,
+        asOf=at,
         offloadPath=options.offload_path,
     )
 

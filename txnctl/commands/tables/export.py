@@ -65,7 +65,7 @@ def export(context: Context, table: str, key_range: KeyBounds, reading: Reading)
             of the first and third, and of the second and fourth, one is empty.
 
     Rows are read as by `tables scan`. An export comes from a single moment in a serializable transaction, or at a time
-    (--at) older than every open transaction.
+    (--at): `--at now` is the newest moment that no open transaction can change.
     """
     lines = _csv if context.output == "csv" else _ndjson
     with opened(context, table, reading) as source:

@@ -65,6 +65,9 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
     that transaction began before this command, `full` always, `none` never, and then may miss even a value that you
     have just committed.
 
+    --at reads what was committed at a time or version. Where an open transaction could still write there, an earlier
+    version is read and named on standard error: one version never has two answers.
+
     In a serializable transaction (--txn) the command reads the table as of the begin of the transaction, with the
     writes of the transaction. The read is recorded, so that no older transaction can change the key any more, and at
     an unfinished write to the key one of the two transactions is aborted.

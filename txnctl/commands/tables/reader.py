@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from storage import CheckMode, TxnID
+    from storage.client.final_version import FinalVersion
     from storage.client.table import Table
     from txnctl.cli.context import Context
 
@@ -31,7 +32,7 @@ class Reading(OptionValues):
     """How to read a table: in a transaction, at a time, and the handling of write intents."""
 
     txn: TxnID | None
-    at: int | None
+    at: int | FinalVersion | None
     check: CheckMode | None
 
 
@@ -47,7 +48,7 @@ def reads_table(function: F) -> F:
             "--at",
             type=MOMENT,
             metavar="TIME",
-            help="Read what was committed at that time, or version, as long as versions are kept.",
+            help="Read what was committed at that time, or version, as long as versions are kept; `now` is the newest.",
         ),
         option(
             "--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The transaction to read in. [env: TXNCTL_TXN]"
@@ -75,7 +76,10 @@ def opened(context: Context, name: str, reading: Reading) -> Iterator[Table]:
             else "Leave out --at, or: env -u TXNCTL_TXN txnctl ...",
         )
     if txn is None or context.store.reports.show_transaction(txn).row.isolation != _SERIALIZABLE:
-        yield context.store.table(name)
+        table = context.store.table(name)
+        if isinstance(reading.at, int):
+            reading.at = final_version(context, table, reading.at)
+        yield table
         return
     from txnctl.commands.tables.losers import Losers
 
@@ -83,3 +87,20 @@ def opened(context: Context, name: str, reading: Reading) -> Iterator[Table]:
         losers = Losers(context, store)
         yield store.table(name)
         losers.told(txn=txn)
+
+
+def final_version(context: Context, table: Table, at: int) -> FinalVersion:
+    """The version to read at; one that is not the version asked for is named on standard error."""
+    from txnctl.output.timestamp import NOW
+
+    final = table.version_at(None if at == NOW else at)
+    if final.version != at:
+        from storage.client.final_version import blocker_text
+        from storage.values.timestamps import rfc3339
+
+        why = "no later one has been issued"
+        if final.waits_for is not None:
+            why = f"{blocker_text(final)} can still write later ones"
+        time = rfc3339(final.version // 1_000_000)
+        context.note(f"table {table.name} is read at version {final.version} ({time}): {why}")
+    return final

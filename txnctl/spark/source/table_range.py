@@ -17,6 +17,8 @@ from txnctl.spark.source.row_columns import record_batch
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from storage.client.final_version import FinalVersion
+
 BATCH_ROWS: Final = 10_000
 
 
@@ -26,7 +28,7 @@ class TableRange(Partition):
 
     Attributes:
         table_id: the id at planning time; another id means that the table was deleted and created again.
-        as_of: a version, in nanoseconds since 1970; None for rows as committed at reading time.
+        as_of: the version that all partitions read; None for rows as committed at reading time.
     """
 
     local_store: LocalStore
@@ -35,7 +37,7 @@ class TableRange(Partition):
     start: bytes
     end: bytes | None
     check: CheckMode
-    as_of: int | None
+    as_of: FinalVersion | int | None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the rows as Arrow batches of this schema.

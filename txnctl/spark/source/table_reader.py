@@ -1,7 +1,7 @@
 """Batch reads of a table: ranges of keys read in parallel, as committed now or as of a time.
 
 Without `asOf` each page is read as committed at reading time: rows that change meanwhile may come from several commits,
-as in every read-committed scan. With `asOf` all partitions show the same version.
+as in every read-committed scan. With `asOf` all partitions show the version that the plan finds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from txnctl.output.timestamp import NOW
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
@@ -57,6 +58,7 @@ def plan_partitions(options: TableReadOptions) -> Sequence[Partition]:
 
     Raises:
         StoreNotFound, TableNotFound, OffloadInvalid
+        InvalidValue: asOf lies in the future.
     """
     from storage import Store
 
@@ -65,10 +67,10 @@ def plan_partitions(options: TableReadOptions) -> Sequence[Partition]:
         rows = table.stats().counts.rows
         by_size = max(-(-rows // RANGE_ROWS), min(os.cpu_count() or 1, -(-rows // SLOT_ROWS)))
         edges: list[bytes | None] = [b"", *table.split(max(by_size, options.min_partitions or 1)), None]
+        as_of = options.as_of
+        final = None if as_of is None else table.version_at(None if as_of == NOW else as_of)
         ranges = [
-            TableRange(
-                local_store, table.name, table.table_id, start or b"", end, options.check, options.as_of
-            )
+            TableRange(local_store, table.name, table.table_id, start or b"", end, options.check, final)
             for start, end in pairwise(edges)
         ]
         if options.offload_path is None:

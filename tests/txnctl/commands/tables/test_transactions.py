@@ -281,6 +281,32 @@ class TestThePast:
         assert [(row["key"], row["value"]) for row in rows] == [("B1", "50"), ("B2", "20")]
         assert len(run("tables", "export", "accounts", "--at", second["version"]).rows) == 2
 
+    def test_now_is_the_newest_version_that_no_open_transaction_can_change(
+        self, run: Any, path: Path
+    ) -> None:
+        """A lowered version is named on standard error, with the reason, and read again it has the same answer."""
+        outcome = run("tables", "get", "accounts", "B1", "--at", "now")
+        newest = outcome.err.partition("read at version ")[2].split()[0]
+        assert int(newest) >= int(run("tables", "get", "accounts", "B2", "-o", "name").out)
+        assert (outcome.out, run("tables", "get", "accounts", "B1", "--at", newest).err) == ("100\n", "")
+        assert "no later one has been issued" in outcome.err
+        txn = begin(run)
+        assert run("tables", "put", "accounts", "B3", "5").status == 0
+        outcome = run("tables", "export", "accounts", "--at", "now")
+        assert len(outcome.rows) == 2
+        assert f"transaction {txn} can still write later ones" in outcome.err
+        assert run("tables", "put", "accounts", "B4", "1", "--txn", txn).status == 0
+        assert run("transactions", "commit", txn).status == 0
+        version = outcome.err.partition("read at version ")[2].split()[0]
+        assert len(run("tables", "scan", "accounts", "--at", version, "-o", "json").json) == 2
+        with Store.open(path) as store, store.transaction() as reader:
+            later = store.table("accounts").put(b"B5", b"1")
+            outcome = run("tables", "scan", "accounts", "--at", str(later), "-o", "name")
+            assert outcome.out == "B1\nB2\nB3\nB4\n"
+            assert f"read at version {reader.timestamp - 1} (" in outcome.err
+            assert "a transaction of a running process can still write" in outcome.err
+        assert "B5" in run("tables", "scan", "accounts", "--at", "now", "-o", "name").out
+
     def test_beyond_the_window_nothing_is_promised(self, run: Any) -> None:
         """Exit 4, request-too-old."""
         outcome = run("tables", "get", "accounts", "B1", "--at", "2001-01-01", "-o", "json")

@@ -1,0 +1,59 @@
+"""Timestamps of transactions that are open in a process and have no record: each a locked byte of the lock file.
+
+A transaction attached to a process begins without a commit (docs/decisions/0015), so no record tells a reader that the
+transaction may still write. Byte 2^40 + t is locked for timestamp t. The kernel drops the lock with the process, and
+lists the locks of all processes; a lock on the file is no change of the file (docs/decisions/0030).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.process.byte_locks import ByteLocks
+from storage.process.clock import Clock
+
+_FIRST_BYTE: Final = 1 << 40
+
+
+class OpenTimestamps:
+    """The open timestamps of one store: the ones this process holds, and the lowest that any process holds."""
+
+    __slots__ = ("_clock", "_deadlines_ns", "_locks")
+
+    def __init__(self, locks: ByteLocks, clock: Clock) -> None:
+        self._locks = locks
+        self._clock = clock
+        self._deadlines_ns: dict[int, int] = {}
+
+    def hold(self, timestamp: int, deadline_ns: int) -> None:
+        """Lock the byte of a timestamp; called before the timestamp is issued, inside the writer gate.
+
+        Timestamps of transactions whose deadline has passed are released on the way: a program may have forgotten its
+        transaction, which cannot commit any more.
+
+        Args:
+            deadline_ns: of the transaction, on the boot clock.
+        """
+        now_ns = self._clock.boot_ns()
+        for held, until_ns in list(self._deadlines_ns.items()):
+            if until_ns <= now_ns:
+                self.release(held)
+        is_free = self._locks.take_exclusive(_FIRST_BYTE + timestamp)
+        assert is_free, "no timestamp is issued twice"
+        self._deadlines_ns[timestamp] = deadline_ns
+
+    def release(self, timestamp: int) -> None:
+        """Unlock the byte of a timestamp of this process, if it is locked; any thread may call."""
+        if self._deadlines_ns.pop(timestamp, None) is not None and self._locks.descriptor >= 0:
+            self._locks.release(_FIRST_BYTE + timestamp)
+
+    def lowest(self, up_to: int) -> int | None:
+        """The lowest timestamp up to a bound that a process holds, this one included; None if there is none."""
+        lowest = min((held for held in list(self._deadlines_ns) if held <= up_to), default=None)
+        while True:
+            last = up_to if lowest is None else lowest - 1
+            # The kernel reports any one of the locks in a range, and none of this process.
+            byte = self._locks.find_taken(_FIRST_BYTE, _FIRST_BYTE + last)
+            if byte is None:
+                return lowest
+            lowest = byte - _FIRST_BYTE

@@ -1,0 +1,77 @@
+"""Open timestamps: `storage/process/open_timestamps.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.process.byte_locks import ByteLocks
+from storage.process.clock import ManualClock
+from storage.process.open_timestamps import OpenTimestamps
+
+NOW = 1_700_000_000_000_000_000
+LATER = 1 << 62
+
+
+@pytest.fixture
+def two(tmp_path: Path, clock: ManualClock) -> Iterator[tuple[OpenTimestamps, OpenTimestamps]]:
+    """The open timestamps of two openings of one lock file, which the kernel keeps apart as it does two processes."""
+    path = tmp_path / "locks"
+    path.write_bytes(b"")
+    locks = [ByteLocks(str(path), writable=True) for _ in range(2)]
+    yield OpenTimestamps(locks[0], clock), OpenTimestamps(locks[1], clock)
+    for each in locks:
+        each.close()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+def test_the_lowest_of_all_processes_is_found(two: tuple[OpenTimestamps, OpenTimestamps]) -> None:
+    """Neighbours, which the kernel joins into one lock, are two timestamps all the same."""
+    first, second = two
+    for timestamp in (NOW + 70, NOW + 31, NOW + 30):
+        first.hold(timestamp, LATER)
+    second.hold(NOW + 50, LATER)
+    for one in two:
+        assert one.lowest(NOW + 29) is None
+        assert [one.lowest(NOW + up_to) for up_to in (30, 31, 49, 100)] == [NOW + 30] * 4
+    first.release(NOW + 30)
+    assert [one.lowest(NOW + 100) for one in two] == [NOW + 31, NOW + 31]
+    first.release(NOW + 31)
+    assert [one.lowest(NOW + 100) for one in two] == [NOW + 50, NOW + 50]
+    second.release(NOW + 50)
+    second.release(NOW + 50)
+    assert [one.lowest(NOW + 100) for one in two] == [NOW + 70, NOW + 70]
+
+
+def test_the_timestamps_of_a_closed_file_are_released(tmp_path: Path, clock: ManualClock) -> None:
+    """As the kernel does when a process dies; releasing one of them again does nothing."""
+    path = tmp_path / "locks"
+    path.write_bytes(b"")
+    locks, reading = ByteLocks(str(path), writable=True), ByteLocks(str(path), writable=False)
+    held, seen = OpenTimestamps(locks, clock), OpenTimestamps(reading, clock)
+    held.hold(NOW, LATER)
+    assert seen.lowest(NOW) == NOW
+    locks.close()
+    assert seen.lowest(NOW) is None
+    held.release(NOW)
+    reading.close()
+
+
+def test_a_timestamp_past_its_deadline_is_released_by_the_next_one(
+    two: tuple[OpenTimestamps, OpenTimestamps], clock: ManualClock
+) -> None:
+    """A program that forgot a transaction holds no reader back for longer than it goes on."""
+    first, second = two
+    first.hold(NOW, clock.boot_ns() + 10)
+    first.hold(NOW + 1, LATER)
+    assert second.lowest(NOW + 9) == NOW
+    clock.advance(1)
+    assert second.lowest(NOW + 9) == NOW
+    first.hold(NOW + 2, LATER)
+    assert second.lowest(NOW + 9) == NOW + 1
