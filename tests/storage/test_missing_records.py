@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from storage import EARLIEST, LATEST, MessageId, OnOpen, Position, Store, Subscr
 from storage.disk.codec import key3
 from storage.disk.schema import (
     ABORTED,
+    AWAITED,
     DELIVERIES,
     ENTRIES,
     LEDGERS,
@@ -212,3 +214,17 @@ def test_a_row_of_a_table(store: Store, reverse: bool) -> None:
     with pytest.raises(CorruptStore), store.transaction() as txn:
         list(table.scan(reverse=reverse, txn=txn))
     assert len(list(table.scan(limit=2))) == 2
+
+
+def test_a_skipped_transaction(store: Store) -> None:
+    """The cursor counts the transactions that dispatch has skipped, whose messages are still to come."""
+    options: dict[str, Any] = {"subscription_type": SubscriptionType.KEY_SHARED, "on_open": OnOpen.SKIP}
+    first = store.subscribe("t", "keys", initial_position=LATEST, **options)
+    txn, producer = store.begin_transaction(), store.create_producer("t")
+    producer.send(b"txn", key=b"k", txn=txn)
+    producer.send(b"plain", key=b"other")
+    assert len(first.receive_batch(9, timeout=0)) == 1
+    hide(store, AWAITED)
+    producer.send(b"plain", key=b"k")
+    with pytest.raises(CorruptStore):
+        store.subscribe("t", "keys", **options).receive_batch(9, timeout=0)
