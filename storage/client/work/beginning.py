@@ -49,7 +49,7 @@ class Beginning:
         started: None for a transaction that was begun with its record.
     """
 
-    __slots__ = ("_boot_deadline_ns", "_connection", "_coordinator", "_request", "started")
+    __slots__ = ("_boot_deadline_ns", "_connection", "_coordinator", "_open_timestamps", "_request", "started")
 
     def __init__(
         self,
@@ -61,6 +61,8 @@ class Beginning:
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
+        # Kept, because a closed connection has no environment, and the timestamp is released after it as well.
+        self._open_timestamps = connection.environment.lock_file.open_timestamps
         self._boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
 
@@ -79,7 +81,7 @@ class Beginning:
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
         if self.started is not None:
-            self._connection.environment.lock_file.open_timestamps.release(self.started.timestamp)
+            self._open_timestamps.release(self.started.timestamp)
 
     def __del__(self) -> None:
         self.release_timestamp()  # A transaction that no object refers to cannot write.
