@@ -39,8 +39,8 @@ demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation lev
 demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and a driver that is killed
 	@$(BIN)/python -m txnctl.demo.spark_story
 
-check: lint types imports generated  ## the gate of each commit: no JVM, no kills, a quarter of the examples of models
-	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills'
+check: lint types imports generated  ## the gate of each commit: no JVM, no kills, nothing slow, a quarter of the examples of models
+	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills and not slow'
 
 test: lint types imports generated pytest  ## the complete check
 

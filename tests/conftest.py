@@ -28,6 +28,23 @@ BUILDING = "tests/project/test_wheel.py"
 """Tests that share one build of the wheel, and start `pip`."""
 KILLING = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
 """Where all tests do that."""
+SLOW = (
+    BUILDING,
+    "tests/docs/test_examples.py::test_every_block_of_a_page_runs_in_order",
+    "tests/docs/test_examples.py::test_the_tour_shows_what_the_readme_says_of_it",
+    "tests/docs/test_picture.py",
+    "tests/golden/test_golden.py::test_the_json_of_every_command_is_that_of_the_golden_file",
+    "tests/storage/disk/test_read_cache.py::test_forgetting_ranges_raises_the_watermark",
+    "tests/txnctl/cli/test_supervise.py::test_the_end_of_a_short_command_is_seen_beside_another_thread",
+    "tests/txnctl/commands/producers/test_lead.py",
+    "tests/txnctl/commands/tables/test_transactions.py::TestRun",
+    "tests/txnctl/commands/test_demo.py",
+    "tests/txnctl/demo/test_audit.py",
+    "tests/txnctl/report/test_page.py",
+    "tests/txnctl/test_rules.py::TestHeldGate",
+    "tests/txnctl/test_rules.py::TestPipes",
+)
+"""Tests of several seconds each: a third of the time of `make check` for a hundredth of its tests."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -43,6 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = getattr(item, "fixturenames", ())
         if item.nodeid.startswith(KILLING) or KILLS.intersection(fixtures):
             item.add_marker("kills")
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
         uses = STARTS_JVM.intersection(fixtures)
         if "spark" in uses:
             item.add_marker(pytest.mark.needs_program("java"))
