@@ -49,7 +49,14 @@ class Beginning:
         started: None for a transaction that was begun with its record.
     """
 
-    __slots__ = ("_boot_deadline_ns", "_connection", "_coordinator", "_open_timestamps", "_request", "started")
+    __slots__ = (
+        "_boot_deadline_ns",
+        "_connection",
+        "_coordinator",
+        "_open_timestamps",
+        "_request",
+        "started",
+    )
 
     def __init__(
         self,
