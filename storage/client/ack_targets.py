@@ -1,4 +1,4 @@
-"""The messages that an application acknowledges, however it names them, grouped by entry."""
+"""Messages of an acknowledgement, given as messages, batches or message ids, grouped by entry."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def items_of(messages: Acknowledged, origin: MessageOrigin) -> list[Item]:
 
 
 def message_id_of(message: object, origin: MessageOrigin) -> MessageId:
-    """The id of a message that is named by itself, or by its id.
+    """The id of a message, given as the message or as the id.
 
     Raises:
         InvalidPosition

@@ -6,6 +6,7 @@ import pytest
 
 RULES = Path(__file__).parents[1] / "not_run.py"
 
+# The small suite gives up on purpose: the rule of skips is proved on it, and no test of the project is skipped.
 SUITE = """
     import pytest
 
@@ -74,6 +75,7 @@ def test_in_ci_a_file_that_skips_itself_has_failed(suite: pytest.Pytester, monke
 def test_in_ci_an_expected_failure_stays_one(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     """xfail is no skip: it ran."""
     monkeypatch.setenv("CI", "true")
+    # An expected failure of the small suite alone, which shows that the rule leaves it one.
     suite.makepyfile("import pytest\n@pytest.mark.xfail(strict=True)\ndef test_wrong():\n    assert 1 == 2\n")
     result = suite.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.OK

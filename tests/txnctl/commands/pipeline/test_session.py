@@ -84,6 +84,7 @@ def test_an_error_within_spark_is_as_txnctl_errors(start: Any, path: str, tmp_pa
     with start("pipeline", "run", str(job), env={**os.environ, "TXNCTL_OUTPUT": "json"}) as process:
         out, said = process.communicate()
     assert out == b""
+    assert said.count(b"\n") == 1, said.decode()
     error = json.loads(said)
     assert (process.returncode, error["code"]) == (3, "topic-not-found")
     assert "nowhere" in error["message"]
