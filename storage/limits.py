@@ -73,6 +73,19 @@ LOCK_NOTE_S = 1.0
 TRANSACTION_TIMEOUT_MS = 10 * 60 * 1000
 TRANSACTION_TIMEOUT_MS_MAX = 24 * 3600 * 1000
 
+RETRIES = 20
+"""Default of further tries of `run_transaction`, after conflicts that were lost."""
+
+BACK_OFF_TRIES = 8
+"""Span of the wait after the first lost conflict, in lengths of a try; the span doubles with each further loss."""
+
+BACK_OFF_CAP_S = 10.0
+BACK_OFF_TRIES_MIN = 4
+"""Upper bound of that span in seconds, and in lengths of a try where that is more."""
+
+BACK_OFF_TRY_MIN_S = 0.005
+"""Shortest length of a try that a wait is reckoned from: about one durable commit."""
+
 REAP_PER_WRITE_MAX = 4
 """Overdue or orphaned transactions that one write ends in passing."""
 

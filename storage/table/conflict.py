@@ -10,6 +10,7 @@ from storage.disk.schema import CONFLICTS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
 from storage.limits import CONFLICTS_MAX
+from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
@@ -107,6 +108,26 @@ def doom_of(record: TransactionRecord) -> Doom | None:
         return None
     kind, winner, version, table, key = record.conflict
     return Doom(kind, TxnID(winner) if winner else None, version or None, table or None, key or None)
+
+
+def find_lost(view: ReadView, txn_id: int) -> Doom | None:
+    """Find the conflict that an ended transaction lost to a different one; None if nothing of the kind ended it.
+
+    The whole transaction may win if tried again. Being older than the versions kept, or than a consumed message, is no
+    such conflict: a repetition would take as long, or begin as early.
+    """
+    record = records.find(view, txn_id)
+    doom = None if record is None else doom_of(record)
+    return None if doom is None or doom.kind == TOO_OLD else doom
+
+
+def loss_text(doom: Doom) -> str:
+    """Put a lost conflict into words, after the subject: `lost key n of table accounts to transaction 0:7`.
+
+    A read or a version that was met is not always known by its transaction.
+    """
+    winner = _winner_text(doom.winner.least if doom.winner else 0, doom.winner_version_ns or 0)
+    return f"lost key {_shown_key(doom.key or b'')} of table {doom.table} to {winner}"
 
 
 def _details(record: TransactionRecord, conflict: DoomCause) -> dict[str, Any]:
