@@ -33,7 +33,7 @@ class Tries:
         Raises:
             InvalidValue: the number of retries is no whole number, or negative.
         """
-        if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        if type(retries) is not int or retries < 0:
             raise InvalidValue(f"retries is a whole number from 0 on, not {retries!r}")
         self.retries = retries
         self._connection = connection

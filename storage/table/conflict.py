@@ -11,6 +11,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
 from storage.limits import CONFLICTS_MAX
 from storage.txn import record as records
+from storage.txn.errors import RUN_AGAIN
 from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
@@ -151,9 +152,9 @@ def lost(
         f"transaction {record.id} is aborted: key {_shown_key(conflict.key)} of table {conflict.table} is held by "
         f"transaction {holder.id} ({who})",
         hint=Hint(
-            "`{}` says whether to wait for that one. Then run all of it again in a new transaction, with a higher "
-            "priority if it loses often.",
+            "`{}` says whether to wait for that one. {}",
             Action("store.reports.explain_transaction", holder.id),
+            RUN_AGAIN,
         ),
         **_details(record, conflict),
     )
@@ -166,7 +167,7 @@ def write_too_old(record: TransactionRecord, conflict: DoomCause) -> WriteTooOld
         f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
         f"{_winner_text(conflict.winner, conflict.winner_version)}, which began after transaction {record.id}: "
         "it is aborted",
-        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        hint=RUN_AGAIN,
         **_details(record, conflict),
     )
 

@@ -39,7 +39,7 @@ class BackOff:
         The span is 8 times the longest try at first, at most 10 s, or 4 times the longest try if that is more: for a
         try of 50 ms 0.4 s, 0.8 s, 1.6 s, up to 10 s; for a try of 1 minute 4 minutes.
         """
-        doubled_s = BACK_OFF_TRIES * self.longest_s * 2 ** min(self.losses - 1, 20)
+        doubled_s = BACK_OFF_TRIES * self.longest_s * (1 << min(self.losses - 1, 20))
         return share * min(doubled_s, max(BACK_OFF_CAP_S, BACK_OFF_TRIES_MIN * self.longest_s))
 
     def raised(self, first: Priority) -> Priority:

@@ -43,6 +43,7 @@ COMMANDS = {
     "store.reports.store_info": "txnctl store config",
     "store.reports.subscription_stats": "txnctl subscriptions show",
     "store.reports.wait_for_transaction": "txnctl transactions wait",
+    "store.run_transaction": "txnctl transactions run --retries 10",
     "store.table": "txnctl tables --help",
 }
 """The words of each call of a hint. A call without `store.` continues a sentence, and so do its words."""
