@@ -175,5 +175,15 @@ TABLE_HOLDERS_MAX = 20
 CONFLICTS_MAX = 1000
 """Conflicts that `tables history` keeps."""
 
+LIVELOCK_LOSSES_MIN = 10
+"""Lost conflicts over one key from which on a livelock is looked for."""
+
+LIVELOCK_RATIO = 4
+"""Lost conflicts over one key for each commit of the key, from which on a livelock is reported."""
+
+LIVELOCK_WINDOW_MS = 3600 * 1000
+LIVELOCK_QUIET_MS = 60_000
+"""Age of the conflicts that count, and age of the last one from which on a livelock is over."""
+
 TIMESTAMP_RESERVE_NS = 10 * 1_000_000_000
 """Span of timestamps reserved ahead, to be issued without a commit."""

@@ -86,11 +86,15 @@ class Doom(NamedTuple):
     key: bytes | None
 
 
-def list_conflicts(view: ReadView, limit: int | None = None, table: str | None = None) -> list[ConflictRow]:
-    """Recent conflicts, the newest first."""
+def list_conflicts(
+    view: ReadView, limit: int | None = None, table: str | None = None, since_ms: int = 0
+) -> list[ConflictRow]:
+    """Recent conflicts, the newest first, up to the first one before a moment."""
     rows: list[ConflictRow] = []
     for key, payload in view.scan_back(CONFLICTS, b"", key1(view.superblock.last_conflict + 1)):
         at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
+        if at_ms < since_ms:
+            break
         if table not in (None, name):
             continue
         if limit is not None and len(rows) >= limit:
