@@ -42,6 +42,7 @@ _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
     "txnctl transactions run -- sh -ec 'txnctl tables put accounts B1 \"$(($(txnctl tables get accounts B1) - 5))\"'",
     setup=("txnctl tables create accounts", "txnctl tables put accounts B1 100"),
 )
+@example("txnctl transactions run --retries 10 -- ./load.sh < /dev/null", setup=_LOAD)
 @example("txnctl transactions run --timeout 1h --label job=nightly -- ./load.sh", setup=_LOAD)
 def run(
     context: Context,
