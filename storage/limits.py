@@ -73,6 +73,19 @@ LOCK_NOTE_S = 1.0
 TRANSACTION_TIMEOUT_MS = 10 * 60 * 1000
 TRANSACTION_TIMEOUT_MS_MAX = 24 * 3600 * 1000
 
+RETRIES = 20
+"""Default of further tries of `run_transaction`, after conflicts that were lost."""
+
+BACK_OFF_TRIES = 8
+"""Span of the wait after the first lost conflict, in lengths of a try; the span doubles with each further loss."""
+
+BACK_OFF_CAP_S = 10.0
+BACK_OFF_TRIES_MIN = 4
+"""Upper bound of that span in seconds, and in lengths of a try where that is more."""
+
+BACK_OFF_TRY_MIN_S = 0.005
+"""Shortest length of a try that a wait is reckoned from: about one durable commit."""
+
 REAP_PER_WRITE_MAX = 4
 """Overdue or orphaned transactions that one write ends in passing."""
 
@@ -161,6 +174,16 @@ TABLE_HOLDERS_MAX = 20
 
 CONFLICTS_MAX = 1000
 """Conflicts that `tables history` keeps."""
+
+LIVELOCK_LOSSES_MIN = 10
+"""Lost conflicts over one key from which on a livelock is looked for."""
+
+LIVELOCK_RATIO = 4
+"""Lost conflicts over one key for each commit of the key, from which on a livelock is reported."""
+
+LIVELOCK_WINDOW_MS = 3600 * 1000
+LIVELOCK_QUIET_MS = 60_000
+"""Age of the conflicts that count, and age of the last one from which on a livelock is over."""
 
 TIMESTAMP_RESERVE_NS = 10 * 1_000_000_000
 """Span of timestamps reserved ahead, to be issued without a commit."""

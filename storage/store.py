@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from storage.client.run_transaction import TransactionRunner
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     Txn = Transaction | TxnID | str
 
 
-class Store:
+class Store(TransactionRunner):
     """An open store. Made by `Store.open`."""
 
     def __init__(self, engine: Engine) -> None:
@@ -84,11 +85,9 @@ class Store:
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreUnsafe, NotPermitted, StoreInUse
         """
-        return cls(
-            Engine.open(
-                path, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait, program=program, clock=clock
-            )
-        )  # fmt: skip
+        return cls(Engine.open(
+            path, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait, program=program, clock=clock
+        ))  # fmt: skip
 
     @classmethod
     def restore(

@@ -39,6 +39,8 @@ SLOW = (
     "tests/txnctl/commands/producers/test_lead.py",
     "tests/txnctl/commands/tables/test_transactions.py::TestRun",
     "tests/txnctl/commands/test_demo.py",
+    "tests/txnctl/commands/transactions/test_retries.py::TestInput",
+    "tests/txnctl/commands/transactions/test_retries.py::TestLostConflict",
     "tests/txnctl/demo/test_audit.py",
     "tests/txnctl/report/test_page.py",
     "tests/txnctl/test_rules.py::TestHeldGate",

@@ -8,7 +8,8 @@ another at once. Four rules make it so:
 1. *Receive, then begin.* A transaction sees the accounts as they were when it began, and consumes nothing newer.
 2. *Acknowledge in the transaction, and first.* However it ends, its requests are done, or come again to whoever asks.
 3. *Read in the transaction what you change in it.* When it commits, nobody has changed that since it was read.
-4. *Who loses begins anew*, with all that it read, and with a higher priority, so that it does not lose for ever.
+4. *Who loses begins anew*, with all that it read, after a wait and with a higher priority, so that it does not lose
+   for ever: `store.run_transaction` sees to that.
 
 What leaves the store (a mail, a call to another bank) is not part of it: docs/EXACTLY_ONCE.md says what to do.
 
@@ -19,22 +20,15 @@ from __future__ import annotations
 
 import json
 import sys
-from random import random
-from time import sleep
+from collections.abc import Sequence
 
 from storage import EARLIEST, Message, Priority, Store, SubscriptionType, Transaction
-from storage.errors import LostConflict, TxnctlError, WriteTooOld
+from storage.errors import TxnctlError
 
 REQUESTS, BOOKINGS, ACCOUNTS = "requests", "bookings", "accounts"
 SUBSCRIPTION = "settlement"
 BATCH = 10
 """Requests that are settled in one transaction."""
-
-PRIORITIES = (Priority.MEDIUM, Priority.HIGH, Priority.HIGHEST)
-"""Of the first try, the second, and all after it."""
-
-PAUSE_S = 0.02
-"""After losing: two that keep meeting each other part."""
 
 
 def settlement_account(bank: str) -> bytes:
@@ -61,20 +55,16 @@ class Worker:
 
     def work(self) -> None:
         """Settle what comes, for ever."""
-        lost = 0
         while True:
-            requests = self._requests.receive_batch(BATCH)
-            try:
-                with self._store.transaction(priority=PRIORITIES[min(lost, 2)]) as txn:
-                    self._requests.acknowledge(requests, txn=txn)
-                    bookings = [self._book(request, txn) for request in requests]
-                    if lost:
-                        txn.flush()  # from here on others see what we want, and give way to our priority
-                    self._bookings.send_batch(bookings, keys=[request.key for request in requests], txn=txn)
-                lost = 0
-            except (LostConflict, WriteTooOld):
-                lost += 1
-                sleep(random() * PAUSE_S)
+            self._store.run_transaction(self._settle, receive=lambda: self._requests.receive_batch(BATCH))
+
+    def _settle(self, txn: Transaction, requests: Sequence[Message]) -> None:
+        """Settle requests in a transaction, of which each try receives its own."""
+        self._requests.acknowledge(requests, txn=txn)
+        bookings = [self._book(request, txn) for request in requests]
+        if txn.priority is not Priority.MEDIUM:
+            txn.flush()  # a further try: from here on others see what we want, and give way to our priority
+        self._bookings.send_batch(bookings, keys=[request.key for request in requests], txn=txn)
 
     def _book(self, request: Message, txn: Transaction) -> bytes:
         """Change the balances that a request asks for; the booking that reports it."""

@@ -157,6 +157,32 @@ class TableFacts(NamedTuple):
     held_by: list[KeyHolder]
 
 
+class LosingJob(NamedTuple):
+    """The transactions of one program with the same labels that lost conflicts over a key."""
+
+    labels: dict[str, str]
+    program: str
+    losses: int
+
+
+class ContendedKey(NamedTuple):
+    """A key of a table that transactions keep losing to each other.
+
+    Attributes:
+        key: as text; None in a report that shows no content.
+        losses: lost conflicts, from `first_at_ms` to `last_at_ms`.
+        commits: committed versions of the key since the first of these conflicts.
+    """
+
+    table: str
+    key: str | None
+    losses: int
+    commits: int
+    first_at_ms: int
+    last_at_ms: int
+    jobs: list[LosingJob]
+
+
 class Facts(NamedTuple):
     """All facts of a store.
 
@@ -174,3 +200,4 @@ class Facts(NamedTuple):
     transactions: TransactionFacts
     producers: list[QueueFacts]
     tables: list[TableFacts]
+    contended_keys: list[ContendedKey]

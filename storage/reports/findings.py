@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from storage.actions import Action
 from storage.limits import CLOCKS_DISAGREE_NS
-from storage.reports import holder_findings
+from storage.reports import holder_findings, livelock
 from storage.reports.facts import Facts
 from storage.reports.finding import Finding, several, some, warning
 
@@ -137,4 +137,14 @@ def _no_consumer(facts: Facts) -> Iterator[Finding]:
     yield Finding("no-consumer", "info", "subscriptions", what, why, action)
 
 
-_RULES = (_gate, _late, *holder_findings.RULES, _disk, _readers, _versions, _clocks, _no_consumer)
+_RULES = (
+    _gate,
+    _late,
+    *holder_findings.RULES,
+    livelock.livelocks,
+    _disk,
+    _readers,
+    _versions,
+    _clocks,
+    _no_consumer,
+)

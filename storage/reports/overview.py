@@ -14,7 +14,7 @@ from storage.engine import Engine
 from storage.json_form import Flat
 from storage.limits import READERS_MAX
 from storage.process.lock_file import LockFile
-from storage.reports import backlog, findings, producers, store_info, timeline, transactions
+from storage.reports import backlog, findings, livelock, producers, store_info, timeline, transactions
 from storage.reports.facts import (
     Facts,
     HolderFacts,
@@ -91,6 +91,7 @@ def overview_in(
         subscriptions=_subscriptions(view, locks, begun, models),
         transactions=_transactions(view, engine, begun), producers=_queues(view, locks),
         tables=_tables(view, locks, begun, keys_shown),
+        contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
     )  # fmt: skip
     judged = findings.judge(facts)
     return Overview(findings.verdict(judged), facts, judged)

@@ -10,6 +10,8 @@ from storage.disk.schema import CONFLICTS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
 from storage.limits import CONFLICTS_MAX
+from storage.txn import record as records
+from storage.txn.errors import RUN_AGAIN
 from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
@@ -84,11 +86,15 @@ class Doom(NamedTuple):
     key: bytes | None
 
 
-def list_conflicts(view: ReadView, limit: int | None = None, table: str | None = None) -> list[ConflictRow]:
-    """Recent conflicts, the newest first."""
+def list_conflicts(
+    view: ReadView, limit: int | None = None, table: str | None = None, since_ms: int = 0
+) -> list[ConflictRow]:
+    """Recent conflicts, the newest first, up to the first one before a moment."""
     rows: list[ConflictRow] = []
     for key, payload in view.scan_back(CONFLICTS, b"", key1(view.superblock.last_conflict + 1)):
         at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
+        if at_ms < since_ms:
+            break
         if table not in (None, name):
             continue
         if limit is not None and len(rows) >= limit:
@@ -107,6 +113,26 @@ def doom_of(record: TransactionRecord) -> Doom | None:
         return None
     kind, winner, version, table, key = record.conflict
     return Doom(kind, TxnID(winner) if winner else None, version or None, table or None, key or None)
+
+
+def find_lost(view: ReadView, txn_id: int) -> Doom | None:
+    """Find the conflict that an ended transaction lost to a different one; None if nothing of the kind ended it.
+
+    The whole transaction may win if tried again. Being older than the versions kept, or than a consumed message, is no
+    such conflict: a repetition would take as long, or begin as early.
+    """
+    record = records.find(view, txn_id)
+    doom = None if record is None else doom_of(record)
+    return None if doom is None or doom.kind == TOO_OLD else doom
+
+
+def loss_text(doom: Doom) -> str:
+    """Put a lost conflict into words, after the subject: `lost key n of table accounts to transaction 0:7`.
+
+    A read or a version that was met is not always known by its transaction.
+    """
+    winner = _winner_text(doom.winner.least if doom.winner else 0, doom.winner_version_ns or 0)
+    return f"lost key {_shown_key(doom.key or b'')} of table {doom.table} to {winner}"
 
 
 def _details(record: TransactionRecord, conflict: DoomCause) -> dict[str, Any]:
@@ -130,9 +156,9 @@ def lost(
         f"transaction {record.id} is aborted: key {_shown_key(conflict.key)} of table {conflict.table} is held by "
         f"transaction {holder.id} ({who})",
         hint=Hint(
-            "`{}` says whether to wait for that one. Then run all of it again in a new transaction, with a higher "
-            "priority if it loses often.",
+            "`{}` says whether to wait for that one. {}",
             Action("store.reports.explain_transaction", holder.id),
+            RUN_AGAIN,
         ),
         **_details(record, conflict),
     )
@@ -145,7 +171,7 @@ def write_too_old(record: TransactionRecord, conflict: DoomCause) -> WriteTooOld
         f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
         f"{_winner_text(conflict.winner, conflict.winner_version)}, which began after transaction {record.id}: "
         "it is aborted",
-        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        hint=RUN_AGAIN,
         **_details(record, conflict),
     )
 

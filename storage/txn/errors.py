@@ -17,6 +17,12 @@ from storage.txn.record import TransactionRecord
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
 
+RUN_AGAIN = Hint(
+    "`{}` runs all of it again in a new transaction, after a wait and with a rising priority.",
+    Action("store.run_transaction"),
+)
+"""The hint of a lost conflict. Without the wait two losers lose to each other for ever (docs/decisions/0034)."""
+
 
 def read_only(name: str) -> ReadOnlyTransaction:
     """The error for a write, a message or an acknowledgement in a read-committed transaction."""
@@ -67,7 +73,7 @@ def _lost(record: TransactionRecord, asked: str) -> LostConflict:
     return LostConflict(
         f"transaction {record.id} cannot be {asked}: it lost key {shown} of table {table} to {who} "
         f"and was aborted {_ago(record.ended_ms)}",
-        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        hint=RUN_AGAIN,
         transaction=str(record.id),
         state=record.state.value,
         reason=record.reason_code,

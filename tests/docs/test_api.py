@@ -17,12 +17,14 @@ from storage.admin.subscriptions import SubscriptionAdmin
 from storage.admin.tables import TableAdmin
 from storage.admin.topics import TopicAdmin
 from storage.admin.transactions import TransactionAdmin
+from storage.client.run_transaction import TransactionRunner
 from storage.maintenance.maintenance import Maintenance
 from storage.reports.reports import Reports
 
 PAGE = (Path(__file__).parents[2] / "docs" / "API.md").read_text()
 CLASSES = (
     storage.Store,
+    TransactionRunner,
     storage.Producer,
     storage.Consumer,
     storage.Reader,

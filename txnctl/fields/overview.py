@@ -34,6 +34,7 @@ OVERVIEW = fields_of(
         "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
         "producers": "Topics on which producers wait: how many, who is before them, who is next.",
         "tables": "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy).",
+        "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
         **FINDINGS,
     },
 )

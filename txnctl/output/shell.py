@@ -31,6 +31,7 @@ COMMANDS = {
     "store.reader": "txnctl topics peek",
     "store.reports.explain_transaction": "txnctl transactions explain",
     "store.reports.list_audit_records": "txnctl audit list",
+    "store.reports.list_conflicts": "txnctl tables history",
     "store.reports.list_databases": "txnctl store space",
     "store.reports.list_locks": "txnctl store locks",
     "store.reports.list_producers": "txnctl producers list",
@@ -43,6 +44,7 @@ COMMANDS = {
     "store.reports.store_info": "txnctl store config",
     "store.reports.subscription_stats": "txnctl subscriptions show",
     "store.reports.wait_for_transaction": "txnctl transactions wait",
+    "store.run_transaction": "txnctl transactions run --retries 10",
     "store.table": "txnctl tables --help",
 }
 """The words of each call of a hint. A call without `store.` continues a sentence, and so do its words."""

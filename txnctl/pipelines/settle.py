@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from storage import MessageId, Store
+from storage.client.tries import Tries
 from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
 from storage.values.names import short_topic_name
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
@@ -26,9 +27,9 @@ from txnctl.spark.sink import progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from storage import Transaction
+    from storage import Priority, Transaction
 
-_ATTEMPTS_MAX = 5
+_RETRIES = 4
 _ACCOUNTS_PER_FLUSH = 10_000
 _TIMEOUT_S = 3600
 
@@ -175,7 +176,9 @@ class Settler:
             BadInput: a message is not a request.
             Conflict: every attempt lost to a concurrent change of the same accounts.
         """
-        for attempt in range(_ATTEMPTS_MAX):
+        tries = Tries(self._store.connection, _RETRIES)
+        while True:
+            tries.begin()
             after = self.settled_through()
             sums = iter(transform(messages, after, self._options.amount).toLocalIterator())
             # Spark computes on the request of the first row: compute before the transaction begins.
@@ -183,18 +186,21 @@ class Settler:
             if first is None:
                 return
             try:
-                settlement = self._apply(chain((first,), sums), after, batch_id)
+                settlement = self._apply(chain((first,), sums), after, batch_id, tries.priority)
             except Conflict as error:
-                if not error.retryable or attempt == _ATTEMPTS_MAX - 1:
+                if not error.retryable or not tries.count_loss():
                     raise
+                self._store.connection.clock.sleep(tries.draw_wait_s())
             else:
                 self._count(settlement)
                 return
 
-    def _apply(self, sums: Iterable[Row], after: MessageId | None, batch_id: int) -> Settlement:
+    def _apply(
+        self, sums: Iterable[Row], after: MessageId | None, batch_id: int, priority: Priority
+    ) -> Settlement:
         """Add the sums to the balances and record the position, in one transaction."""
         last, requests_applied, accounts, skipped = after, 0, 0, 0
-        with self._store.transaction(timeout=_TIMEOUT_S, labels={"job": "settle"}) as txn:
+        with self._store.transaction(timeout=_TIMEOUT_S, labels={"job": "settle"}, priority=priority) as txn:
             if self.settled_through(txn) != after:
                 txn.abort("settled by a concurrent job")
                 raise LostConflict(

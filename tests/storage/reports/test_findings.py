@@ -64,6 +64,7 @@ HEALTHY: dict[str, Any] = {
     "transactions": {"open": 1, "oldest": None, "late": [], "stopped": []},
     "producers": [],
     "tables": [{"table": "balances", "keys": 10, "versions": 99_999, "intents": 0, "heldBy": []}],
+    "contendedKeys": [],
 }  # fmt: skip
 """A store in use: somebody writes, consumers are at work, one transaction is open."""
 

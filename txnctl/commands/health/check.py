@@ -68,6 +68,8 @@ def check(
                  and producers for whom others wait              warn 0
     held         subscriptions and tables of which a transaction
                  with nobody at work holds messages or keys      warn 0
+    livelocks    tables of which jobs keep losing keys to each other,
+                 with hardly a commit                            warn 0
     waiting      producers that wait for the same topic
     lag          messages that the slowest subscription has visible
     space        what the disk has left; less is worse               warn 1G   critical 128M

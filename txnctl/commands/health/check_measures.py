@@ -113,6 +113,11 @@ def _held(overview: Overview) -> tuple[int, str | None]:
     return _found(overview, "acknowledgements-held", "intents-held")
 
 
+def _livelocks(overview: Overview) -> tuple[int, str | None]:
+    """Groups of jobs that keep losing keys of a table to each other, the findings of `doctor`."""
+    return _found(overview, "livelock")
+
+
 def _found(overview: Overview, *codes: str) -> tuple[int, str | None]:
     findings = [finding for finding in overview.findings if finding.code in codes]
     return len(findings), findings[0].what if findings else None
@@ -148,6 +153,7 @@ MEASURES = (
     Measure(
         "held", "", "subscriptions and tables of which an idle transaction holds acknowledgements or keys", _held, 0
     ),
+    Measure("livelocks", "", "tables of which jobs keep losing keys to each other", _livelocks, warn=0),
     Measure("waiting", "", "producers that wait on the topic with the most", _waiting),
     Measure("lag", "", "messages that wait on the subscription with the most", _lag),
     Measure(

@@ -64,7 +64,7 @@ def history(context: Context, table: str | None, limit: int | None) -> None:
     """List recent conflicts: which transaction lost which key to which.
 
     The newest comes first; the store remembers the last 1,000. Where one key appears again and again, the transactions
-    that use it should be shorter, or retry with a higher --priority.
+    that use it should be shorter, or try again after a random wait, as `transactions run --retries` does.
     """
     store = context.store
     conflicts = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)

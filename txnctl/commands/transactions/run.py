@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from storage.errors import NestedTransaction, TransactionNotOpen, TxnctlError
-from txnctl.cli.decorators import argument, changes_store, example, passes_arguments
+from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
 from txnctl.commands.transactions.begin import labels_of, with_kind, with_labels, with_timeout
 
 TYPE_CHECKING = False
@@ -15,12 +15,19 @@ if TYPE_CHECKING:
     from storage import Transaction, TxnID
     from txnctl.cli.context import Context
     from txnctl.commands.transactions.begin import TransactionKind
+    from txnctl.commands.transactions.retries import CommandTry
 
 _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
 
 
 @argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CMD [ARG]...", help="What to run."
+)
+@option(
+    "--retries",
+    type=click.IntRange(0),
+    default=0,
+    help="Run the command again after a lost conflict, at most so often. [default: 0]",
 )
 @with_timeout
 @with_labels
@@ -35,6 +42,7 @@ _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
     "txnctl transactions run -- sh -ec 'txnctl tables put accounts B1 \"$(($(txnctl tables get accounts B1) - 5))\"'",
     setup=("txnctl tables create accounts", "txnctl tables put accounts B1 100"),
 )
+@example("txnctl transactions run --retries 10 -- ./load.sh < /dev/null", setup=_LOAD)
 @example("txnctl transactions run --timeout 1h --label job=nightly -- ./load.sh", setup=_LOAD)
 def run(
     context: Context,
@@ -42,6 +50,7 @@ def run(
     label: Sequence[tuple[str, str]],
     command: Sequence[str],
     kind: TransactionKind,
+    retries: int,
 ) -> None:
     """Run a command in a transaction: commit after exit code 0, abort after any failure.
 
@@ -56,16 +65,33 @@ def run(
     the deadline a commit fails.
 
     A transaction that loses a key of a table is aborted, and the next txnctl in the command, or the commit, ends with
-    exit code 4: run the command again, perhaps with a higher --priority.
+    exit code 4. With --retries the command is then run again, each time in a new transaction of a higher priority,
+    after a wait of random length that grows with each loss; standard error says so. Nothing but a conflict over a key
+    is followed by a further try, and the exit code is that of the last one. Standard input is read from the same
+    position each time, so it must be a file or /dev/null. Effects outside of the store are not undone between two
+    tries.
     """
     _refuse_nesting()
+    from txnctl.commands.transactions import retries as tries
+
+    labels = labels_of(label)
+
+    def run_once(this: CommandTry) -> int:
+        kind.priority = this.priority
+        this.txn = _begin(context, timeout, labels, kind)
+        return _run_once(context, command, this.txn, this)
+
+    context.exit(tries.run(context, retries, kind.priority, run_once))
+
+
+def _run_once(context: Context, command: Sequence[str], txn: Transaction | TxnID, this: CommandTry) -> int:
+    """Run the command in a transaction, which ends as the command does; the exit code."""
     from os import environ
 
     from txnctl.cli import supervise
 
-    txn = _begin(context, timeout, labels_of(label), kind)
     try:
-        ending = supervise.run(
+        ending = this.ending = supervise.run(
             command, {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
         )
     except BaseException as error:
@@ -78,8 +104,8 @@ def run(
     else:
         _commit(context, txn, command[0])
     if ending.stopped_by is not None and ending.status == 0:
-        context.exit(128 + ending.stopped_by)
-    context.exit(ending.status)
+        return 128 + ending.stopped_by
+    return ending.status
 
 
 def _begin(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from storage.client.tries import Tries
 from storage.errors import Conflict, InvalidValue, LostConflict, TransactionNotFound, WaitTimeout, WriteTooOld
 from storage.limits import TRANSACTION_TIMEOUT_MS_MAX, WRITE_BYTES_TARGET
 from storage.topic.entry import PackedColumns
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT_S: Final = 300.0
 """How long a driver waits for the writer gate: hours of work by tasks are not given up for a busy store."""
 
-ATTEMPTS_MAX: Final = 5
-"""How many times a transaction that loses a conflict is run."""
+_RETRIES: Final = 4
+"""Further tries of a transaction that loses a conflict."""
 
 AdoptionProgress = Callable[[int, int], None]
 """Called with the number of adopted rows, and the number of all rows."""
@@ -94,14 +95,16 @@ def adopt(
         progress.make_table(store)
     elif not batch.files:
         return Adopted(0)
-    for attempt in range(1, ATTEMPTS_MAX + 1):
+    # Most transactions are smaller and began later: at equal priority this transaction would lose a conflict.
+    tries = Tries(store.connection, _RETRIES, Priority.HIGH)
+    while True:
+        tries.begin()
         try:
-            return _AdoptionAttempt(store, staging, batch, on_progress).adopt_all(attempt)
+            return _AdoptionAttempt(store, staging, batch, on_progress).adopt_all(tries.priority)
         except (LostConflict, WriteTooOld) as error:
-            if attempt == ATTEMPTS_MAX:
+            if not tries.count_loss():
                 raise
-            _wait_for_winner(store, error)
-    raise AssertionError("the last attempt returns or raises")
+            _wait_for_winner(store, error, tries)
 
 
 def clean_up(store: Store, staging: Staging, writes: Sequence[str]) -> None:
@@ -111,12 +114,14 @@ def clean_up(store: Store, staging: Staging, writes: Sequence[str]) -> None:
     staging.collect(store.connection.clock.wall_ms())
 
 
-def _wait_for_winner(store: Store, error: Conflict) -> None:
+def _wait_for_winner(store: Store, error: Conflict, tries: Tries) -> None:
     """Wait for the end of the transaction that won: it may be storing this very batch, and two retries would abort each
-    other.
+    other. Where the winner is not known, back off.
     """
     winner = error.details.get("winner")
-    if winner is not None:
+    if winner is None:
+        store.connection.clock.sleep(tries.draw_wait_s())
+    else:
         with suppress(WaitTimeout, TransactionNotFound):
             store.reports.wait_for_transaction(winner, timeout=LOCK_TIMEOUT_S)
 
@@ -133,14 +138,13 @@ class _AdoptionAttempt:
         self._on_progress = on_progress
         self._done = 0
 
-    def adopt_all(self, attempt: int) -> Adopted:
+    def adopt_all(self, priority: Priority) -> Adopted:
         batch, store = self._batch, self._store
         producers = {} if batch.table is not None else self._producers()
         with store.transaction(
             timeout=TRANSACTION_TIMEOUT_MS_MAX / 1000,
             labels={"sink": batch.sink or "spark", "batch": str(batch.batch_id)},
-            # Most transactions are smaller and began later: at equal priority this transaction would lose a conflict.
-            priority=Priority.HIGH if attempt == 1 else Priority.HIGHEST,
+            priority=priority,
         ) as txn:
             if batch.sink is not None and not self._record_batch(txn, batch.sink):
                 txn.abort("this batch is stored already")

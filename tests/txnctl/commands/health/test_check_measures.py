@@ -67,6 +67,7 @@ def test_a_threshold_itself_is_still_well() -> None:
         ("stopped", "producers-waiting"),
         ("held", "acknowledgements-held"),
         ("held", "intents-held"),
+        ("livelocks", "livelock"),
     ],
 )
 def test_what_doctor_finds_is_measured(name: str, code: str) -> None:

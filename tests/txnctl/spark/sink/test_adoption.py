@@ -15,7 +15,7 @@ import pytest
 from storage import IsolationLevel, Store
 from storage.errors import InvalidValue, ProducerBusy, RequestTooOld, TableNotFound, TopicNotFound
 from storage.limits import TABLE_RETENTION_MS, WRITE_BYTES_TARGET
-from storage.process.clock import ManualClock
+from storage.process.clock import Clock, ManualClock
 from storage.topic.batching import columns_of, entries_of
 from tests.processes.child import Child
 from tests.row_json import row_json
@@ -405,3 +405,23 @@ class TestZombies:
             child.succeed()
         assert sorted(said) == ["adopted 7", *["already 0"] * 3]
         drivers.check_once()
+
+
+def test_a_lost_adoption_waits_before_the_next_attempt(
+    store: Store, staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the winner is not known: a reader without a record, which a repetition at once would meet again."""
+    store.create_table("accounts")
+    accounts, waits, reads = store.table("accounts"), [], []
+
+    def read_later(*_: object) -> None:
+        if len(reads) < 2:
+            with store.transaction() as reader:
+                reads.append(accounts.get(b"k", txn=reader))
+
+    monkeypatch.setattr("storage.process.chance.share", lambda: 1.0)
+    monkeypatch.setattr(Clock, "sleep", lambda _, seconds: waits.append(seconds))
+    batch = StagedBatch(staged_rows(staging, "accounts", [(b"k", b"1")]), table="accounts")
+    assert adopt(store, staging, batch, read_later).rows == 1
+    assert (len(waits), accounts.get(b"k")) == (2, b"1")
+    assert 0.04 <= waits[0] < waits[1]
