@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 
 from storage.disk.connection import Connection
 from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
-from storage.limits import LOCK_TIMEOUT_S
+from storage.limits import LOCK_TIMEOUT_S, TRIM_TOPICS_LOOKED_AT
 from storage.process.clock import SYSTEM_CLOCK, Clock
+from storage.topic import retention
 
 if TYPE_CHECKING:
     from storage.disk.view import WriteBatch
     from storage.process.identity import ProcessIdentity
     from storage.process.lock_file import LockFile
     from storage.process.writer_gate import OnWait
+    from storage.subscription.trimming import Trimmer
     from storage.txn.coordinator import Coordinator
     from storage.txn.participant import Participant
     from storage.txn.reaper import Reaper
@@ -31,7 +33,7 @@ class Engine:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         if not connection.read_only and connection.environment.writer.prologue is None:
-            connection.environment.writer.prologue = self.reaper.reap_some
+            connection.environment.writer.prologue = self.upkeep
 
     @classmethod
     def open(
@@ -81,6 +83,25 @@ class Engine:
         from storage.txn.reaper import Reaper
 
         return Reaper(self.coordinator, lambda: self.connection.identity)
+
+    @cached_property
+    def trimmer(self) -> Trimmer:
+        """The trimmer, which removes messages past their retention on the way of this process's writes."""
+        from storage.subscription.trimming import Trimmer
+
+        return Trimmer()
+
+    def upkeep(self, batch: WriteBatch, is_due: bool) -> int:
+        """At the begin of a write: end transactions that are due, and trim topics; return when it is due again."""
+        due_ns = self.reaper.reap_some(batch, is_due)
+        if is_due and retention.are_set(batch) and self._trim_some(batch):
+            return batch.now_ns
+        return due_ns
+
+    def _trim_some(self, batch: WriteBatch) -> bool:
+        from storage.txn.reaper import EVERY
+
+        return batch.naming != EVERY and self.trimmer.trim_some(batch, TRIM_TOPICS_LOOKED_AT)
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """Within a batch, end the transactions of a lease whose process is dead."""

@@ -25,6 +25,7 @@ POINTS = (
     "txn.before_record",
     "subscription.before_dispatch",
     "subscription.before_acknowledge",
+    "topic.after_trim",
     "topic.between_purge_steps",
     "read_cache.half_changed",
     "table.before_write",

@@ -144,6 +144,19 @@ TABLE_RETENTION_MS_MIN = 1000
 TABLE_RETENTION_MS_MAX = 10 * 366 * 86_400 * 1000
 """Age up to which versions are kept: default, lower and upper bound."""
 
+RETENTION_MS_MAX = 100 * 366 * 86_400 * 1000
+RETENTION_BYTES_MAX = 1 << 60
+"""Upper bounds of the limits down to which acknowledged messages are kept."""
+
+TRIM_STEP_ENTRIES = 1000
+"""Entries of trimmed ledgers that one store transaction removes."""
+
+TRIM_STEP_LEDGERS = 100
+"""Ledgers that one store transaction trims from a topic."""
+
+TRIM_TOPICS_LOOKED_AT = 4
+"""Topics that a writing process looks at on its way, each time that it looks for dead owners."""
+
 CLOCKS_DISAGREE_NS = 60 * 1_000_000_000
 """Difference of wall clock and boot clock above which nothing is removed for its age."""
 

@@ -64,11 +64,13 @@ def run_change(
     request: ChangeRequest,
     change: Callable[[WriteBatch], T],
     is_change: Callable[[T], bool] | None = None,
+    naming: int = 0,
 ) -> Changed[T]:
     """Run a change and record the effects in the audit trail, in one store transaction.
 
     Args:
         is_change: tells whether the effects are worth a record; always, if None.
+        naming: as `Writer.write` takes it.
     """
 
     def audited(batch: WriteBatch) -> Changed[T]:
@@ -78,7 +80,7 @@ def run_change(
         return Changed(effects, request.dry_run)
 
     audit_trail.check_reason(request.reason)
-    return engine.connection.write(audited, dry_run=request.dry_run)
+    return engine.connection.write(audited, naming=naming, dry_run=request.dry_run)
 
 
 def change_subscription(

@@ -8,6 +8,8 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
+from storage.topic import retention
+from storage.topic.retention import RetentionLimits
 from storage.values.named_tuple import NamedTuple
 
 
@@ -16,6 +18,13 @@ class RetentionChanged(NamedTuple):
 
     table_retention_ms_before: int
     table_retention_ms: int
+
+
+class TopicRetentionChanged(NamedTuple):
+    """The retention limits of topics without limits of their own, before and after."""
+
+    before: RetentionLimits
+    limits: RetentionLimits
 
 
 class ReapPolicyChanged(NamedTuple):
@@ -56,6 +65,32 @@ class SettingsAdmin:
         return run_change(
             self._engine, ChangeRequest("store config", "table-retention", dry_run, reason), change
         )
+
+    def set_retention(
+        self,
+        *,
+        time_ms: int | str | None = None,
+        size: int | str | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> Changed[TopicRetentionChanged]:
+        """Set the age and size down to which acknowledged messages are kept, for topics without limits of their own.
+
+        Args:
+            time_ms, size: ms and bytes; 0 keeps nothing that is acknowledged, `unset` keeps everything, None leaves the
+                limit as it is.
+
+        Raises:
+            InvalidValue
+        """
+
+        def change(batch: WriteBatch) -> TopicRetentionChanged:
+            before = retention.of_store(batch)
+            limits = retention.changed(before, time_ms, size, {"unset": None})
+            retention.set_for_store(batch, limits)
+            return TopicRetentionChanged(before, limits)
+
+        return run_change(self._engine, ChangeRequest("store config", "retention", dry_run, reason), change)
 
     def set_reap_policy(
         self, policy: str, *, dry_run: bool = False, reason: str | None = None

@@ -12,8 +12,6 @@ from storage.admin.audited_change import (
     change_subscription,
     transactions_on,
 )
-from storage.disk.codec import key1
-from storage.disk.schema import ACKS, DELIVERIES
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ConsumerNotFound, InvalidValue
@@ -24,7 +22,6 @@ from storage.subscription import (
     dead_letter,
     update as changes,
 )
-from storage.subscription.dispatch import skipped_txns
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
@@ -236,23 +233,13 @@ class SubscriptionAdmin:
                 self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
             )
             before = cursor.mark_delete
-            held = [delivery.in_flight() for delivery in opened.deliveries.scan()]
             topic_state = state.load(batch, entry.topic_id)
             after, inside = subscription_start(topic_state, start_of(start), subscription.level)
-            cursor.mark_delete = cursor.read = after
-            cursor.generation += 1
-            cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False
-            skipped_txns.clear(opened)
-            for database in (ACKS, DELIVERIES):
-                batch.delete_prefix(database, key1(subscription.subscription_id))
+            withdrawn = changes.move(opened, after)
             if inside is not None:
                 opened.acks.begin_inside(inside)
-            subscription.start = min(subscription.start, cursor.mark_delete)
             subscriptions.save(batch, subscription)
-            return SubscriptionSought(
-                before, cursor.mark_delete, aborted,
-                sum(messages.bit_count() for messages in held),
-            )  # fmt: skip
+            return SubscriptionSought(before, cursor.mark_delete, aborted, withdrawn)
 
         return change_subscription(
             self._engine,

@@ -1,4 +1,4 @@
-"""Deletion of a topic, by an operator."""
+"""Changes of topics by an operator: deletion, retention limits, trimming, truncation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
-from storage.subscription import attached_consumers, catalogue as subscriptions
-from storage.topic import catalogue as topics, state
+from storage.json_form import Flat
+from storage.limits import TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
+from storage.subscription import attached_consumers, catalogue as subscriptions, trimming, update
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
+from storage.subscription.trimming import Hold
+from storage.topic import catalogue as topics, retention, state, trim
 from storage.topic.catalogue import Topic
+from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import session as sessions
+from storage.topic.retention import RetentionLimits
+from storage.topic.trim import Trimmed
 from storage.txn import uncommitted_entries
+from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
+from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
 
@@ -32,6 +42,36 @@ class TopicDeleted(NamedTuple):
     subscriptions: list[str]
     consumers_evicted: list[str]
     producers_evicted: list[str]
+    transactions_aborted: list[TxnID]
+
+
+class RetentionSet(NamedTuple):
+    """The retention limits of a topic, and those that it had of its own before; see `storage/topic/retention.py`."""
+
+    topic: str
+    own: Flat[RetentionLimits]
+    before: RetentionLimits
+    in_force: RetentionLimits
+
+
+class TopicTrimmed(NamedTuple):
+    """The ledgers trimmed, the first position left, and the object that holds messages back."""
+
+    topic: str
+    trimmed: Flat[Trimmed]
+    first_position: Position
+    held_by: Hold | None
+    clocks_disagree: bool
+
+
+class TopicTruncated(NamedTuple):
+    """The ledgers removed, the subscriptions moved to the end, and the transactions aborted."""
+
+    topic: str
+    trimmed: Flat[Trimmed]
+    first_position: Position
+    subscriptions: list[str]
+    messages_withdrawn: int
     transactions_aborted: list[TxnID]
 
 
@@ -59,8 +99,7 @@ class TopicAdmin:
         def change(batch: WriteBatch) -> TopicDeleted:
             topic = topics.get(batch, name)
             attached = list(subscriptions.every(batch, topic.topic_id))
-            holders = {txn for txn, _ in uncommitted_entries.open_transactions(batch, topic.topic_id)}
-            holders.update(*(transactions_on(batch, subscription) for subscription in attached))
+            holders = _transactions_on_topic(batch, topic, attached)
             producers = [session.name for session in sessions.living(batch, topic.topic_id, batch.lock_file)]
             consumers = [
                 consumer.name
@@ -70,8 +109,8 @@ class TopicAdmin:
                 )
             ]
             if not force:
-                _check_unheld(topic, consumers, producers, sorted(holders))
-            aborted = abort_holders(self._engine, batch, f"topic {topic.name}", sorted(holders), force)
+                _check_unheld(topic, consumers, producers, holders)
+            aborted = abort_holders(self._engine, batch, f"topic {topic.name}", holders, force)
             topic_state = state.load(batch, topic.topic_id)
             for subscription in attached:
                 subscriptions.delete(batch, subscription)
@@ -87,6 +126,131 @@ class TopicAdmin:
         if not dry_run:
             purge_deleted(self._engine.connection)
         return result
+
+    def set_retention(
+        self,
+        name: str,
+        *,
+        time_ms: int | str | None = None,
+        size: int | str | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> Changed[RetentionSet]:
+        """Set the age and size down to which acknowledged messages of a topic are kept.
+
+        Args:
+            time_ms, size: ms and bytes; 0 keeps nothing that is acknowledged, `unset` keeps everything, `store` takes
+                the limit of the store, None leaves the limit as it is.
+
+        Raises:
+            TopicNotFound, InvalidValue
+        """
+        words = {"unset": retention.EVERYTHING, "store": None}
+
+        def change(batch: WriteBatch) -> RetentionSet:
+            topic = topics.get(batch, name)
+            before = retention.own(batch, topic.topic_id)
+            own = retention.changed(before, time_ms, size, words)
+            retention.set_for_topic(batch, topic.topic_id, own)
+            return RetentionSet(topic.full_name, own, before, retention.of_topic(batch, topic.topic_id))
+
+        return run_change(self._engine, ChangeRequest("topics config", name, dry_run, reason), change)
+
+    def trim_topic(
+        self, name: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[TopicTrimmed]:
+        """Trim a topic to its retention limits now.
+
+        Raises:
+            TopicNotFound
+        """
+        total = trimming.NOTHING
+        ledgers_max = 1 << 62 if dry_run else TRIM_STEP_LEDGERS
+
+        def change(batch: WriteBatch) -> TopicTrimmed:
+            topic = topics.get(batch, name)
+            opened = OpenTopic.load(batch, topic.topic_id, topic.name)
+            limits = retention.of_topic(batch, topic.topic_id)
+            trusted = trimming.trusted(batch, limits, trust_clock=False)
+            first_kept = trimming.plan(opened, trusted, batch.now_ms, ledgers_max)
+            trimmed = trimming.drop(opened, first_kept).trimmed
+            return TopicTrimmed(
+                topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
+                trimming.find_hold(batch, topic.topic_id, opened.state), trusted != limits,
+            )  # fmt: skip
+
+        request = ChangeRequest("topics trim", name, dry_run, reason)
+        while True:
+            # No upkeep in these batches: it would trim first, and leave a dry run nothing to tell.
+            result = run_change(
+                self._engine, request, change, lambda effects: effects.trimmed.ledgers > 0, naming=EVERY
+            )
+            total = total.plus(result.effects.trimmed)
+            if dry_run or not result.effects.trimmed.ledgers:
+                break
+        if not dry_run:
+            self._remove_trimmed_entries(name)
+        return result._replace(effects=result.effects._replace(trimmed=total))
+
+    def truncate_topic(
+        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[TopicTruncated]:
+        """Remove every message of a topic, and move every subscription to the end.
+
+        Positions, epochs and sequence ids go on counting.
+
+        Args:
+            force: abort open transactions that hold something on the topic, instead of refusing.
+
+        Raises:
+            TopicNotFound
+            ObjectHeld: without `force`, an open transaction has messages or acknowledgements on the topic.
+        """
+
+        def change(batch: WriteBatch) -> TopicTruncated:
+            topic = topics.get(batch, name)
+            attached = list(subscriptions.every(batch, topic.topic_id))
+            holders = _transactions_on_topic(batch, topic, attached)
+            aborted = abort_holders(self._engine, batch, f"topic {topic.name}", holders, force)
+            opened = OpenTopic.load(batch, topic.topic_id, topic.name)
+            withdrawn = 0
+            for subscription in attached:
+                withdrawn += update.move(OpenSubscription(batch, subscription), opened.state.last_confirmed)
+                subscriptions.save(batch, subscription)
+            has_entries = opened.state.next_entry > 0
+            trimmed = trimming.drop(opened, opened.state.ledger_id + has_entries).trimmed
+            return TopicTruncated(
+                topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
+                [subscription.name for subscription in attached], withdrawn, aborted,
+            )  # fmt: skip
+
+        result = run_change(
+            self._engine, ChangeRequest("topics truncate", name, dry_run, reason), change, naming=EVERY
+        )
+        if not dry_run:
+            self._remove_trimmed_entries(name)
+        return result
+
+    def _remove_trimmed_entries(self, name: str) -> None:
+        """Remove the entries of trimmed ledgers, in steps. After a kill any trimming goes on."""
+
+        def purge(batch: WriteBatch) -> int:
+            topic = topics.find(batch, name)
+            return (
+                0
+                if topic is None
+                else trim.purge_step(OpenTopic.load(batch, topic.topic_id), TRIM_STEP_ENTRIES)
+            )
+
+        while self._engine.connection.write(purge):
+            pass
+
+
+def _transactions_on_topic(batch: WriteBatch, topic: Topic, attached: list[Subscription]) -> list[int]:
+    """The open transactions with messages or acknowledgements on a topic."""
+    holders = {txn for txn, _ in uncommitted_entries.open_transactions(batch, topic.topic_id)}
+    holders.update(*(transactions_on(batch, subscription) for subscription in attached))
+    return sorted(holders)
 
 
 def _check_unheld(topic: Topic, consumers: list[str], producers: list[str], holders: list[int]) -> None:

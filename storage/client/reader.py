@@ -15,14 +15,14 @@ from storage.errors import WaitTimeout
 from storage.process.clock import nanoseconds
 from storage.subscription.isolation import IsolationLevel, bound, delivers
 from storage.subscription.start_position import start_after
-from storage.topic import log, state
+from storage.topic import log, state, trim
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Entry
 from storage.topic.message import Message, MessageOrigin
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
-from storage.values.position import Extreme, MessageId, Position
+from storage.values.position import EARLIEST, Extreme, MessageId, Position
 from storage.values.txn_state import TransactionState
 
 
@@ -47,6 +47,7 @@ class Reader:
         self._index = 0
         self._seen = 0
         self._begin: MessageId | None = None
+        self._is_earliest = start is EARLIEST
         with connection.view() as view:
             self._after = start_after(state.load(view, topic.topic_id), start, level)
         if isinstance(start, MessageId) and start.batch_index > 0:
@@ -93,6 +94,7 @@ class Reader:
 
         Raises:
             WaitTimeout
+            MessageNotFound: the messages that follow were trimmed before they were read.
         """
         clock = self._connection.clock
         until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
@@ -140,7 +142,10 @@ class Reader:
         while True:
             with self._connection.view() as view:
                 self._seen = view.commit
-                topic = OpenTopic.load(view, self._topic.topic_id)
+                topic = OpenTopic.load(view, self._topic.topic_id, self._topic.name)
+                if self._is_earliest:
+                    self._after = max(self._after, Position(topic.state.first_ledger, -1))
+                trim.check_kept(topic, self._after)
                 through = bound(self._level, topic.state.max_read, topic.state.last_confirmed)
                 if self._after >= through:
                     return False
@@ -150,6 +155,7 @@ class Reader:
                 last = page[-1].position
                 self._page = visible(topic, self._level, self._aborted, self._after, page)
             self._after, self._at, self._index = last, 0, 0
+            self._is_earliest = False
             if self._begin is not None:
                 self._begin_inside(self._begin)
             if self._page:

@@ -20,7 +20,7 @@ U64X4 = Struct(">QQQQ")
 I64X2 = Struct(">qq")
 PART_KEY = Struct(">QBQ")
 
-_U64_MAX = (1 << 64) - 1
+U64_MAX = (1 << 64) - 1
 
 key1 = U64.pack
 key2 = U64X2.pack
@@ -33,7 +33,7 @@ def key_through(object_id: int, at: Position) -> bytes:
     """The last key of an object's records at or below a position, which may be `L:-1`."""
     if at[1] >= 0:
         return key3(object_id, *at)
-    return key3(object_id, at[0] - 1, _U64_MAX) if at[0] else key3(object_id, 0, 0)
+    return key3(object_id, at[0] - 1, U64_MAX) if at[0] else key3(object_id, 0, 0)
 
 
 def seal(database: Database, key: bytes, payload: bytes) -> bytes:

@@ -1,4 +1,5 @@
-"""Collect garbage: reader slots of dead processes, remains of deleted topics and tables, old versions of rows."""
+"""Collect garbage: reader slots of dead processes, remains of deleted topics and tables, messages past their retention,
+old versions of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from storage.admin.purge import purge_deleted
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.maintenance import table_gc
+from storage.maintenance import table_gc, topic_gc
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
 from storage.reports import store_info
@@ -21,6 +22,9 @@ class Collected(NamedTuple):
     deleted_topics: int
     deleted_tables: int
     purge_steps: int | None
+    ledgers_trimmed: int
+    messages_trimmed: int
+    bytes_trimmed: int
     tables: Flat[TableCollected]
 
 
@@ -41,7 +45,8 @@ class CollectResult(NamedTuple):
 def collect_garbage(
     engine: Engine, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
 ) -> CollectResult:
-    """Free reader slots of dead processes, remains of deleted topics and tables, and versions out of the window.
+    """Free reader slots of dead processes, remains of deleted topics and tables, messages past their retention, and
+    versions out of the window.
 
     Raises:
         BadInput
@@ -52,13 +57,19 @@ def collect_garbage(
         deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
     if dry_run:
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
+        trimmed = topic_gc.forecast(connection, trust_clock)
         tables = table_gc.forecast(connection, trust_clock)
-        return CollectResult(Collected(dead, deleted_topics, deleted_tables, None, tables), dry_run=True)
+        collected = Collected(dead, deleted_topics, deleted_tables, None, *trimmed, tables)
+        return CollectResult(collected, dry_run=True)
     freed = connection.environment.check_readers()
     steps = purge_deleted(connection)
-    tables = table_gc.collect(connection, trust_clock)
-    collected = Collected(freed, deleted_topics, deleted_tables, steps, tables)
-    if trust_clock or freed or deleted_topics or deleted_tables or any(tables.counts):
+    table_gc.settle_clocks(connection, trust_clock)
+    # Outcomes of transactions go once their messages are gone.
+    trimmed = topic_gc.collect(connection, trust_clock)
+    tables = table_gc.collect(connection)
+    collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, tables)
+    counts = (freed, deleted_topics, deleted_tables, *trimmed, *tables.counts)
+    if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(
             lambda batch: audit_trail.record(batch, process, "store gc", "store", reason, audited)

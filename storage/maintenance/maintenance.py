@@ -53,10 +53,12 @@ class Maintenance:
     def collect_garbage(
         self, *, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
     ) -> CollectResult:
-        """Free reader slots of dead processes, remains of deleted topics and tables, and versions out of the window.
+        """Free reader slots of dead processes, remains of deleted topics and tables, messages past their retention, and
+        versions out of the window.
 
         Args:
-            trust_clock: remove old versions although the wall clock was moved: the operator has checked the clock.
+            trust_clock: remove old messages and versions although the wall clock was moved: the operator has checked
+                the clock.
         """
         from storage.maintenance.gc import collect_garbage
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from storage import faults
+from storage.disk import wall_clock
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView, WriteBatch
 from storage.json_form import Flat, TimeText
@@ -62,19 +63,19 @@ def forecast(connection: Connection, trust_clock: bool = False) -> TableCollecte
     return TableCollected(counts, start // 1_000_000, not agree)
 
 
-def collect(connection: Connection, trust_clock: bool = False) -> TableCollected:
-    """Finalise intents, then remove versions older than the window; no version while the clocks disagree.
-
-    Args:
-        trust_clock: the operator has checked the wall clock, however far it was moved.
-    """
+def settle_clocks(connection: Connection, trust_clock: bool) -> None:
+    """Confirm the wall clock if the operator has checked it; or else start a store clock that stands after a reboot."""
     with connection.view() as view:
         is_clock_running = view.is_clock_running
     if trust_clock:
-        connection.write(retention.trust_clocks)
+        connection.write(wall_clock.trust_clocks)
     elif not is_clock_running:
         # The clocks cannot agree before the first write after a reboot, and finding takes views only.
         connection.write(lambda _: None)
+
+
+def collect(connection: Connection) -> TableCollected:
+    """Finalise intents, then remove versions older than the window; no version while the clocks disagree."""
     finalized = _sweep(connection, retention.find_decided, retention.finalize)
     with connection.view() as view:
         agree, start = _window(view, trust_clock=False)
@@ -89,7 +90,7 @@ def collect(connection: Connection, trust_clock: bool = False) -> TableCollected
 
 def _window(view: ReadView, trust_clock: bool) -> tuple[bool, int]:
     """Whether the clocks agree or are trusted, and the begin of the window of reads in the past."""
-    agree = trust_clock or retention.clocks_agree(view)
+    agree = trust_clock or wall_clock.clocks_agree(view)
     return agree, retention.window_start(view, trust_clock=trust_clock)
 
 

@@ -17,9 +17,10 @@ from storage.subscription.dispatch.visible_set import VisibleSet
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.start_position import start_after
 from storage.subscription.subscription import Subscription
-from storage.topic import catalogue as topics, log, publish_times, state as topic_states
+from storage.topic import catalogue as topics, log, publish_times, state as topic_states, trim
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.message import Message, MessageOrigin
+from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.errors import shown_epoch
 from storage.txn import record as records, runs
 from storage.values.named_tuple import NamedTuple
@@ -55,16 +56,20 @@ def list_entries(
 
     Raises:
         TopicNotFound: also if the topic is deleted between two pages.
+        MessageNotFound: entries from `start` on, or between two pages, were trimmed.
     """
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state = topic_states.load(view, topic.topic_id)
         after = start_after(topic_state, start, IsolationLevel.READ_UNCOMMITTED)
         through = topic_state.last_confirmed
-    left = limit if limit is not None else 1 << 62
+    left, is_earliest = limit if limit is not None else 1 << 62, start is EARLIEST
     while left > 0:
         with connection.view() as view:
-            topic_states.load(view, topic.topic_id)
+            opened = OpenTopic.load(view, topic.topic_id, topic.name)
+            if is_earliest:
+                after, is_earliest = max(after, Position(opened.state.first_ledger, -1)), False
+            trim.check_kept(opened, after)
             page = log.page(view, topic.topic_id, after, through)
             rows = [_entry_row(view, entry) for entry in page[:left]]
         if not rows:

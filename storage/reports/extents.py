@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.subscription.isolation import IsolationLevel, bound
-from storage.topic import catalogue as topics, log, state
+from storage.topic import catalogue as topics, log, state, trim
 from storage.topic.catalogue import Topic
 from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
@@ -29,6 +29,7 @@ class Extent:
         before: the position before the first entry, `L:-1`.
         max_read, last_confirmed: maxReadPosition, lastConfirmedEntry.
         is_trimmed: whether entries were removed from the front.
+        trimmed_through: the last position that was trimmed: after it, nothing is missing. None if none was.
         ledgers: in order, the open one last.
         open_txns: numbers of the open transactions with messages here.
     """
@@ -42,6 +43,7 @@ class Extent:
         "open_txns",
         "topic",
         "topic_id",
+        "trimmed_through",
     )
 
     def __init__(self, view: ReadView, topic: Topic, topic_state: TopicState) -> None:
@@ -51,6 +53,7 @@ class Extent:
         self.max_read = topic_state.max_read_position
         self.last_confirmed = topic_state.last_confirmed_position
         self.is_trimmed = topic_state.bytes_trimmed > 0
+        self.trimmed_through = trim.end_of_trimmed(view, topic.topic_id, topic_state)
         self.ledgers: Sequence[LedgerInfo] = log.ledgers(view, topic.topic_id, topic_state)
         self.open_txns = tuple(txn for txn, _ in uncommitted_entries.open_transactions(view, topic.topic_id))
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from storage.reports.overview import Overview
     from storage.reports.pending_acks import PendingRow
     from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
+    from storage.reports.retention import TopicRetention
     from storage.reports.slow_and_orphaned import AttentionRow
     from storage.reports.stats import OneSubscription, SubscriptionRow, TopicRow, TopicStats
     from storage.reports.stats_internal import InternalStats
@@ -88,6 +89,12 @@ class Reports:
         from storage.reports import timeline
 
         return timeline.topic_timelines(self._connection)
+
+    def topic_retention(self, topic: str) -> TopicRetention:
+        """The retention limits of a topic, and the subscription or transaction that holds messages back."""
+        from storage.reports import retention
+
+        return retention.topic_retention(self._connection, topic)
 
     def topic_log(self, topic: str, start: Start = EARLIEST, limit: int | None = None) -> Iterator[EntryRow]:
         """Every entry of a topic from `start` on, transaction markers included."""

@@ -67,17 +67,18 @@ def topic_stats_internal(connection: Connection, name: str) -> InternalStats:
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state, topic_id = topic_states.load(view, topic.topic_id), topic.topic_id
-        segments = aborted.segments(view, topic_id)
+        segments, ledgers = aborted.segments(view, topic_id), log.ledgers(view, topic_id, topic_state)
         aborted.check_all(topic_id, topic_state, sum(segment.transactions for segment in segments))
         return InternalStats(
             topic=topic.full_name, name=topic.name, topic_id=topic_id,
             as_of_at_ms=connection.clock.wall_ms(),
-            entries_added_counter=topic_state.entries, number_of_entries=topic_state.entries,
+            entries_added_counter=topic_state.entries,
+            number_of_entries=sum(ledger.entries for ledger in ledgers),
             total_size=topic_state.bytes - topic_state.bytes_trimmed,
             current_ledger_entries=topic_state.next_entry,
             current_ledger_size=topic_state.bytes - topic_state.ledger_bytes_before,
             last_confirmed_entry=topic_state.last_confirmed_position, max_read_position=topic_state.max_read_position,
-            ledgers=[ledger_row(ledger) for ledger in log.ledgers(view, topic_id, topic_state)],
+            ledgers=[ledger_row(ledger) for ledger in ledgers],
             cursors={
                 subscription.name: _cursor(view, subscription.subscription_id)
                 for subscription in subscriptions.every(view, topic_id)

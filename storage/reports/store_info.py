@@ -15,7 +15,7 @@ from storage.limits import READERS_MAX
 from storage.process.identity import ProcessIdentity, describe, is_stopped, started
 from storage.process.lock_file import FILE_NAME, processes_with
 from storage.table import catalogue as tables
-from storage.topic import catalogue as topics
+from storage.topic import catalogue as topics, retention
 from storage.values.named_tuple import NamedTuple
 
 
@@ -35,6 +35,8 @@ class StoreInfo(NamedTuple):
     last_timestamp_ns: int
     reap_policy: str
     table_retention_ms: int
+    retention_time_ms: int | None
+    retention_bytes: int | None
     data_bytes: int
     used_bytes: int
     map_bytes: int
@@ -98,7 +100,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
     Args:
         readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
-    figures, superblock = connection.environment.info(), view.superblock
+    figures, superblock, kept = connection.environment.info(), view.superblock, retention.of_store(view)
     payload = view.get(STORE, b"format")
     assert payload is not None, "an open store has a format record"
     _, store_id, created_ms = unpack(payload)[:3]
@@ -110,6 +112,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         last_timestamp_ns=connection.environment.read_cache.last_issued(superblock),
         reap_policy=ReapPolicy(superblock.reap_policy).name.lower(),
         table_retention_ms=superblock.table_retention_ms,
+        retention_time_ms=kept.time_ms, retention_bytes=kept.bytes,
         data_bytes=os.stat(os.path.join(connection.path, DATA)).st_size,
         used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
         readers_in_use=readers_in_use, readers_max=READERS_MAX,

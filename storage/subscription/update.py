@@ -1,4 +1,4 @@
-"""Change type, isolation level or on-open of a subscription without consumers.
+"""Change type, isolation level or on-open of a subscription without consumers, and move its cursor.
 
 READ_UNCOMMITTED → READ_COMMITTED: messages acknowledged while uncommitted stay acknowledged. READ_COMMITTED →
 READ_UNCOMMITTED: messages that were left out stay left out. Only a seek shows such messages again.
@@ -7,7 +7,7 @@ READ_UNCOMMITTED: messages that were left out stay left out. Only a seek shows s
 from __future__ import annotations
 
 from storage.disk.codec import key1
-from storage.disk.schema import PENDING
+from storage.disk.schema import ACKS, DELIVERIES, PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ObjectHeld
 from storage.subscription import delivery as deliveries, message_set, pending_ack
@@ -18,6 +18,7 @@ from storage.topic import log
 from storage.topic.entry import Entry
 from storage.topic.open_topic import OpenTopic
 from storage.txn.aborted import AbortedSet
+from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
 
@@ -53,6 +54,23 @@ def update(opened: OpenSubscription[WriteBatch], asked: SubscriptionMode) -> lis
         skipped_txns.clear(opened)
         cursor.read = cursor.mark_delete
     return changes
+
+
+def move(opened: OpenSubscription[WriteBatch], after: Position) -> int:
+    """Move the cursor of a subscription, and withdraw the messages in flight; return their number.
+
+    No acknowledgement may be pending. `catalogue.save` writes the subscription afterwards.
+    """
+    batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
+    withdrawn = sum(delivery.in_flight().bit_count() for delivery in opened.deliveries.scan())
+    cursor.mark_delete = cursor.read = after
+    cursor.generation += 1
+    cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False
+    skipped_txns.clear(opened)
+    for database in (ACKS, DELIVERIES):
+        batch.delete_prefix(database, key1(subscription.subscription_id))
+    subscription.start = min(subscription.start, after)
+    return withdrawn
 
 
 def check_nothing_pending(opened: OpenSubscription[ReadView], action: str) -> None:

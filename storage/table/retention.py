@@ -15,18 +15,13 @@ from typing import Literal
 from storage.disk.codec import U64, U64X2, key1
 from storage.disk.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import CLOCKS_DISAGREE_NS, GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
+from storage.disk.wall_clock import clocks_agree, trust_clocks
+from storage.limits import GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
 from storage.table import row as rows
 from storage.table.intent import RowWriter, finalize_keys
 from storage.table.read import state_of
 from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow
 from storage.txn import record as records
-
-
-def clocks_agree(view: ReadView) -> bool:
-    """Whether wall clock and boot clock have advanced equally since their last agreement."""
-    offset_ns = view.clock.wall_ns() - view.now_ns
-    return view.is_clock_running and abs(offset_ns - view.superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
 
 
 def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
@@ -39,12 +34,6 @@ def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
         return view.superblock.collected_timestamp
     start = view.clock.wall_ns() - view.superblock.table_retention_ms * 1_000_000
     return max(start, view.superblock.collected_timestamp)
-
-
-def trust_clocks(batch: WriteBatch) -> None:
-    """Accept the present wall clock, which an operator has confirmed."""
-    batch.superblock.wall_offset_ns = batch.clock.wall_ns() - batch.now_ns
-    batch.superblock.changes += 1
 
 
 def find_decided(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:

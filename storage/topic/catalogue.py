@@ -15,6 +15,7 @@ from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import (
     ABORTED,
     ENTRIES,
+    HEADS,
     LEDGERS,
     OWNERS,
     PRODUCERS,
@@ -28,7 +29,7 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
-from storage.topic import state as states
+from storage.topic import retention, state as states
 from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
 
@@ -117,6 +118,11 @@ def every(view: ReadView) -> Iterator[Topic]:
             yield Topic(key.decode("ascii"), topic_id, created_ms, properties)
 
 
+def exists(view: ReadView, topic_id: int) -> bool:
+    """Whether the topic of an id was not deleted."""
+    return view.has(HEADS, key1(topic_id))
+
+
 def create(
     batch: WriteBatch, name: str, limits: LedgerLimits, properties: dict[str, str] | None = None
 ) -> Topic:
@@ -159,6 +165,7 @@ def delete(batch: WriteBatch, topic: Topic) -> None:
     tombstone = [0, batch.now_ms, {}, state.ledger_id + 1, state.epoch]
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     states.delete(batch, topic.topic_id)
+    retention.forget(batch, topic.topic_id)
     batch.delete_prefix(PRODUCERS, key1(topic.topic_id))
     batch.put(PURGES, key1(topic.topic_id), b"")
 

@@ -33,7 +33,7 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     batch, state = topic.view, topic.state
     now_ms = batch.now_ms
     if _is_due_to_roll(state, now_ms):
-        _roll(topic, now_ms)
+        roll(topic, now_ms)
     timestamp = batch.timestamp()
     # The clock may step back between both readings: no publish time is later than its timestamp.
     now_ms = min(now_ms, timestamp // NS_PER_MS)
@@ -85,9 +85,10 @@ def next_position(state: TopicState, now_ms: int) -> Position:
     )
 
 
-def _roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
+def roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
     """Close the open ledger and open the next. A ledger is never closed empty."""
     state = topic.state
+    assert state.next_entry > 0, "an empty ledger stays open"
     record = [
         state.next_entry, state.ledger_opened_ms, now_ms, state.ledger_messages_before,
         state.messages - state.ledger_messages_before, state.ledger_bytes_before,
@@ -99,6 +100,8 @@ def _roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
     state.ledger_opened_ms = now_ms
     state.ledger_messages_before = state.messages
     state.ledger_bytes_before = state.bytes
+    if not state.open_txns:
+        state.max_read = state.last_confirmed
     faults.reach("ledger.after_roll")
 
 
@@ -117,27 +120,39 @@ class LedgerInfo:
         self.bytes = size
 
 
+def closed_ledgers(view: ReadView, topic_id: int, state: TopicState) -> Iterator[LedgerInfo]:
+    """Yield the closed ledgers of a topic in order.
+
+    Raises:
+        CorruptStore: the record of a closed ledger is missing.
+    """
+    expected = state.first_ledger
+    for key, payload in view.scan(LEDGERS, key1(topic_id), key2(topic_id, expected)):
+        entries, opened, closed, _, messages, _, size = unpack(payload)[:7]
+        ledger_id = int.from_bytes(key[8:], "big")
+        if ledger_id != expected:
+            break
+        expected += 1
+        yield LedgerInfo(ledger_id, entries, (opened, closed), messages, size)
+    if expected < state.ledger_id:
+        raise corrupt(LEDGERS, key2(topic_id, expected), "it is not there")
+
+
+def open_ledger(state: TopicState) -> LedgerInfo:
+    """The ledger that the next entry goes to, unless it rolls over first."""
+    return LedgerInfo(
+        state.ledger_id, state.next_entry, (state.ledger_opened_ms, None),
+        state.messages - state.ledger_messages_before, state.bytes - state.ledger_bytes_before,
+    )  # fmt: skip
+
+
 def ledgers(view: ReadView, topic_id: int, state: TopicState) -> list[LedgerInfo]:
     """Return the ledgers of a topic in order, the open one last.
 
     Raises:
         CorruptStore: the record of a closed ledger is missing.
     """
-    closed_ones = []
-    for key, payload in view.scan(LEDGERS, key1(topic_id)):
-        entries, opened, closed, _, messages, _, size = unpack(payload)[:7]
-        closed_ones.append(
-            LedgerInfo(int.from_bytes(key[8:], "big"), entries, (opened, closed), messages, size)
-        )
-    recorded = {ledger.ledger_id for ledger in closed_ones}
-    for ledger_id in range(state.first_ledger, state.ledger_id):
-        if ledger_id not in recorded:
-            raise corrupt(LEDGERS, key2(topic_id, ledger_id), "it is not there")
-    open_one = LedgerInfo(
-        state.ledger_id, state.next_entry, (state.ledger_opened_ms, None),
-        state.messages - state.ledger_messages_before, state.bytes - state.ledger_bytes_before,
-    )  # fmt: skip
-    return [*closed_ones, open_one]
+    return [*closed_ledgers(view, topic_id, state), open_ledger(state)]
 
 
 def read(view: ReadView, topic_id: int, position: Position) -> Entry | None:

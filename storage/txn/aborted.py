@@ -45,6 +45,27 @@ def add(topic: OpenTopic[WriteBatch], row: Row) -> None:
         state.aborted_segment += 1
 
 
+def trim(topic: OpenTopic[WriteBatch]) -> None:
+    """Remove the segments at the front of the set whose messages are all trimmed."""
+    batch, topic_id, state = topic.view, topic.topic_id, topic.state
+    while (record := batch.first(ABORTED, key1(topic_id))) is not None:
+        key, bounds = record[0], _RANGE.unpack_from(record[1])
+        if bounds[2:4] >= (state.first_ledger, 0):
+            return
+        if key == key2(topic_id, state.aborted_segment):
+            state.aborted_segment += 1
+        state.aborted_txns -= bounds[4]
+        state.aborted_messages -= bounds[5]
+        batch.delete(ABORTED, key)
+
+
+def _first_segment(topic: OpenTopic[ReadView]) -> int:
+    """The number of the first segment that trimming left."""
+    for key in topic.view.keys(ABORTED, key1(topic.topic_id)):
+        return int.from_bytes(key[8:], "big")
+    return topic.state.aborted_segment
+
+
 class AbortedSet:
     """The ids of aborted transactions that a reader needs, remembered between pages.
 
@@ -57,8 +78,8 @@ class AbortedSet:
         self.ids: set[int] = set()
         self._apart: dict[int, tuple[int, ...]] = {}
         """Sealed segments outside all ranges loaded so far, with their bounds."""
-        self._known_through = 0
-        """Every segment below this number is sealed, and loaded or in `_apart`."""
+        self._known_through: int | None = None
+        """Every segment below this number is sealed, and loaded, trimmed or in `_apart`; None before the first load."""
         self._rows_of_open = (-1, 0)
 
     def load(self, topic: OpenTopic[ReadView], after: Position, through: Position) -> None:
@@ -68,33 +89,42 @@ class AbortedSet:
         for segment, bounds in list(self._apart.items()) if self._apart else ():
             if bounds[:2] <= through and bounds[2:4] > after:
                 self._load_segment(topic, segment, after, through)
-        for segment in range(self._known_through, topic.state.aborted_segment + 1):
-            self._load_segment(topic, segment, after, through)
+        is_first_load = self._known_through is None
+        start = self._known_through if self._known_through is not None else _first_segment(topic)
+        transactions = 0
+        for segment in range(start, topic.state.aborted_segment + 1):
+            transactions += self._load_segment(topic, segment, after, through)
+        if is_first_load:
+            # A record that is not found must not let an aborted message pass for a committed one.
+            check_all(topic.topic_id, topic.state, transactions)
         self._known_through = topic.state.aborted_segment
 
     def _load_segment(
         self, topic: OpenTopic[ReadView], segment: int, after: Position, through: Position
-    ) -> None:
+    ) -> int:
+        """Load one segment if it touches (after, through]; return the number of its transactions."""
         state, key = topic.state, key2(topic.topic_id, segment)
         payload = topic.view.get(ABORTED, key)
         is_sealed = segment < state.aborted_segment
+        known = self._rows_of_open[1] if self._rows_of_open[0] == segment else 0
         if payload is None:
-            # A record whose key is damaged is not found, and an aborted message must not pass for a committed one.
-            if is_sealed or state.aborted_txns > state.aborted_segment * ABORTED_SEGMENT_TRANSACTIONS_MAX:
+            if (is_sealed or known) and segment >= _first_segment(topic):
                 raise corrupt(ABORTED, key, "it is not there")
-            return
+            self._apart.pop(segment, None)
+            return 0
         bounds = _RANGE.unpack_from(payload)
+        transactions = int(bounds[4])
         if bounds[:2] > through or bounds[2:4] <= after:
             if is_sealed:
                 self._apart[segment] = bounds
-            return
-        known = self._rows_of_open[1] if self._rows_of_open[0] == segment else 0
+            return transactions
         rows = payload[_RANGE.size + known * _ROW.size :]
         self.ids.update(unpack(">" + "Q40x" * (len(rows) // _ROW.size), rows))
         if is_sealed:
             self._apart.pop(segment, None)
         else:
-            self._rows_of_open = (segment, bounds[4])
+            self._rows_of_open = (segment, transactions)
+        return transactions
 
 
 class AbortedSegment(NamedTuple):
@@ -148,6 +178,8 @@ def messages_between(
     Raises:
         CorruptStore: a segment is missing.
     """
+    # Within trimmed ledgers nothing is counted: their entries are gone, and a run there cannot be cut.
+    after = max(after, Position(state.first_ledger, -1))
     if not state.aborted_txns or through <= after:
         return 0
     total = transactions = 0

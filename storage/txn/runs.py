@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from storage.disk.codec import U64X2, key2, key4
+from storage.disk.codec import U64_MAX, U64X2, key2, key4
 from storage.disk.schema import TXN_RUNS
 from storage.disk.view import ReadView, WriteBatch
 from storage.topic import log
@@ -29,9 +29,8 @@ def write_run(batch: WriteBatch, topic_id: int, txn: int, start: Position, end: 
 def messages_through(view: ReadView, topic_id: int, txn: int, position: Position) -> int:
     """Count the transaction's messages on a topic at or below a position."""
     if position[1] < 0:
-        position = log.previous_position(view, topic_id, Position(position[0], 0))
-        if position[1] < 0:
-            return 0
+        # The end of the ledger before, which may be trimmed: runs of trimmed ledgers still count.
+        position = Position(position[0] - 1, U64_MAX)
     record = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
     if record is None:
         return 0
@@ -44,6 +43,11 @@ def messages_through(view: ReadView, topic_id: int, txn: int, position: Position
     end = log.stored(view, topic_id, Position(ledger_id, last_entry))
     here = log.stored(view, topic_id, position)
     return int(total - (end.messages_through - here.messages_through))
+
+
+def forget(batch: WriteBatch, topic_id: int, txn: int) -> None:
+    """Remove the runs of a transaction whose messages on the topic are all trimmed."""
+    batch.delete_prefix(TXN_RUNS, key2(topic_id, txn))
 
 
 def ranges(

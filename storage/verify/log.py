@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from storage.disk.view import ReadView
-from storage.topic import log as managed_ledger
+from storage.topic import log as managed_ledger, trim
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Entry
 from storage.topic.state import TopicState
@@ -116,7 +116,10 @@ def read_log(
 ) -> Log:
     """Read the whole log, and check each entry and the topic's counts on the way."""
     log, walk = Log(), _Walk(topic, state, report)
-    for entry in managed_ledger.walk(view, topic.topic_id, Position(0, -1), state.last_confirmed):
+    first = Position(state.first_ledger, -1)
+    remains = trim.remains(view, topic.topic_id, state, 1 << 62)
+    walk.markers = sum(entry.kind != MESSAGES for entry in remains)
+    for entry in managed_ledger.walk(view, topic.topic_id, first, state.last_confirmed):
         walk.check(entry)
         log.add(entry)
         if progress is not None and len(log.entries) % 1000 == 0:

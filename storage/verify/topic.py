@@ -12,6 +12,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
 from storage.topic.state import TopicState
 from storage.txn import aborted, record as records, runs, uncommitted_entries
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -19,6 +20,15 @@ from storage.verify.log import Log, LoggedEntry
 from storage.verify.problem import Report
 
 _MARKER_KINDS = {TransactionState.COMMITTED: COMMIT_MARKER, TransactionState.ABORTED: ABORT_MARKER}
+
+
+class _Counted(NamedTuple):
+    """First and last position, entries and messages of a transaction on a topic."""
+
+    first: Position
+    last: Position
+    entries: int
+    messages: int
 
 
 class TopicCheck:
@@ -30,6 +40,7 @@ class TopicCheck:
         self._state = state
         self._log = log
         self._report = report
+        self._is_trimmed = state.bytes_trimmed > 0
         self._txn_states = {txn: self._state_of(txn) for txn in {*log.by_txn, *log.markers}}
 
     def run(self) -> None:
@@ -85,7 +96,7 @@ class TopicCheck:
         open_first = self._open_first()
         expected = self._position_before(open_first[0][0]) if open_first else state.last_confirmed
         first_in_log = self._log.entries[0].at if self._log.entries else None
-        is_trimmed = bool(open_first) and open_first[0][0] == first_in_log
+        is_trimmed = bool(open_first) and open_first[0][0] == first_in_log and self._is_trimmed
         if state.max_read != expected and not is_trimmed:
             formula = Position(*expected)
             report(1, name, f"maxReadPosition is {state.max_read_position}, its formula gives {formula}")
@@ -118,17 +129,20 @@ class TopicCheck:
     def _check_aborted(self) -> None:
         """Check that the aborted set agrees with the log and the records of transactions."""
         expected = {
-            (txn, *entries[0].at, *entries[-1].at, sum(entry.messages for entry in entries))
+            (txn, *counted.first, *counted.last, counted.messages)
             for txn, entries in self._log.by_txn.items()
             if self._txn_states[txn] is TransactionState.ABORTED
+            for counted in (self._counted(txn, entries),)
         }
         name, state = self._topic.name, self._state
-        rows = aborted.rows(self._view, self._topic.topic_id)
+        every = aborted.rows(self._view, self._topic.topic_id)
+        # Rows of transactions that are trimmed whole stay as long as their segment.
+        rows = [row for row in every if row[3:5] >= (state.first_ledger, 0)]
         if len(rows) != len(set(rows)) or set(rows) != expected:
             self._report(
                 2, name, f"the aborted set has {len(rows)} transactions; the log has {len(expected)}"
             )
-        sums = (len(rows), sum(row[5] for row in rows))
+        sums = (len(every), sum(row[5] for row in every))
         if sums != (state.aborted_txns, state.aborted_messages):
             self._report(23, name, f"counts {state.aborted_txns} aborted transactions; the set has {sums[0]}")
         for segment in aborted.segments(self._view, self._topic.topic_id):
@@ -146,7 +160,7 @@ class TopicCheck:
             if self._txn_states[txn] is TransactionState.OPEN and part.epoch != self._state.epoch:
                 epochs = f"is open under epoch {part.epoch}; the topic has {self._state.epoch}"
                 self._report(10, label, epochs)
-            counted = (entries[0].at, entries[-1].at, len(entries), sum(entry.messages for entry in entries))
+            counted = self._counted(txn, entries)
             if (part.first, part.last, part.entries, part.messages) != counted:
                 message = (
                     f"its part says {part.entries} entries, {part.messages} messages; the log {counted[2:]}"
@@ -154,14 +168,28 @@ class TopicCheck:
                 self._report(23, label, message)
             self._check_runs(txn, entries)
 
+    def _counted(self, txn: int, entries: list[LoggedEntry]) -> _Counted:
+        """The entries and messages of a transaction: those in the log, and by its runs those that were trimmed."""
+        view, topic_id = self._view, self._topic.topic_id
+        first, count = entries[0].at, len(entries)
+        messages = sum(entry.messages for entry in entries)
+        if self._is_trimmed:
+            begin = Position(self._state.first_ledger, -1)
+            trimmed = [run for run in runs.ranges(view, topic_id, txn) if run[0] < begin]
+            first = trimmed[0][0] if trimmed else first
+            count += sum(last.entry_id - start.entry_id + 1 for start, last in trimmed)
+            messages += runs.messages_through(view, topic_id, txn, begin)
+        return _Counted(first, entries[-1].at, count, messages)
+
     def _check_runs(self, txn: int, entries: list[LoggedEntry]) -> None:
         view, topic_id, label = self._view, self._topic.topic_id, self._label(txn)
-        if [(tuple(first), tuple(last)) for first, last in runs.ranges(view, topic_id, txn)] != _runs(
-            entries
-        ):
+        begin = Position(self._state.first_ledger, -1)
+        stored = [run for run in runs.ranges(view, topic_id, txn) if run[0] > begin]
+        if stored != _runs(entries):
             self._report(23, label, "its runs do not match its entries")
         middle = entries[len(entries) // 2]
         below = sum(entry.messages for entry in entries if entry.at <= middle.at)
+        below += runs.messages_through(view, topic_id, txn, begin)
         if runs.messages_through(view, topic_id, txn, middle.at) != below:
             self._report(
                 23, label, f"its runs count a different number of messages up to {Position(*middle.at)}"
@@ -192,7 +220,8 @@ class TopicCheck:
                 self._report(20, label, f"sequence id {sequence_id} is not among the used ids")
         used_count = sum(last - first + 1 for first, last, _ in used)
         stored_count = sum(last - first + 1 for first, last in counting)
-        if used_count != stored_count:
+        # Ids of trimmed messages stay used.
+        if used_count < stored_count or (used_count > stored_count and not self._is_trimmed):
             self._report(23, label, f"{used_count} sequence ids are used; {stored_count} are stored")
 
     def _used_ranges(self, producer: str) -> list[tuple[int, int, int]]:

@@ -59,6 +59,7 @@ THRONE = "throne"
 
 GRAVE = "grave"
 DOOMED = "doomed"
+FORGETFUL = "forgetful"
 BOOKS = "books"
 SCRAP = "scrap"
 CROWD = 70
@@ -301,6 +302,27 @@ class Workload:
             self.send(DOOMED, 1)
         self.delete_doomed()
 
+    def forget(self) -> None:
+        """A topic that keeps nothing acknowledged: its messages are numbers, of which trimming loses none."""
+        if not self.store.has_topic(FORGETFUL):
+            self.store.create_topic(FORGETFUL, ledger_entries_max=2)
+        self.store.admin.topics.set_retention(FORGETFUL, time_ms=0)
+        with self.store.create_producer(FORGETFUL) as producer:
+            for _ in range(5):
+                stored = self.store.reports.topic_stats(FORGETFUL).counts.msg_in_counter
+                producer.send(b"%d" % stored)
+        tried, done = (
+            [line["up_to"] for line in self.journal.of(event, "forget")] for event in ("try", "did")
+        )
+        with self.store.subscribe(FORGETFUL, "reader", initial_position=EARLIEST) as reader:
+            found = reader.receive_batch(1000, timeout=0)
+            numbers = [int(message.value or b"") for message in found]
+            assert numbers == list(range(numbers[0], stored + 1)), "nothing is missing in between"
+            assert max(done, default=-1) < numbers[0] <= max(tried, default=-1) + 1, "nor before, nor twice"
+            with self.journal.attempt("forget", up_to=numbers[3]):
+                reader.acknowledge_cumulative(found[3])
+        self.store.admin.topics.trim_topic(FORGETFUL)
+
     # Tables
 
     def put(self, count: int, txn: Transaction | TxnID | None = None) -> None:
@@ -434,6 +456,7 @@ class Workload:
         self.rewind()
         self.reign()
         self.doom()
+        self.forget()
         self.keep_books()
         self.make_others()
         self.store.maintenance.compact_store()

@@ -40,6 +40,6 @@ def test_a_writer_reaps_before_its_changes_and_a_reader_never(path: str, clock: 
     with Engine.open(path, read_only=True, clock=clock) as reader:
         assert reader.connection.environment.writer.prologue is None
         with Engine.open(path, clock=clock) as writer:
-            assert writer.connection.environment.writer.prologue == writer.reaper.reap_some
+            assert writer.connection.environment.writer.prologue == writer.upkeep
             with Engine.open(path, clock=clock):
-                assert writer.connection.environment.writer.prologue == writer.reaper.reap_some
+                assert writer.connection.environment.writer.prologue == writer.upkeep

@@ -36,4 +36,31 @@ LIMITS = {
     "ledger_age_max_ms": Help("Age at which a ledger is closed.", heading="LEDGER AGE"),
 }
 
+RETENTION = {
+    "retention_time_ms": Help(
+        "The age down to which acknowledged messages are kept; null for no limit.",
+        kind="duration",
+        heading="RETENTION TIME",
+    ),
+    "retention_bytes": Help(
+        "The size down to which acknowledged messages are kept; null for no limit.",
+        kind="size",
+        heading="RETENTION SIZE",
+    ),
+}
+
+TRIMMED = {
+    "ledgers": Help("Ledgers removed from the front."),
+    "messages": Help("Their messages."),
+    "bytes": Help("Their bytes.", kind="size", heading="SIZE"),
+}
+
+FIRST_LEFT = {"first_position": Help("The first position that the topic has, or will have.")}
+
+HELD_BY = {
+    "held_by": Help(
+        "The subscription or open transaction that is furthest back; null if none holds a message."
+    )
+}
+
 AS_OF = {"as_of_at_ms": Help("The moment of which the report speaks.", heading="AS OF")}

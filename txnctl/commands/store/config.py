@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
+from txnctl.cli.retention_values import STORE_RETENTION_SIZE, STORE_RETENTION_TIME
 from txnctl.cli.value_types import DURATION_MS
 from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage import Store
     from txnctl.cli.context import Context
 
@@ -46,8 +49,13 @@ SETTINGS = fields_of(
 
 REAP_POLICY = "reap-policy"
 TABLE_RETENTION = "table-retention"
+RETENTION_TIME = "retention-time"
+RETENTION_SIZE = "retention-size"
+UNSET = "unset"
 MEANINGS = {
     REAP_POLICY: "What the next writer aborts: all (overdue ones and those of dead owners), overdue, or manual.",
+    RETENTION_TIME: "How long acknowledged messages are kept, on topics without a limit of their own.",
+    RETENTION_SIZE: "How much of what is acknowledged is kept, on topics without a limit of their own.",
     TABLE_RETENTION: "How long older versions of table rows are kept, for reads in the past and long transactions.",
 }
 _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
@@ -60,12 +68,17 @@ _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 @output(SETTINGS, name_field="name")
 @example("txnctl store config")
 @example("txnctl store config reap-policy overdue --reason 'operators look at orphans first'")
+@example("txnctl store config retention-time 7d")
 @example("txnctl store config table-retention 1d")
 def config(context: Context, name: str | None, value: str | None) -> None:
     """Show or change the settings of a store, which apply to every process.
 
     reap-policy: with `all` the next writer aborts transactions that are overdue or owned by a process proven dead;
     `overdue` leaves transactions of dead owners to an operator; `manual` leaves all to `transactions reap`.
+
+    retention-time and retention-size: a duration and a size, `unset` by default. What every subscription has
+    acknowledged is kept at least that long or that large; with both, the first limit reached lets it go. `txnctl topics
+    config` sets a topic's own.
 
     table-retention: a duration, 1h unless set. `tables get --at` reads as far back; a transaction that is older can
     use no table any more; `store gc` removes older versions. Raising the setting brings no removed version back.
@@ -85,7 +98,12 @@ def config(context: Context, name: str | None, value: str | None) -> None:
 
 def _setting(store: Store, name: str) -> StoreSetting:
     info = store.reports.store_info()
-    value = info.reap_policy if name == REAP_POLICY else _duration(info.table_retention_ms)
+    value = {
+        REAP_POLICY: lambda: info.reap_policy,
+        RETENTION_TIME: lambda: _limit(info.retention_time_ms, _duration),
+        RETENTION_SIZE: lambda: _limit(info.retention_bytes, size_argument),
+        TABLE_RETENTION: lambda: _duration(info.table_retention_ms),
+    }[name]()
     return StoreSetting(name, value, MEANINGS[name])
 
 
@@ -95,6 +113,14 @@ def _changed(context: Context, store: Store, name: str, value: str) -> SettingCh
     if name == REAP_POLICY:
         policy = settings.set_reap_policy(value, dry_run=dry_run, reason=reason).effects
         after, before = policy.reap_policy, policy.reap_policy_before
+    elif name == RETENTION_TIME:
+        time_ms = STORE_RETENTION_TIME.convert(value, None, None)
+        limits = settings.set_retention(time_ms=time_ms, dry_run=dry_run, reason=reason).effects
+        after, before = (_limit(kept.time_ms, _duration) for kept in (limits.limits, limits.before))
+    elif name == RETENTION_SIZE:
+        size = STORE_RETENTION_SIZE.convert(value, None, None)
+        limits = settings.set_retention(size=size, dry_run=dry_run, reason=reason).effects
+        after, before = (_limit(kept.bytes, size_argument) for kept in (limits.limits, limits.before))
     else:
         retention_ms = DURATION_MS.convert(value, None, None)
         retention = settings.set_table_retention(retention_ms, dry_run=dry_run, reason=reason).effects
@@ -103,8 +129,22 @@ def _changed(context: Context, store: Store, name: str, value: str) -> SettingCh
     return SettingChanged(name, after, before, dry_run, MEANINGS[name])
 
 
+def _limit(value: int | None, text: Callable[[int], str]) -> str:
+    return UNSET if value is None else text(value)
+
+
+def size_argument(size: int) -> str:
+    """A size in the form of an argument: `10G`, `1536`."""
+    for unit, factor in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if size and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
 def _duration(milliseconds: int) -> str:
-    """A duration in the form of an argument: `90m`, `1d`."""
+    """A duration in the form of an argument: `90m`, `1d`, `0`."""
+    if milliseconds == 0:
+        return "0"
     for unit, size in _UNITS_MS:
         if milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"

@@ -8,7 +8,7 @@ from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.fields.change import DRY_RUN
 from txnctl.output.field import Help, fields_of
-from txnctl.output.human import plural
+from txnctl.output.human import plural, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ class GarbageCollected(NamedTuple):
     deleted_topics: int
     deleted_tables: int
     purge_steps: int | None
+    ledgers_trimmed: int
+    messages_trimmed: int
+    bytes_trimmed: int
     counts: Flat[TableCounts]
     staged_writes: int
     table_window_start_at_ms: TimeText
@@ -40,6 +43,9 @@ COLLECTED = fields_of(
         "deleted_topics": "Deleted topics of which something was left.",
         "deleted_tables": "Deleted tables of which something was left.",
         "purge_steps": "Commits that removed it; null in a dry run.",
+        "ledgers_trimmed": "Ledgers past the retention of their topic.",
+        "messages_trimmed": "Their messages.",
+        "bytes_trimmed": Help("Their bytes.", kind="size"),
         "intents_finalized": "Write intents of ended transactions that became values, or nothing.",
         "versions_removed": "Versions of table rows that were older than what is kept.",
         "tombstones_removed": "Keys deleted so long ago that nothing needs to know of them.",
@@ -56,7 +62,7 @@ COLLECTED = fields_of(
 @option(
     "--trust-clock",
     is_flag=True,
-    help="Remove old versions although the wall clock was moved: it was looked at, and is right.",
+    help="Remove old messages and versions although the wall clock was moved: it was looked at, and is right.",
 )
 @changes_store()
 @administrative
@@ -67,9 +73,10 @@ def gc(context: Context, trust_clock: bool) -> None:
     """Free unused records, pages and files.
 
     Removes the rest of a `topics delete` or `tables delete` that was killed; reader slots of dead processes, whose
-    pages are not reused until then; write intents of transactions that have ended; versions of table rows older than
-    `store config table-retention` says; and files staged in the store's directory by Spark writes that were killed a
-    day ago or longer. Safe at any time, and worth a line in cron where tables are written much.
+    pages are not reused until then; acknowledged messages past the retention of their topic; write intents of
+    transactions that have ended; versions of table rows older than `store config table-retention` says; and files
+    staged in the store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a
+    line in cron where tables are written much, or topics have a retention.
 
     Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for age,
     until you confirm the wall clock with --trust-clock.
@@ -87,6 +94,9 @@ def gc(context: Context, trust_clock: bool) -> None:
             deleted_topics=collected.deleted_topics,
             deleted_tables=collected.deleted_tables,
             purge_steps=collected.purge_steps,
+            ledgers_trimmed=collected.ledgers_trimmed,
+            messages_trimmed=collected.messages_trimmed,
+            bytes_trimmed=collected.bytes_trimmed,
             counts=tables.counts,
             staged_writes=0 if skips_old_files else _staged_writes(context),
             table_window_start_at_ms=tables.table_window_start_at_ms,
@@ -121,6 +131,10 @@ def _collected(row: GarbageCollected) -> Iterator[str]:
     steps = "" if row.purge_steps is None else f", in {plural(row.purge_steps, 'step')}"
     remove = "remove" if row.dry_run else "removed"
     yield f"{would} {slots} of dead processes; {remove} what {topics} left{steps}."
+    if row.ledgers_trimmed:
+        trimmed = "Would trim" if row.dry_run else "Trimmed"
+        ledgers, messages = plural(row.ledgers_trimmed, "ledger"), plural(row.messages_trimmed, "message")
+        yield f"{trimmed} {ledgers} past their retention: {messages}, {size(row.bytes_trimmed)}."
     would = "Would finalise" if row.dry_run else "Finalised"
     intents = plural(row.counts.intents_finalized, "write intent")
     versions = plural(row.counts.versions_removed, "old version")

@@ -22,6 +22,8 @@ INFO = fields_of(
         "transactions": "Transactions remembered, open ones included.",
         "last_timestamp_ns": Help("The last timestamp issued, in nanoseconds.", heading=""),
         "tables": "Tables.",
+        "retention_time_ms": "How long acknowledged messages are kept; null for no limit.",
+        "retention_bytes": Help("How much of what is acknowledged is kept; null for no limit.", kind="size"),
         "table_retention_ms": "How long superseded versions of rows are kept.",
         "reap_policy": "What the next writer aborts: all, overdue, or nothing (manual).",
         "data_bytes": Help("The size of data.mdb.", heading="FILE SIZE", kind="size"),

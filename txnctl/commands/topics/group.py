@@ -1,4 +1,4 @@
-"""`txnctl topics`: create, inspect and delete topics."""
+"""`txnctl topics`: create, inspect, trim and delete topics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from txnctl.cli.declaration import Group
 
 topics = Group(
     "topics",
-    "Create topics, look into them, delete them.",
+    "Create topics, look into them, trim them, delete them.",
     elsewhere={
         "list": ("txnctl.commands.topics.list:list_", "List the topics."),
         "create": ("txnctl.commands.topics.create:create", "Create an empty topic."),
@@ -31,6 +31,18 @@ topics = Group(
         "last-message-id": (
             "txnctl.commands.topics.last_message_id:last_message_id",
             "Print the id of the last message that is visible.",
+        ),
+        "config": (
+            "txnctl.commands.topics.config:config",
+            "Show or set how long a topic keeps what every subscription has acknowledged.",
+        ),
+        "trim": (
+            "txnctl.commands.topics.trim:trim",
+            "Remove the messages of a topic that are past its retention.",
+        ),
+        "truncate": (
+            "txnctl.commands.topics.truncate:truncate",
+            "Remove every message of a topic, and move every subscription to the end.",
         ),
         "delete": (
             "txnctl.commands.topics.delete:delete",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES
+from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES, RETENTION
 from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
@@ -24,6 +24,10 @@ class ShownTopic(NamedTuple):
     ledger_entries_max: int | None
     ledger_bytes_max: int | None
     ledger_age_max_ms: int | None
+    retention_time_ms: int | None
+    retention_bytes: int | None
+    held_by: str | None
+    held_since_at_ms: int | None
     msg_count: int
     marker_count: int
     storage_size: int
@@ -50,6 +54,15 @@ SHOWN = fields_of(
         **NAMES,
         **CREATED,
         **LIMITS,
+        **RETENTION,
+        "held_by": Help(
+            "The subscription or open transaction that holds messages back from trimming; null if none does.",
+            heading="HELD BY",
+        ),
+        "held_since_at_ms": Help(
+            "The publish time of the first message that the subscription has not acknowledged, or the begin.",
+            heading="HELD SINCE",
+        ),
         **COUNTS,
         "publishers": Help("The names of the producers connected to it."),
         "waiting_publishers": Help("Producers that wait for their turn.", heading="WAITING PRODUCERS"),
@@ -68,8 +81,8 @@ def show(context: Context, topic: str) -> None:
 
     `topics stats` shows backlogs and blocked messages, `topics stats-internal` the ledgers and cursors.
     """
-    stats = context.store.reports.topic_stats(topic)
-    counts = stats.counts
+    stats, retention = context.store.reports.topic_stats(topic), context.store.reports.topic_retention(topic)
+    counts, held = stats.counts, retention.held_by
     context.show(
         ShownTopic(
             topic=stats.topic,
@@ -78,6 +91,10 @@ def show(context: Context, topic: str) -> None:
             ledger_entries_max=stats.ledger_entries_max,
             ledger_bytes_max=stats.ledger_bytes_max,
             ledger_age_max_ms=stats.ledger_age_max_ms,
+            retention_time_ms=retention.in_force.time_ms,
+            retention_bytes=retention.in_force.bytes,
+            held_by=None if held is None else f"{held.kind} {held.name}",
+            held_since_at_ms=None if held is None else held.since_at_ms,
             msg_count=counts.msg_count,
             marker_count=counts.marker_count,
             storage_size=counts.storage_size,

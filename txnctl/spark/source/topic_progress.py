@@ -216,7 +216,9 @@ class TopicProgress:
                 hint="Begin with a new checkpoint, and a new subscription.",
                 topic=extent.topic,
             )
-        if position >= extent.before:
+        if position >= extent.before or (
+            extent.trimmed_through is not None and position >= extent.trimmed_through
+        ):
             return position
         if not extent.is_trimmed:
             # A topic created again continues the ledger ids.

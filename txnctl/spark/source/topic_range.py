@@ -66,7 +66,7 @@ class TopicRange(Partition):
         (extent,) = store.reports.topic_extents([self.topic])
         if extent.topic_id != self.topic_id:
             raise recreated(self.topic)
-        if extent.before.ledger_id > self.after.ledger_id:
+        if extent.trimmed_through is not None and self.after < extent.trimmed_through:
             raise trimmed(self.topic, self.after)
 
     def _slices(self, store: Store) -> Iterator[EntrySlice]:

@@ -23,6 +23,8 @@ class TestUpkeep:
         rows = run("store", "config", "-o", "json").json
         assert [(row["name"], row["value"]) for row in rows] == [
             ("reap-policy", "all"),
+            ("retention-time", "unset"),
+            ("retention-size", "unset"),
             ("table-retention", "1h"),
         ]
         assert not undeclared(rows[0], config.SETTINGS)

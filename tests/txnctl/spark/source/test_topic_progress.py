@@ -77,6 +77,22 @@ def test_a_topic_that_was_created_again_ends_the_stream(store: Store, path: str)
             each.partitions({"t": "1:-1"}, end)
 
 
+def test_a_stream_loses_nothing_to_retention_silently(store: Store, path: str) -> None:
+    """One that has read all that was trimmed goes on; one that has not ends, in plan and offset."""
+    store.create_topic("t", ledger_entries_max=2)
+    send(store, "t", b"1", b"2", b"3")
+    stream = reader(path, startingPosition="earliest")
+    begin = stream.initialOffset()
+    end = stream.latestOffset(begin, ReadAllAvailable())
+    store.admin.topics.set_retention("t", time_ms=0)
+    assert store.admin.topics.trim_topic("t").effects.first_position == (3, 0)
+    send(store, "t", b"4")
+    for again in (stream, reader(path, startingPosition="earliest")):
+        assert again.latestOffset(end, ReadAllAvailable()) == {"t": "3:0"}
+        with pytest.raises(TopicNotFound, match="after 1:-1 are deleted"):
+            again.latestOffset(begin, ReadAllAvailable())
+
+
 def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cursor moves with a later commit instead."""
     store.create_topic("t")

@@ -66,6 +66,18 @@ def test_a_value_that_is_no_text_is_an_error_that_says_where(store: Store, path:
     assert values(ranges(path)) == [b"\xff\xfe"]
 
 
+def test_a_task_does_not_leave_out_messages_that_were_trimmed_since_the_plan(store: Store, path: str) -> None:
+    store.create_topic("t", ledger_entries_max=1)
+    for value in (b"1", b"2"):
+        store.create_producer("t").send(value)
+    plan = ranges(path)
+    store.admin.topics.truncate_topic("t")
+    store.create_producer("t").send(b"3")
+    with pytest.raises(TopicNotFound, match="are deleted"):
+        values(plan)
+    assert values(ranges(path)) == [b"3"]
+
+
 def test_a_topic_that_was_created_again_is_not_read_for_the_old_one(store: Store, path: str) -> None:
     """Planned on the old one, a task finds the new one, and says so."""
     store.create_topic("t")

@@ -1,0 +1,66 @@
+"""Collect garbage of topics: ledgers past their retention, and the entries of trimmed ledgers.
+
+Finding takes views, removing takes store transactions of bounded size; after a kill the next run goes on.
+"""
+
+from __future__ import annotations
+
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView, WriteBatch
+from storage.subscription import trimming
+from storage.subscription.trimming import NOTHING, Step
+from storage.topic import catalogue as topics, log, retention, trim
+from storage.topic.open_topic import OpenTopic
+from storage.topic.trim import Trimmed
+
+
+def forecast(connection: Connection, trust_clock: bool = False) -> Trimmed:
+    """The ledgers that `collect` would trim now without writes meanwhile, from one view."""
+    total = NOTHING
+    with connection.view() as view:
+        # `collect` starts a clock that stands after a reboot, and from then on the clocks agree.
+        trust_clock = trust_clock or not view.is_clock_running
+        for topic in _every(view):
+            first_kept, state = _plan(topic, trust_clock), topic.state
+            for ledger in (*log.closed_ledgers(view, topic.topic_id, state), log.open_ledger(state)):
+                if ledger.ledger_id < first_kept:
+                    total = total.plus(Trimmed(1, ledger.messages, ledger.bytes))
+    return total
+
+
+def collect(connection: Connection, trust_clock: bool = False) -> Trimmed:
+    """Trim every topic to its retention limits, and remove the entries of trimmed ledgers.
+
+    Args:
+        trust_clock: the operator has checked the wall clock, however far it was moved.
+    """
+    with connection.view() as view:
+        with_work = [
+            topic.topic_id
+            for topic in _every(view)
+            if _plan(topic, trust_clock=True) > topic.state.first_ledger
+            or trim.remains(view, topic.topic_id, topic.state, 1)
+        ]
+    total = NOTHING
+    for topic_id in with_work:
+
+        def change(batch: WriteBatch, topic_id: int = topic_id) -> Step:
+            if not topics.exists(batch, topic_id):
+                return Step(NOTHING, 0, has_more=False)
+            limits = retention.of_topic(batch, topic_id)
+            return trimming.step(OpenTopic.load(batch, topic_id), limits, trust_clock=trust_clock)
+
+        step = Step(NOTHING, 0, has_more=True)
+        while step.has_more:
+            step = connection.write(change)
+            total = total.plus(step.trimmed)
+    return total
+
+
+def _every(view: ReadView) -> list[OpenTopic[ReadView]]:
+    return [OpenTopic.load(view, topic.topic_id, topic.name) for topic in topics.every(view)]
+
+
+def _plan(topic: OpenTopic[ReadView], trust_clock: bool) -> int:
+    limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock)
+    return trimming.plan(topic, limits, topic.view.clock.wall_ms(), 1 << 62)

@@ -1,0 +1,117 @@
+"""Trimming: the removal of whole closed ledgers from the front of a topic.
+
+A ledger is trimmed at one instant: the topic's state names a later first ledger. The entries follow in steps of bounded
+size. Until then they are *remains*: entries of ledgers below the first one, which no reader from the beginning meets,
+and which any process may go on to remove after a kill.
+
+Invariant 5: trimming removes whole ledgers from the front. Which ledgers may go is decided by
+`storage/subscription/trimming.py`.
+"""
+
+from __future__ import annotations
+
+from storage import faults
+from storage.disk.codec import key1, key2, unpack
+from storage.disk.schema import ENTRIES, LEDGERS
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import MessageNotFound
+from storage.topic import log
+from storage.topic.entry import MESSAGES, NS_PER_MS, Entry
+from storage.topic.open_topic import OpenTopic
+from storage.topic.state import TopicState
+from storage.values.named_tuple import NamedTuple
+from storage.values.position import Position
+
+
+class Trimmed(NamedTuple):
+    """Ledgers removed from the front, with their messages and bytes."""
+
+    ledgers: int
+    messages: int
+    bytes: int
+
+    def plus(self, other: Trimmed) -> Trimmed:
+        """The sum of both."""
+        return Trimmed(*map(sum, zip(self, other, strict=True)))
+
+
+def drop_ledgers(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
+    """Trim the closed ledgers below `first_kept`. Nothing may hold a message of theirs; `purge_step` follows.
+
+    The record of the last trimmed ledger stays: it tells a reader behind that ledger that no message was lost.
+    """
+    batch, topic_id, state = topic.view, topic.topic_id, topic.state
+    assert state.first_ledger <= first_kept <= state.ledger_id, "the open ledger stays"
+    messages, size = state.messages_trimmed, state.bytes_trimmed
+    for ledger in log.closed_ledgers(batch, topic_id, state):
+        if ledger.ledger_id >= first_kept:
+            break
+        messages, size = messages + ledger.messages, size + ledger.bytes
+    batch.delete_prefix(LEDGERS, key1(topic_id), stop=key2(topic_id, first_kept - 2))
+    trimmed = Trimmed(
+        first_kept - state.first_ledger, messages - state.messages_trimmed, size - state.bytes_trimmed
+    )
+    state.first_ledger, state.messages_trimmed, state.bytes_trimmed = first_kept, messages, size
+    faults.reach("topic.after_trim")
+    return trimmed
+
+
+def end_of_trimmed(view: ReadView, topic_id: int, state: TopicState) -> Position | None:
+    """The last position that was trimmed; None if none was."""
+    key = key2(topic_id, state.first_ledger - 1)
+    payload = view.get(LEDGERS, key) if state.bytes_trimmed else None
+    return None if payload is None else Position(state.first_ledger - 1, unpack(payload)[0] - 1)
+
+
+def check_kept(topic: OpenTopic[ReadView], after: Position) -> None:
+    """Check that no entry after a position was trimmed.
+
+    Raises:
+        MessageNotFound: names the first position that is left.
+    """
+    state = topic.state
+    if after >= (state.first_ledger, -1):
+        return
+    end = end_of_trimmed(topic.view, topic.topic_id, state)
+    if end is not None and after < end:
+        raise MessageNotFound(
+            f"the messages of {topic.name} after {after} were trimmed; the first one left is at "
+            f"{Position(state.first_ledger, 0)}",
+            hint="Read from earliest, or from that position on. A subscription keeps messages until it has them.",
+            first_position=str(Position(state.first_ledger, 0)),
+        )
+
+
+def remains(view: ReadView, topic_id: int, state: TopicState, limit: int) -> list[Entry]:
+    """Entries of trimmed ledgers that are still on disk, the first ones."""
+    entries: list[Entry] = []
+    stop = (state.first_ledger, 0)
+    for key, payload in view.scan(ENTRIES, key1(topic_id)):
+        entry = Entry(key, payload)
+        if len(entries) >= limit or entry.position >= stop:
+            break
+        entries.append(entry)
+    return entries
+
+
+def purge_step(topic: OpenTopic[WriteBatch], limit: int) -> int:
+    """Remove at most `limit` remains; return the number removed."""
+    batch, topic_id, state = topic.view, topic.topic_id, topic.state
+    entries = remains(batch, topic_id, state, limit)
+    if not entries:
+        return 0
+    state.markers -= sum(entry.kind != MESSAGES for entry in entries)
+    last = entries[-1].key
+    removed = batch.delete_prefix(ENTRIES, key1(topic_id), stop=last)
+    assert removed == len(entries), "the remains are the first entries of the topic"
+    faults.reach("topic.between_purge_steps")
+    return removed
+
+
+def newest_ms(view: ReadView, topic_id: int, ledger: log.LedgerInfo) -> int:
+    """A time in ms at or before which every message of a ledger was published.
+
+    It is the timestamp of the last entry: publish times need not be sorted, and no publish time is later than the
+    timestamp of its entry.
+    """
+    return log.stored(view, topic_id, Position(ledger.ledger_id, ledger.entries - 1)).timestamp // NS_PER_MS

@@ -1,0 +1,29 @@
+"""Value types of retention limits: a duration or a size, or a word in its place."""
+
+from __future__ import annotations
+
+from txnctl.cli.value_types import DURATION_MS, SIZE, Grammar
+
+
+class Limit(Grammar):
+    """A number in the form of another type, or one of some words."""
+
+    def __init__(self, number: Grammar, words: tuple[str, ...]) -> None:
+        self._number = number
+        self._words = words
+        self.name = number.name
+        self.expected = f"{number.expected}; or {' or '.join(words)}"
+
+    def read(self, text: str) -> int | str | None:
+        """The word, the number, or None."""
+        if text in self._words:
+            return text
+        number = 0 if text == "0" else self._number.read(text)
+        return number if isinstance(number, int) else None
+
+
+_OF_TOPIC = ("unset", "store")
+RETENTION_TIME = Limit(DURATION_MS, _OF_TOPIC)
+RETENTION_SIZE = Limit(SIZE, _OF_TOPIC)
+STORE_RETENTION_TIME = Limit(DURATION_MS, ("unset",))
+STORE_RETENTION_SIZE = Limit(SIZE, ("unset",))

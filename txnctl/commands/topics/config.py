@@ -1,0 +1,124 @@
+"""`txnctl topics config`: the retention limits of one topic."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from txnctl.cli.decorators import administrative, argument, example, names_store, option, output
+from txnctl.cli.retention_values import RETENTION_SIZE, RETENTION_TIME
+from txnctl.cli.value_types import TOPIC
+from txnctl.fields.change import DRY_RUN
+from txnctl.fields.topic import NAMES, RETENTION
+from txnctl.output.field import Help, fields_of
+from txnctl.output.human import duration, size
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from txnctl.cli.context import Context
+
+
+class TopicConfig(NamedTuple):
+    """The retention limits in force for a topic, and whether each is the topic's own."""
+
+    topic: str
+    name: str
+    retention_time_ms: int | None
+    retention_bytes: int | None
+    own_retention_time: bool
+    own_retention_size: bool
+    dry_run: bool
+
+
+_SETUP = "txnctl topics create orders"
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@option(
+    "--retention-time",
+    type=RETENTION_TIME,
+    metavar="DURATION",
+    help="Keep acknowledged messages at least so long; 0, `unset` or `store`.",
+)
+@option(
+    "--retention-size",
+    type=RETENTION_SIZE,
+    metavar="SIZE",
+    help="Keep at least so much of what is acknowledged; 0, `unset` or `store`.",
+)
+@names_store(effect="writes")
+@administrative
+@output(
+    fields_of(
+        TopicConfig,
+        {
+            **NAMES,
+            **RETENTION,
+            "own_retention_time": Help("Whether the time is the topic's own, not the store's.", heading=""),
+            "own_retention_size": Help("Whether the size is the topic's own, not the store's.", heading=""),
+            **DRY_RUN,
+        },
+    ),
+    name_field="name",
+)
+@example("txnctl topics config orders", setup=_SETUP)
+@example("txnctl topics config orders --retention-time 7d --retention-size 10G", setup=_SETUP)
+@example(
+    "txnctl topics config orders --retention-time unset --reason 'audit asks for all of it'", setup=_SETUP
+)
+def config(
+    context: Context, topic: str, retention_time: int | str | None, retention_size: int | str | None
+) -> None:
+    """Show or set how long a topic keeps what every subscription has acknowledged.
+
+    Everything is kept unless a limit is set. A limit keeps acknowledged messages at least that long or that large; with
+    both, the first one reached lets a ledger go. 0 keeps nothing once it is acknowledged, `unset` keeps everything, and
+    `store` takes the limit of `txnctl store config`. Never removed is what a subscription has not acknowledged or an
+    open transaction holds. A reader without a subscription holds nothing back.
+    """
+    is_change = retention_time is not None or retention_size is not None
+    with context.open_store(context.store_path, read_only=not is_change) as store:
+        if is_change:
+            effects = store.admin.topics.set_retention(
+                topic,
+                time_ms=retention_time,
+                size=retention_size,
+                dry_run=context.dry_run,
+                reason=context.reason,
+            ).effects
+            full, own, limits = effects.topic, effects.own, effects.in_force
+        else:
+            shown = store.reports.topic_retention(topic)
+            full, own, limits = shown.topic, shown.own, shown.in_force
+    from storage.values.names import short_topic_name
+
+    row = TopicConfig(
+        topic=full,
+        name=short_topic_name(full),
+        retention_time_ms=limits.time_ms,
+        retention_bytes=limits.bytes,
+        own_retention_time=own.time_ms is not None,
+        own_retention_size=own.bytes is not None,
+        dry_run=is_change and context.dry_run,
+    )
+    context.show(row, table=lambda row: _lines(context, row))
+
+
+def _lines(context: Context, row: TopicConfig) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    time = "no limit" if row.retention_time_ms is None else duration(row.retention_time_ms)
+    space = "no limit" if row.retention_bytes is None else size(row.retention_bytes)
+    yield f"Topic {row.name}"
+    yield f"  retention time  {time}{_origin(row.own_retention_time)}"
+    yield f"  retention size  {space}{_origin(row.own_retention_size)}"
+    if row.retention_time_ms is None and row.retention_bytes is None:
+        yield "Every message is kept."
+        return
+    yield "What every subscription has acknowledged goes at the first limit reached, by"
+    yield "whole ledgers. Readers without a subscription hold nothing back."
+
+
+def _origin(is_own: bool) -> str:
+    return ", set for this topic" if is_own else ", as the store has it"

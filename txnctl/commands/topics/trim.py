@@ -1,0 +1,85 @@
+"""`txnctl topics trim`: remove what is past its retention now."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import administrative, argument, changes_store, example, output
+from txnctl.cli.value_types import TOPIC
+from txnctl.fields.change import DRY_RUN
+from txnctl.fields.topic import FIRST_LEFT, HELD_BY, TRIMMED
+from txnctl.output.field import Help, fields_of
+from txnctl.output.human import plural, size
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.admin.audited_change import Changed
+    from storage.admin.topics import TopicTrimmed
+    from txnctl.cli.context import Context
+
+_SETUP = ("txnctl topics create orders", "txnctl topics config orders --retention-time 0")
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@changes_store()
+@administrative
+@output(
+    fields_of(
+        "storage.admin.topics:Changed[TopicTrimmed]",
+        {
+            "topic": Help("The topic's full name.", kind="id"),
+            **TRIMMED,
+            **FIRST_LEFT,
+            **HELD_BY,
+            "clocks_disagree": "Whether the wall clock was moved: then nothing goes for its age.",
+            **DRY_RUN,
+        },
+    ),
+    name_field="topic",
+)
+@example("txnctl topics trim orders --dry-run", setup=_SETUP)
+@example("txnctl topics trim orders --reason 'the disk is nearly full'", setup=_SETUP)
+def trim(context: Context, topic: str) -> None:
+    """Remove the messages of a topic that are past its retention.
+
+    Writers do so on their way, and `store gc` for all topics; this does it now. Whole ledgers go, from the front on:
+    none with a message that a subscription has not acknowledged, or that an open transaction holds. The answer names
+    the subscription or transaction that is furthest back.
+    """
+    trimmed = context.store.admin.topics.trim_topic(topic, dry_run=context.dry_run, reason=context.reason)
+    limits = context.store.reports.topic_retention(topic).in_force
+    context.show(trimmed, table=lambda row: _lines(context, row, topic, limits.keeps_everything))
+
+
+def _lines(context: Context, row: Changed[TopicTrimmed], topic: str, keeps_everything: bool) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    effects = row.effects
+    verb = "Would trim" if row.dry_run else "Trimmed"
+    yield (
+        f"{verb} {plural(effects.trimmed.ledgers, 'ledger')} of {topic}: "
+        f"{plural(effects.trimmed.messages, 'message')}, {size(effects.trimmed.bytes)}."
+    )
+    yield f"The first position is {effects.first_position}."
+    if keeps_everything:
+        yield "No retention is set: every message is kept. To set one:"
+        yield f"  txnctl topics config {topic} --retention-time 7d"
+    elif effects.held_by is not None:
+        yield from held_back(effects)
+    if effects.clocks_disagree:
+        yield "The wall clock was moved: nothing goes for its age."
+        yield "If it is right now: txnctl store gc --trust-clock"
+
+
+def held_back(effects: TopicTrimmed) -> Iterator[str]:
+    """The object that holds messages back, and since when."""
+    from storage.values.timestamps import rfc3339
+
+    hold = effects.held_by
+    assert hold is not None, "the caller looked"
+    since = rfc3339(hold.since_at_ms)
+    if hold.kind == "subscription":
+        yield f"Held back by subscription {hold.name}, which has acknowledged all up to"
+        yield f"{hold.position}; its next message was published at {since}."
+    else:
+        yield f"Held back by transaction {hold.name}, open since {since}."
