@@ -121,15 +121,16 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
 
     \b
     lines   A line is a message, without LF or CRLF; an empty one is an
-            empty message. The last line needs no line end.
+            empty message. The last line needs no line end. Every other
+            byte is content: NUL, further CRs, and what is not UTF-8.
     ndjson  An object a line, as `consume -o ndjson` prints it: value or
-            valueBase64; key or keyBase64, properties and eventTimeMs may be there too. A null value is a tombstone.
-            Further names are ignored.
+            valueBase64; key or keyBase64, properties and eventTimeMs may be
+            there too. A null value is a tombstone. Further names are ignored.
     csv     RFC 4180 under a header that names the columns: value, and where
             wanted key, eventTime, and properties.NAME for each property. A
-            field in quotes may hold commas, line ends and doubled quotes. CSV
-            has no null: an empty key, time or property is none, an empty
-            value is an empty message.
+            field in quotes may hold commas, line ends and doubled quotes; a
+            CR that ends no line is content. CSV has no null: an empty key,
+            time or property is none, an empty value is an empty message.
     raw     The whole input is one message.
 
     --on-error stop stores the lines before the bad line, ends with exit code 2 and names the bad line and the last
