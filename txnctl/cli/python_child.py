@@ -1,0 +1,28 @@
+"""Child processes of Python: the packages of this installation, and no module of the current directory.
+
+With `-m` Python looks for modules in the current directory first, so that a directory with a `storage/` in it would run
+its own code in place of the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def module_command(module: str, *words: str) -> list[str]:
+    """The command line that runs a module in a process of its own, with the environment of `child_environment`."""
+    return [sys.executable, "-P", "-m", module, *words]
+
+
+def child_environment() -> dict[str, str]:
+    """The variables of this process, with PYTHONPATH and PYTHONSAFEPATH for Python processes below.
+
+    The children find the packages of this process wherever a PYTHONPATH or an editable installation has them, and they
+    and all their descendants leave out the current directory.
+    """
+    import txnctl
+
+    root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
