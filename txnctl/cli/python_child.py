@@ -1,7 +1,6 @@
 """Child processes of Python: the packages of this installation, and no module of the current directory.
 
-With `-m` Python looks for modules in the current directory first, so that a directory with a `storage/` in it would run
-its own code in place of the engine.
+With `-m` Python looks for modules in the current directory first: a `storage/` there would run in place of the engine.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ def module_command(module: str, *words: str) -> list[str]:
 def child_environment() -> dict[str, str]:
     """The variables of this process, with PYTHONPATH and PYTHONSAFEPATH for Python processes below.
 
-    The children find the packages of this process wherever a PYTHONPATH or an editable installation has them, and they
-    and all their descendants leave out the current directory.
+    The children find the packages of this process, also where a PYTHONPATH or an editable installation has them. The
+    children and all their descendants leave out the current directory.
     """
     import txnctl
 
