@@ -81,6 +81,12 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
     type=SESSION,
     help="Publish through this session of `producers open`. [env: TXNCTL_SESSION, on its own topic]",
 )
+@option(
+    "--session-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="The same, with the token in a file; `-` is standard input. Arguments are shown by `ps`, a file is not.",
+)
 @option("--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The open transaction to send in. [env: TXNCTL_TXN]")
 @option("--atomic", is_flag=True, help="Make the whole input one transaction.")
 @option(
@@ -147,6 +153,7 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
     producer, waiting ones too. A producer that loses the topic fails at the next commit, with exit code 4 and the last
     line stored.
     """
+    options.session = _session(options)
     _check(options)
     if options.reads_input:
         # The source comes first: a note before the wait for a terminal, and no new topic for a missing file.
@@ -163,6 +170,22 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
         else:
             sending.send_all(lambda: _send_given(sending, options.texts))
     _conclude(context, sending, options.quiet)
+
+
+def _session(options: ProduceOptions) -> str | None:
+    """The token of --session or --session-file.
+
+    Raises:
+        InvalidValue: both are given, the file holds no token, or standard input holds the messages.
+    """
+    from txnctl.cli.current_session import named_or_in_file
+
+    if options.session_file == "-" and options.reads_input and options.file in (None, "-"):
+        raise InvalidValue(
+            "--session-file - and the messages are both on standard input",
+            hint="Give the messages by -m or as a file, or the token in TXNCTL_SESSION.",
+        )
+    return named_or_in_file(options.session, options.session_file)
 
 
 def _check(options: ProduceOptions) -> None:
