@@ -61,17 +61,24 @@ def check(
     r"""Measure the store for monitoring, and compare with thresholds.
 
     \b
-    gate         1 while a stopped process holds the writer gate     critical 0
-    late         open transactions that are overdue or orphaned      warn 0
-    blocked-age  how long the oldest blocked message has waited      warn 1m   critical 10m
+    gate         1 while a stopped process holds the writer gate
+                 critical 0
+    late         open transactions that are overdue or orphaned
+                 warn 0
+    blocked-age  how long the oldest blocked message has waited
+                 warn 1m, critical 10m
     stopped      stopped consumers, owners of open transactions,
-                 and producers for whom others wait              warn 0
+                 and producers for whom others wait
+                 warn 0
     held         subscriptions and tables of which a transaction
-                 with nobody at work holds messages or keys      warn 0
+                 with nobody at work holds messages or keys
+                 warn 0
     waiting      producers that wait for the same topic
     lag          messages that the slowest subscription has visible
-    space        what the disk has left; less is worse               warn 1G   critical 128M
-    readers      places for readers that are taken, of 512           warn 400  critical 500
+    space        what the disk has left; less is worse
+                 warn 1G, critical 128M
+    readers      places for readers that are taken, of 512
+                 warn 400, critical 500
 
     `stopped` and `held` agree with `doctor`: a transaction is idle if the process is gone or stopped, or after a
     minute without use. `doctor` and `status` show blocked messages at once.
