@@ -46,7 +46,13 @@ class CheckResult(NamedTuple):
 
 
 @command
-@option("--format", type=click.Choice(FORMATS), default="nagios", help="Whom to tell. [default: nagios]")
+@option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    metavar="|".join(FORMATS),
+    help="Whom to tell. [default: nagios; json with TXNCTL_OUTPUT=json]",
+)
 @option("--warn", multiple=True, metavar="NAME=VALUE", help="WARNING beyond this; more than once.")
 @option("--critical", multiple=True, metavar="NAME=VALUE", help="CRITICAL beyond this; more than once.")
 @option("--exit-code", is_flag=True, help="prometheus, json: end with 8 unless all is OK.")
@@ -56,7 +62,7 @@ class CheckResult(NamedTuple):
 @example("txnctl check --format prometheus")
 @example("txnctl check --format json --warn late=3 --exit-code")
 def check(
-    context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
+    context: Context, format_: str | None, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
 ) -> None:
     r"""Measure the store for monitoring, and compare with thresholds.
 
@@ -87,11 +93,13 @@ def check(
     with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for
     the textfile collector of node_exporter, say; every topic, subscription (with subscriptionIsolationLevel) and table
     has gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where missing, not
-    permitted or being compacted; for Prometheus that is txnctl_up 0.
+    permitted or being compacted; for Prometheus that is txnctl_up 0. A line for a plugin names its --format, as
+    TXNCTL_OUTPUT=json makes json the default.
     """
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
 
+    format = _format(context, format_)
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
@@ -107,6 +115,21 @@ def check(
     for line in lines:
         context.out.write(f"{line}\n")
     _end(context, format, state, exit_code)
+
+
+def _format(context: Context, typed: str | None) -> str:
+    """The format: typed, else JSON by TXNCTL_OUTPUT, else that of plugins, for which a wrong variable is UNKNOWN."""
+    from txnctl.cli.settings import ALL_FORMATS, output_format
+    from txnctl.commands.health.check_formats import nagios_without_store
+
+    if typed is not None:
+        return typed
+    try:
+        return "json" if output_format(None, ALL_FORMATS, "table") == "json" else "nagios"
+    except InvalidValue as error:
+        for line in nagios_without_store(error, "UNKNOWN"):
+            context.out.write(f"{line}\n")
+        _end(context, "nagios", "UNKNOWN", False)
 
 
 def _limits(
