@@ -87,6 +87,18 @@ def test_no_content_reaches_a_terminal_unescaped(
 
 
 @pytest.mark.usefixtures("evil")
+def test_no_content_reaches_a_shell_that_completes(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Owners of transactions are described: name, host and program in one line each."""
+    for shell in ("zsh", "fish"):
+        monkeypatch.setenv("_TXNCTL_COMPLETE", f"{shell}_complete")
+        monkeypatch.setenv("COMP_WORDS", "txnctl transactions commit ")
+        monkeypatch.setenv("COMP_CWORD", "3" if shell == "zsh" else "")
+        shown = run().out
+        assert "owned" in shown
+        assert not re.search(CONTROLS, shown.replace("\t", " ")), shown
+
+
+@pytest.mark.usefixtures("evil")
 @pytest.mark.parametrize("words", [("consume", "orders"), ("topics", "peek", "orders", "-s", "billing")])
 def test_away_from_a_terminal_values_are_the_very_bytes(run: Any, words: tuple[str, ...]) -> None:
     """A pipe and a file get what was stored."""
