@@ -26,7 +26,7 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks bench crash-sweep \
+.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench crash-sweep \
 	serializability takeovers scale figures picture clean
 
 help:  ## this list
@@ -70,6 +70,9 @@ hooks: $(INSTALLED_DEV)  ## let git run lint, format and the check of generated 
 
 generate: $(INSTALLED)  ## write man pages, completions and docs/CLI.md anew
 	$(BIN)/python -m txnctl.generate
+
+lock: $(INSTALLED_DEV)  ## write requirements.lock anew: the versions of constraints.txt with the hashes of their files
+	$(BIN)/python -m tests.project.lock
 
 figures: $(INSTALLED_DEV)  ## figures of the code base, beside their bounds: prose, names, types, tests
 	@$(BIN)/python -m tests.project.figures

@@ -30,6 +30,7 @@ KILLING = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/
 """Where all tests do that."""
 SLOW = (
     BUILDING,
+    "tests/project/test_lock.py::test_pip_",
     "tests/docs/test_examples.py::test_every_block_of_a_page_runs_in_order",
     "tests/docs/test_examples.py::test_the_tour_shows_what_the_readme_says_of_it",
     "tests/docs/test_picture.py",

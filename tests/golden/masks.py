@@ -8,6 +8,7 @@ from typing import Any
 SENTENCES = {
     "because",  # of advice, and of admission
     "hint",
+    "remedy",
     "holder",  # a process in words
     "meaning",
     "message",

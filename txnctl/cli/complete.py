@@ -216,6 +216,12 @@ def _looked_up(
 
         path = settings.store(shared(context, "store")).value or ""
         with Store.open(path, read_only=True, lock_timeout=0.0) as store:
-            return [item for item in find(store) if item.value.startswith(incomplete)]
+            items = [item for item in find(store) if item.value.startswith(incomplete)]
+        from txnctl.output.escape import printable
+
+        for item in items:
+            # The shell shows it on the terminal; with a line end in it the next completion would be of its making.
+            item.help = None if item.help is None else printable(item.help)
+        return items
     except Exception:  # noqa: BLE001  a shell that completes must never see an error
         return []

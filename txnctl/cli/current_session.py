@@ -1,4 +1,8 @@
-"""The session of a command line without --session: TXNCTL_SESSION, on the topic of that session only."""
+"""The session of a command line: named, in a file, or in TXNCTL_SESSION, on the topic of that session only.
+
+The arguments of a process are shown to every user of the machine (`ps`), and a token is a secret: hence the file and
+the variable.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,41 @@ def of_environment() -> str | None:
         raise
 
 
+_TOKEN_BYTES_MAX = 1000
+
+
+def named_or_in_file(token: str | None, file: str | None, *, option: str = "--session") -> str | None:
+    """Return the token of an option, else the token in the file of the option `OPTION-file`; None without both.
+
+    Args:
+        file: `-` is standard input.
+
+    Raises:
+        InvalidValue: both are given, or the file cannot be read or holds no token.
+    """
+    if file is None:
+        return token
+    from storage.errors import InvalidValue
+
+    if token is not None:
+        raise InvalidValue(f"{option} and {option}-file both name a session", hint="Leave one of them out.")
+    from txnctl.cli.value_types import SESSION
+    from txnctl.input.source import Source
+
+    source, content = Source.open(file), b""
+    while len(content) <= _TOKEN_BYTES_MAX and (data := source.read(None)) != b"":
+        content += data or b""
+    try:
+        return SESSION.read(content[:_TOKEN_BYTES_MAX].decode().strip())
+    except (InvalidValue, UnicodeDecodeError):
+        # The content stays unsaid: the file may hold a different secret.
+        raise InvalidValue(
+            f"{source.name} holds no token of a session",
+            hint="`txnctl producers open TOPIC > FILE` writes one.",
+            path=file,
+        ) from None
+
+
 def named_or_current(named: str | None) -> str:
     """Return the token on the command line, else the token in TXNCTL_SESSION.
 
@@ -41,7 +80,7 @@ def named_or_current(named: str | None) -> str:
 
         raise InvalidValue(
             "no session is named, and TXNCTL_SESSION is not set",
-            hint="`txnctl producers open TOPIC` opens a session and prints the token.",
+            hint="`txnctl producers open TOPIC` opens a session and prints the token, for the variable or a file.",
         )
     return token
 

@@ -15,6 +15,7 @@ import click
 from storage.errors import TxnctlError
 from txnctl.cli import exit_codes
 from txnctl.cli.exit_codes import EndsWith
+from txnctl.cli.remedies import remedy_hint
 from txnctl.output import json_text
 from txnctl.output.escape import printable
 from txnctl.output.shell import hint_of
@@ -88,7 +89,7 @@ def of(error: BaseException) -> Failure:
             code,
             exit_code,
             error.message,
-            hint=hint_of(error),
+            hint=hint_of(error) or remedy_hint(code),
             retryable=error.retryable,
             details=error.details,
         )
@@ -109,7 +110,13 @@ def _usage(error: click.ClickException) -> Failure:
     text = error.format_message().strip()
     message = f"{text[:1].lower()}{text[1:].rstrip('.')}" if text[:2].istitle() else text.rstrip(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
-    hint = f"{context.command_path} --help says what it takes." if context is not None else None
+    hint = remedy_hint("usage")
+    if context is not None:
+        hint = f"{context.command_path} --help says what it takes."
+        if isinstance(error, click.NoSuchOption) and isinstance(context.command, click.Group):
+            hint = (
+                f"Options of a command stand after it: {context.command_path} COMMAND {error.option_name} ..."
+            )
     return Failure("usage", exit_codes.USAGE, message, hint=hint)
 
 

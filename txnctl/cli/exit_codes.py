@@ -52,6 +52,10 @@ COMMAND_LINE_ERRORS = {
         UNEXPECTED,
         "Something that txnctl does not know: a bug. `--debug` shows where it happened.",
     ),
+    "command-failed": (
+        UNEXPECTED,
+        "The command of `consume --exec` failed, and the message was given back. The exit code is the command's own.",
+    ),
     "output-failed": (UNEXPECTED, "The result could not be written to standard output; a full disk, mostly."),
     "usage": (USAGE, "The command line itself is wrong: an unknown command or option, a missing argument."),
     "hung-up": (

@@ -72,7 +72,8 @@ def _run(words: list[str]) -> int:
 
         return answer(tree, _COMPLETE_VARIABLE, instruction)
     try:
-        with tree.make_context("txnctl", words) as context:
+        # The parser removes words from the list; the report of an error looks for `-o` in all of them.
+        with tree.make_context("txnctl", list(words)) as context:
             tree.invoke(context)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code

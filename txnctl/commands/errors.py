@@ -1,4 +1,4 @@
-"""`txnctl errors`: every error code with meaning and exit code."""
+"""`txnctl errors`: every error code with meaning, exit code and remedy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from storage.errors import ALL, NotFound
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, effect, example, output
 from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
+from txnctl.cli.remedies import REMEDIES
 from txnctl.cli.value_types import ErrorCode
 from txnctl.output.field import Help, fields_of
 
@@ -25,6 +26,7 @@ class ErrorMeaning(NamedTuple):
     exit_code: int
     retryable: bool
     meaning: str
+    remedy: str
 
 
 FIELDS = fields_of(
@@ -34,6 +36,7 @@ FIELDS = fields_of(
         "exit_code": "The exit code of a command that ends with it.",
         "retryable": "Whether the same command may succeed later, with nothing else done.",
         "meaning": "What happened.",
+        "remedy": "What to do next.",
     },
 )
 
@@ -54,7 +57,7 @@ def list_(context: Context) -> None:
 @example("txnctl errors explain writer-busy")
 @example("txnctl errors explain topic-not-found -o json")
 def explain(context: Context, code: str) -> None:
-    """Explain an error code."""
+    """Explain an error code: what happened, and what to do next."""
     rows = _all()
     if code not in rows:
         raise NotFound(
@@ -66,10 +69,12 @@ def explain(context: Context, code: str) -> None:
 def _all() -> dict[str, ErrorMeaning]:
     # The root of the tree is never raised itself: the code `error` is no error.
     rows = {
-        code: ErrorMeaning(code, kind.exit_code, kind.retryable, " ".join((kind.__doc__ or "").split()))
+        code: ErrorMeaning(
+            code, kind.exit_code, kind.retryable, " ".join((kind.__doc__ or "").split()), REMEDIES[code]
+        )
         for code, kind in ALL.items()
         if kind is not ALL["error"]
     }
     for code, (exit_code, meaning) in COMMAND_LINE_ERRORS.items():
-        rows[code] = ErrorMeaning(code, exit_code, False, meaning)
+        rows[code] = ErrorMeaning(code, exit_code, False, meaning, REMEDIES[code])
     return rows

@@ -59,7 +59,7 @@ def report(context: Context, path: str, topics: tuple[str, ...]) -> None:
         context.out.write(text)
         return
     from txnctl.output.human import size
-    from txnctl.report.file import replace_file
+    from txnctl.output.replaced_file import replace_file
 
     replace_file(path, text.encode(), store=context.store_path)
     context.note(f"wrote {path}, {size(len(text.encode()))}")

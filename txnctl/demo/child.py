@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from typing import IO
 
-import txnctl
 from storage.errors import TxnctlError
+from txnctl.cli.python_child import child_environment, module_command
 
 _ERROR = "txnctl: error: "
 
@@ -18,11 +16,9 @@ def start(module: str, *words: str, stdin: IO[bytes] | int) -> subprocess.Popen[
 
     TXNCTL_ variables of the caller are not inherited: the arguments alone select store and settings.
     """
-    root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_")}
-    variables["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [variables.get("PYTHONPATH")])])
+    variables = {name: value for name, value in child_environment().items() if not name.startswith("TXNCTL_")}
     return subprocess.Popen(
-        [sys.executable, "-m", module, *words],
+        module_command(module, *words),
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -7,7 +7,6 @@ later difference of a balance is not the fault of the file.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -15,11 +14,11 @@ from datetime import date
 
 from storage.errors import BadLine, InvalidValue
 from txnctl.demo.transaction import COLUMNS, CREDIT, KINDS, TYPES, BankTransaction
+from txnctl.input.csv_text import csv_records
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _csv import Reader as CsvReader
     from gzip import GzipFile
     from io import BufferedReader
 
@@ -45,7 +44,7 @@ def read_bank_csv(path: str) -> Iterator[BankTransaction]:
 
 
 def _transactions(file: BufferedReader | GzipFile, path: str) -> Iterator[BankTransaction]:
-    records = _records(csv.reader(_text_lines(file, path), strict=True), path)
+    records = _records(_text_lines(file, path), path)
     _, names = next(records, (1, []))
     column_indexes = _header(names, path)
     history = _History()
@@ -58,13 +57,13 @@ def _transactions(file: BufferedReader | GzipFile, path: str) -> Iterator[BankTr
         yield transaction
 
 
-def _text_lines(file: BufferedReader | GzipFile, path: str) -> Iterator[str]:
-    """Decode the lines, each of a bounded length; errors name the line."""
+def _text_lines(file: BufferedReader | GzipFile, path: str) -> Iterator[bytes]:
+    """The lines, each UTF-8 and of a bounded length; errors name the line."""
     number = 1
     while True:
         try:
             line = file.readline(LINE_BYTES_MAX + 1)
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            line.decode()
         except UnicodeDecodeError as error:
             raise _bad_line(path, number, "it is not UTF-8 text") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -75,22 +74,16 @@ def _text_lines(file: BufferedReader | GzipFile, path: str) -> Iterator[str]:
             raise _bad_line(path, number, f"it is longer than {LINE_BYTES_MAX:,} bytes")
         if number > LINES_MAX:
             raise _bad_line(path, number, f"at most {LINES_MAX:,} lines are read")
-        yield text
+        yield line
         number += 1
 
 
-def _records(lines: CsvReader, path: str) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: Iterator[bytes], path: str) -> Iterator[tuple[int, list[str]]]:
     """Return the fields of each non-empty line, with the number of the line on which the fields begin."""
-    while True:
-        number = lines.line_num + 1
-        try:
-            fields = next(lines, None)
-        except csv.Error as error:
-            raise _bad_line(path, number, str(error)) from error
-        if fields is None:
-            return
-        if fields:
-            yield number, fields
+    for number, fields, problem in csv_records(lines):
+        if problem is not None:
+            raise _bad_line(path, number, problem)
+        yield number, fields
 
 
 def _bad_line(path: str, number: int, problem: str) -> BadLine:

@@ -1,6 +1,13 @@
-"""CSV as lines of text for the csv module, with their ends. Bytes that are not UTF-8 pass through unharmed."""
+"""CSV as records. Bytes that are not UTF-8 and control characters pass through unharmed.
+
+A line ends with LF, and a CR before LF belongs to the end; every other CR is content. The csv module takes a CR outside
+quotes for the end of a record, so such a CR goes through the module as a stand-in that no bytes decode to.
+"""
 
 from __future__ import annotations
+
+import csv
+from typing import NamedTuple
 
 from storage.errors import BadLine
 
@@ -10,9 +17,20 @@ if TYPE_CHECKING:
 
     from txnctl.input.lines import Block
 
+_CR_STAND_IN = "\udc0d"
+"""Bytes that are not UTF-8 become U+DC80 to U+DCFF, so no line decodes to this one."""
 
-def csv_text(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[], None]) -> Iterator[str]:
-    """The lines of the blocks, with CR.
+
+class CsvRecord(NamedTuple):
+    """The fields of a record that begins on line `number`, or the problem, with no fields."""
+
+    number: int
+    fields: list[str]
+    problem: str | None = None
+
+
+def csv_lines(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[], None]) -> Iterator[bytes]:
+    """The lines of blocks from a reader that keeps CR, each with LF, where the input has LF.
 
     Args:
         line_bytes_max: for the error about a line that is longer.
@@ -22,8 +40,9 @@ def csv_text(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[]
         BadLine: a line is too long to be held.
     """
     for block in blocks:
-        for line in block.lines:
-            yield line.decode("utf-8", "surrogateescape") + "\n"
+        last = len(block.lines) - 1 if block.is_unended else -1
+        for index, line in enumerate(block.lines):
+            yield line if index == last else line + b"\n"
         at_pause()
         if block.too_long is not None:
             # The line may stand inside quotes, and the lines after would be misread.
@@ -32,3 +51,58 @@ def csv_text(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[]
                 hint="Is a closing quote missing?",
                 lineNumber=block.too_long,
             )
+
+
+def csv_records(lines: Iterable[bytes]) -> Iterator[CsvRecord]:
+    """The records of lines with their ends; empty lines are passed over, and so is a byte order mark.
+
+    After a record with a problem the next line begins a record.
+    """
+    text = _Text(lines)
+    parsed = csv.reader(text, strict=True)
+    is_first = True
+    while True:
+        number = parsed.line_num + 1
+        try:
+            fields = next(parsed)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield CsvRecord(number, [], str(error))
+            continue
+        if text.has_stand_in:
+            fields = [field.replace(_CR_STAND_IN, "\r") for field in fields]
+            text.has_stand_in = False
+        if fields:
+            if is_first:
+                # The byte order mark of a spreadsheet is no part of the first name.
+                fields[0] = fields[0].removeprefix("\ufeff")
+                is_first = False
+            yield CsvRecord(number, fields)
+
+
+class _Text:
+    """Lines as text for the csv module, each CR that is content replaced.
+
+    Attributes:
+        has_stand_in: whether a CR was replaced since the reader of the records last looked.
+    """
+
+    __slots__ = ("_lines", "has_stand_in")
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = iter(lines)
+        self.has_stand_in = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        text = next(self._lines).decode("utf-8", "surrogateescape")
+        if "\r" not in text:
+            return text
+        content, end = (text[:-2], "\r\n") if text.endswith("\r\n") else (text, "")
+        if "\r" in content:
+            content = content.replace("\r", _CR_STAND_IN)
+            self.has_stand_in = True
+        return content + end

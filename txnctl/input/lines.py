@@ -25,20 +25,23 @@ class Block:
     Attributes:
         first: the number of the first line.
         too_long: the number of the next line, if too long to be held.
+        is_unended: whether the last line ends with the input, and not with LF.
     """
 
-    __slots__ = ("first", "lines", "too_long")
+    __slots__ = ("first", "is_unended", "lines", "too_long")
 
     def __init__(self, lines: list[bytes], first: int, too_long: int | None = None) -> None:
         self.lines = lines
         self.first = first
         self.too_long = too_long
+        self.is_unended = False
 
 
 class LineReader:
     """The lines of a source, in blocks, no line longer than `line_bytes_max`.
 
-    A line ends with LF; a CR before LF belongs to the end, unless `keeps_cr`.
+    A line ends with LF; a CR before LF belongs to the end, unless `keeps_cr`. All other bytes are content: NUL, further
+    CRs, VT, FF, and bytes that are not UTF-8.
     """
 
     def __init__(self, source: Source, line_bytes_max: int, *, keeps_cr: bool = False) -> None:
@@ -61,7 +64,8 @@ class LineReader:
                 self._add(data)
             if self._since is not None and (data is None or self._is_due()):
                 yield self._cut()
-            if self._tail > self._line_bytes_max:
+            # One byte more may be the CR of an end of which the LF has not come yet.
+            if self._tail > self._line_bytes_max + 1:
                 yield (
                     Block([], self._number, self._number) if self._since is None else self._cut(overlong=True)
                 )
@@ -111,6 +115,7 @@ class LineReader:
         block = Block([], self._number) if self._since is None else self._cut()
         if self._pieces:
             block.lines.append(b"".join(self._pieces))
+            block.is_unended = True
         if block.lines:
             yield block
 

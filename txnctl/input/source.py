@@ -106,9 +106,13 @@ def _shorter(one: float | None, other: float | None) -> float | None:
 
 def _is_ready(descriptor: int, wait_s: float | None) -> bool:
     """Whether there is something to read, or the end, before the time is over."""
-    from select import select
+    from math import ceil
+    from select import POLLIN, poll
 
-    return bool(select([descriptor], [], [], wait_s)[0])
+    # Not select(), which refuses a descriptor from 1024 on.
+    waiting = poll()
+    waiting.register(descriptor, POLLIN)
+    return bool(waiting.poll(None if wait_s is None else ceil(wait_s * 1000)))
 
 
 def _unreadable(name: str, error: Exception) -> InvalidValue:

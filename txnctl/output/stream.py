@@ -15,6 +15,7 @@ from storage.errors import TxnctlError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import BinaryIO
 
 
@@ -50,8 +51,21 @@ class OutputStream:
         """Write text as UTF-8. File names that are not UTF-8 are written as the original bytes."""
         self.write_bytes(text.encode("utf-8", "surrogateescape"))
 
+    def write_values(self, values: Iterable[bytes | None], *, end: bytes = b"\n") -> None:
+        """Write stored content, `end` after each value: the very bytes, and on a terminal made harmless; None is "".
+
+        The one place where content goes out as such: a message must not drive a terminal.
+        """
+        if self.terminal:
+            from txnctl.output.escape import printable_bytes
+
+            shown = [printable_bytes(value or b"").encode() for value in values]
+        else:
+            shown = [value or b"" for value in values]
+        self.write_bytes(end.join([*shown, b""]))
+
     def write_bytes(self, data: bytes) -> None:
-        """Write bytes unchanged."""
+        """Write bytes unchanged: text of ours, in which content is escaped. Content goes to `write_values`."""
         if self._raw is None:
             return
         try:

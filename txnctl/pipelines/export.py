@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from storage.errors import InvalidValue
 from txnctl.pipelines import files
 from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
@@ -102,8 +104,13 @@ def export_rows(
 def _write_then_rename(frame: DataFrame, destination: str, format_: str, *, overwrite: bool) -> None:
     """Write beside the destination, and rename when complete."""
     path = os.path.abspath(destination)
-    partial = f"{path}{_PARTIAL}-{os.getpid()}"
-    replaced = f"{partial}-replaced"
+    try:
+        # A directory of this user alone: Spark would follow a link that a different user put beside the destination.
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        private = mkdtemp(prefix=f"{_PARTIAL}-", dir=os.path.dirname(path))
+    except OSError as error:
+        raise InvalidValue(f"cannot write {destination!r}: {error.strerror}", path=destination) from error
+    partial, replaced = os.path.join(private, "partial"), os.path.join(private, "replaced")
     try:
         _write(frame, files.uri_to_write(partial), format_, "errorifexists")
         if not overwrite:
@@ -111,19 +118,14 @@ def _write_then_rename(frame: DataFrame, destination: str, format_: str, *, over
             files.check_absent(destination)
         elif os.path.lexists(path):
             os.rename(path, replaced)
-        os.rename(partial, path)
+        try:
+            os.rename(partial, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.rename(replaced, path)
+            raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    _remove(replaced)
-
-
-def _remove(path: str) -> None:
-    """Remove a file or directory, if present."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+        shutil.rmtree(private, ignore_errors=True)
 
 
 def _write(frame: DataFrame, uri: str, format_: str, mode: str) -> None:

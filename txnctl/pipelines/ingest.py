@@ -141,7 +141,7 @@ def read_messages(
         f.lit(None).cast("bigint").alias(_LOCATION[1]),
     ]
     if format_ == "json":
-        return transform_lines(spark.read.text(uri).select("value", *location), columns)
+        return transform_lines(_lines(spark, uri).select("value", *location), columns)
     if format_ == "parquet":
         rows = spark.read.parquet(uri)
         row = (f.col("_metadata.row_index") + 1).alias(_LOCATION[1])
@@ -210,13 +210,22 @@ def ingest_files(
         return Ingested(observation.get["good"], observation.get["bad"])
 
 
+def _lines(spark: SparkSession, uri: str) -> DataFrame:
+    """The lines of a text file as `value`: a line ends with LF, a CR before LF belongs to the end, as in `produce`."""
+    from pyspark.sql import functions as f
+
+    # Without the option Spark ends a line at every CR, which is white space in JSON.
+    lines = spark.read.option("lineSep", "\n").text(uri)
+    return lines.withColumn("value", f.regexp_replace("value", "\r\\z", ""))
+
+
 def _with_row(spark: SparkSession, error: BadRow) -> BadRow:
     """Return the error with the number of the row in its file: the first row with this text."""
     from pyspark.sql import functions as f
 
     if error.row is not None or not error.record:
         return error
-    lines = spark.read.text(files.uri_to_read(error.file)).select(
+    lines = _lines(spark, files.uri_to_read(error.file)).select(
         f.col("_metadata.file_block_start").alias("block"),
         f.monotonically_increasing_id().alias("id"),
         f.substring("value", 1, _RECORD_CHARS).alias("record"),

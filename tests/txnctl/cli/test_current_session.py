@@ -10,7 +10,7 @@ import pytest
 from storage import AccessMode, Store
 from storage.errors import InvalidValue, ProducerFenced
 from tests.row_json import row_json
-from txnctl.cli.current_session import named_or_current, of_environment, of_environment_on
+from txnctl.cli.current_session import named_or_current, named_or_in_file, of_environment, of_environment_on
 
 
 @pytest.fixture
@@ -35,6 +35,25 @@ def test_the_named_one_comes_first(token: str) -> None:
     """Then that of the environment."""
     assert named_or_current("named") == "named"
     assert named_or_current(None) == token == of_environment()
+
+
+def test_a_file_holds_a_token(token: str, tmp_path: Path) -> None:
+    """With or without a line end; the token of an option excludes the file, and what is no token is not repeated."""
+    file = tmp_path / "session"
+    for content in (token, f"{token}\n", f" {token}\r\n\n"):
+        file.write_text(content)
+        assert named_or_in_file(None, str(file)) == token
+    assert named_or_in_file("named", None) == "named"
+    assert named_or_in_file(None, None) is None
+    with pytest.raises(InvalidValue, match="--resume and --resume-file both"):
+        named_or_in_file("named", str(file), option="--resume")
+    for secret in (b"hunter2", b"", b"\xff", f"{token} {token}".encode(), b"x" * 100_000):
+        file.write_bytes(secret)
+        with pytest.raises(InvalidValue, match="holds no token of a session") as refused:
+            named_or_in_file(None, str(file))
+        assert "hunter2" not in str(refused.value)
+    with pytest.raises(InvalidValue, match="No such file"):
+        named_or_in_file(None, str(tmp_path / "missing"))
 
 
 def test_without_either_it_is_bad_input() -> None:

@@ -279,3 +279,14 @@ class TestProcess:
         """`python -m txnctl` and the console script are one."""
         out, err = start("--version").communicate(timeout=20)
         assert (out, err) == (f"txnctl {__version__}\n".encode(), b"")
+
+
+def test_an_option_before_the_command_is_told_its_place(run: Any) -> None:
+    """Options of a command stand after the command, whether the command is in a group or not."""
+    for words, path in (
+        (("-o", "json", "status"), "txnctl"),
+        (("topics", "-o", "json", "list"), "txnctl topics"),
+    ):
+        outcome = run(*words)
+        assert outcome.status == 2
+        assert f"Options of a command stand after it: {path} COMMAND -o ..." in outcome.error["hint"]

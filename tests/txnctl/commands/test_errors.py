@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
-from storage.errors import ALL
+import txnctl
+from storage.errors import ALL, TxnctlError
 from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
+from txnctl.cli.remedies import REMEDIES
 
 
 def test_every_code_is_listed_once(run: Any) -> None:
@@ -15,6 +20,40 @@ def test_every_code_is_listed_once(run: Any) -> None:
     assert len(rows) == len({row["code"] for row in rows})
     assert [row["exitCode"] for row in rows] == sorted(row["exitCode"] for row in rows)
     assert all(row["meaning"].endswith(".") and "\n" not in row["meaning"] for row in rows)
+
+
+def test_every_class_of_error_is_listed(run: Any) -> None:
+    """Also those that a single module of the command line raises."""
+    for module in walk_packages(txnctl.__path__, "txnctl."):
+        if not module.name.endswith("__main__") and ".generate" not in module.name:
+            import_module(module.name)
+    kinds = [TxnctlError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    listed = {row["code"] for row in run("errors", "list", "-o", "json").json}
+    assert {kind.code for kind in kinds if kind.__module__.startswith(("storage.", "txnctl."))} - {
+        "error"
+    } <= listed
+
+
+def test_every_code_has_a_remedy(run: Any) -> None:
+    """Short enough for a line of a terminal behind `txnctl: hint: `."""
+    rows = run("errors", "list", "-o", "json").json
+    assert {row["code"] for row in rows} == set(REMEDIES)
+    assert [row["remedy"] for row in rows if not row["remedy"].endswith(".") or len(row["remedy"]) > 66] == []
+    assert REMEDIES["writer-busy"] in run("errors", "explain", "writer-busy").out
+
+
+def test_an_error_without_a_hint_of_its_own_says_what_to_do(run: Any, tmp_path: Path) -> None:
+    """A directory that is no store, one that is there already, and the end of a wait."""
+    for words, hint in (
+        (("topics", "list", "--store", str(tmp_path)), REMEDIES["not-a-store"]),
+        (("store", "init", str(tmp_path / "a")), None),
+        (("store", "init", str(tmp_path / "a")), REMEDIES["already-exists"]),
+    ):
+        outcome = run(*words, "-o", "json")
+        assert (outcome.status == 0) is (hint is None)
+        assert hint is None or outcome.error["hint"] == hint
 
 
 def test_one_is_explained(run: Any) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from storage import Store
@@ -20,7 +21,7 @@ from tests.txnctl.spark.job_examples import TITLES
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
 from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.declaration import EFFECTS, Group
-from txnctl.generate.tree import Page, examples
+from txnctl.generate.tree import Page, examples, pages
 from txnctl.output.escape import printable
 
 COMMAND_PAGES = [page for page in PAGES if isinstance(page.command, Command)]
@@ -159,3 +160,11 @@ class TestExamples:
         )
         assert done.returncode == example.exit_code, f"{script_text}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("page", list(pages()), ids=lambda page: page.title)
+def test_help_fits_a_terminal_of_80_columns(page: Page) -> None:
+    """Tables and examples too; a long example goes on after a backslash."""
+    formatter = click.HelpFormatter(width=78)
+    page.command.format_help(page.context, formatter)
+    assert [line for line in formatter.getvalue().splitlines() if len(line) > 80] == []

@@ -112,6 +112,29 @@ def test_nothing_is_replaced_unasked_and_nothing_half_done_is_left(
     assert (place / "_SUCCESS").exists()
 
 
+def test_a_directory_that_cannot_be_put_in_place_leaves_the_one_before(
+    messages: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files are written in a directory of this user alone, as a stranger may have put links beside the place."""
+    place, write = tmp_path / "new" / "out", export._write
+    written: list[Path] = []
+
+    def and_lose(frame: Any, uri: str, *rest: Any) -> None:
+        written.append(Path(uri.removeprefix("file://")))
+        write(frame, uri, *rest)
+        assert written[-1].parent.stat().st_mode & 0o777 == 0o700
+        if place.exists():
+            written[-1].rename(tmp_path / "lost")
+
+    monkeypatch.setattr(export, "_write", and_lose)
+    export.export_rows(messages, str(place), "json")
+    files = sorted(os.listdir(place))
+    with pytest.raises(FileNotFoundError):
+        export.export_rows(messages, str(place), "json", overwrite=True)
+    assert sorted(os.listdir(place)) == files
+    assert os.listdir(place.parent) == ["out"]
+
+
 def test_what_came_to_the_destination_meanwhile_stays(
     messages: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,22 @@ def test_lines_of_json_are_stored_as_they_stand(
     assert [each.key for each in store.reader("requests")] == [b"1", b"b'c"]
 
 
+def test_a_line_of_json_ends_at_a_line_feed(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """A CR before LF belongs to the end; a CR inside is white space of JSON, and part of the value."""
+    store.create_topic("requests")
+    file = tmp_path / "a.ndjson"
+    file.write_bytes(b'{"id":\r1}\r\n{"id":2}\r\n[3]\n')
+    done = ingest.ingest_files(
+        spark, [str(file)], asked(path), MessageColumns(key="id"), InputOptions(skip=True)
+    )
+    assert done == ingest.Ingested(messages=2, skipped=1)
+    assert [each.value for each in store.reader("requests")] == [b'{"id":\r1}', b'{"id":2}']
+    with pytest.raises(BadLine, match="row 3: not a JSON object"):
+        ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id"))
+
+
 def test_parquet_keeps_bytes_and_a_column_may_be_the_value(
     spark: SparkSession, store: Store, path: str, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ import sys
 
 from storage.values.timestamps import rfc3339
 from txnctl.output.bytes_field import CELL_MAX, shown_bytes
-from txnctl.output.escape import printable, printable_bytes
+from txnctl.output.escape import printable
 from txnctl.output.messages import entry_lines, message_lines
 from txnctl.output.paged_table import PAGE_ROWS, PagedTable
 
@@ -49,7 +49,7 @@ class Lines:
                 data = b"".join(data.splitlines(keepends=True)[: stop - start])
             self._objects(data)
         elif self._format == "value":
-            self._out.write_bytes(self._values(entry.values[start:stop]))
+            self._out.write_values(entry.values[start:stop])
         else:
             from storage.topic.message import MessageOrigin
 
@@ -61,7 +61,7 @@ class Lines:
         if self._format in ("ndjson", "json"):
             self._objects(message_lines(messages, terminal=self._out.terminal))
         elif self._format == "value":
-            self._out.write_bytes(self._values([message.value for message in messages]))
+            self._out.write_values([message.value for message in messages])
         elif self._format == "name":
             self._out.write("".join([f"{message.message_id}\n" for message in messages]))
         else:
@@ -79,14 +79,6 @@ class Lines:
             self._array.append(data)
         else:
             self._out.write_bytes(data)
-
-    def _values(self, values: Sequence[bytes | None]) -> bytes:
-        if self._out.terminal:
-            values = [printable_bytes(value or b"").encode() for value in values]
-        try:
-            return b"\n".join([*values, b""])  # type: ignore[list-item]
-        except TypeError:
-            return b"\n".join([*[value or b"" for value in values], b""])
 
     def write_out(self) -> None:
         """Flush the printed lines to the kernel."""

@@ -46,7 +46,13 @@ class CheckResult(NamedTuple):
 
 
 @command
-@option("--format", type=click.Choice(FORMATS), default="nagios", help="Whom to tell. [default: nagios]")
+@option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    metavar="|".join(FORMATS),
+    help="Whom to tell. [default: nagios; json with TXNCTL_OUTPUT=json]",
+)
 @option("--warn", multiple=True, metavar="NAME=VALUE", help="WARNING beyond this; more than once.")
 @option("--critical", multiple=True, metavar="NAME=VALUE", help="CRITICAL beyond this; more than once.")
 @option("--exit-code", is_flag=True, help="prometheus, json: end with 8 unless all is OK.")
@@ -56,24 +62,32 @@ class CheckResult(NamedTuple):
 @example("txnctl check --format prometheus")
 @example("txnctl check --format json --warn late=3 --exit-code")
 def check(
-    context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
+    context: Context, format_: str | None, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
 ) -> None:
     r"""Measure the store for monitoring, and compare with thresholds.
 
     \b
-    gate         1 while a stopped process holds the writer gate     critical 0
-    late         open transactions that are overdue or orphaned      warn 0
-    blocked-age  how long the oldest blocked message has waited      warn 1m   critical 10m
+    gate         1 while a stopped process holds the writer gate
+                 critical 0
+    late         open transactions that are overdue or orphaned
+                 warn 0
+    blocked-age  how long the oldest blocked message has waited
+                 warn 1m, critical 10m
     stopped      stopped consumers, owners of open transactions,
-                 and producers for whom others wait              warn 0
+                 and producers for whom others wait
+                 warn 0
     held         subscriptions and tables of which a transaction
-                 with nobody at work holds messages or keys      warn 0
+                 with nobody at work holds messages or keys
+                 warn 0
     livelocks    tables of which jobs keep losing keys to each other,
-                 with hardly a commit                            warn 0
+                 with hardly a commit
+                 warn 0
     waiting      producers that wait for the same topic
     lag          messages that the slowest subscription has visible
-    space        what the disk has left; less is worse               warn 1G   critical 128M
-    readers      places for readers that are taken, of 512           warn 400  critical 500
+    space        what the disk has left; less is worse
+                 warn 1G, critical 128M
+    readers      places for readers that are taken, of 512
+                 warn 400, critical 500
 
     `stopped` and `held` agree with `doctor`: a transaction is idle if the process is gone or stopped, or after a
     minute without use. `doctor` and `status` show blocked messages at once.
@@ -82,11 +96,13 @@ def check(
     with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for
     the textfile collector of node_exporter, say; every topic, subscription (with subscriptionIsolationLevel) and table
     has gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where missing, not
-    permitted or being compacted; for Prometheus that is txnctl_up 0.
+    permitted or being compacted; for Prometheus that is txnctl_up 0. A line for a plugin names its --format, as
+    TXNCTL_OUTPUT=json makes json the default.
     """
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
 
+    format = _format(context, format_)
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
@@ -102,6 +118,21 @@ def check(
     for line in lines:
         context.out.write(f"{line}\n")
     _end(context, format, state, exit_code)
+
+
+def _format(context: Context, typed: str | None) -> str:
+    """The format: typed, else JSON by TXNCTL_OUTPUT, else that of plugins, for which a wrong variable is UNKNOWN."""
+    from txnctl.cli.settings import ALL_FORMATS, output_format
+    from txnctl.commands.health.check_formats import nagios_without_store
+
+    if typed is not None:
+        return typed
+    try:
+        return "json" if output_format(None, ALL_FORMATS, "table") == "json" else "nagios"
+    except InvalidValue as error:
+        for line in nagios_without_store(error, "UNKNOWN"):
+            context.out.write(f"{line}\n")
+        _end(context, "nagios", "UNKNOWN", False)
 
 
 def _limits(

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import click
 
-from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.exit_codes import CONDITION_FOUND
 from txnctl.cli.option_values import OptionValues
@@ -180,16 +179,13 @@ def _plot(findings: Findings, path: str) -> None:
     """Draw the customers' money by day.
 
     Raises:
-        InvalidValue: the file cannot be written.
+        InvalidValue, OutputFailed: the file cannot be written, or is a link of a different user.
     """
+    from txnctl.output.replaced_file import replace_file
     from txnctl.pipelines.chart import Series, line_chart
 
     series = [Series("added up from the topic", [day.topic / 100 for day in findings.days])]
     if all(day.data is not None for day in findings.days):
         series.append(Series("balance column of the data", [(day.data or 0) / 100 for day in findings.days]))
     text = line_chart("Customers' money by day", [day.name for day in findings.days], series)
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise InvalidValue(f"cannot write {path!r}: {error.strerror}", path=path) from error
+    replace_file(path, text.encode(), mode=0o666)

@@ -81,6 +81,12 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
     type=SESSION,
     help="Publish through this session of `producers open`. [env: TXNCTL_SESSION, on its own topic]",
 )
+@option(
+    "--session-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="The same, with the token in a file; `-` is standard input. Arguments are shown by `ps`, a file is not.",
+)
 @option("--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The open transaction to send in. [env: TXNCTL_TXN]")
 @option("--atomic", is_flag=True, help="Make the whole input one transaction.")
 @option(
@@ -121,15 +127,16 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
 
     \b
     lines   A line is a message, without LF or CRLF; an empty one is an
-            empty message. The last line needs no line end.
+            empty message. The last line needs no line end. Every other
+            byte is content: NUL, further CRs, and what is not UTF-8.
     ndjson  An object a line, as `consume -o ndjson` prints it: value or
-            valueBase64; key or keyBase64, properties and eventTimeMs may be there too. A null value is a tombstone.
-            Further names are ignored.
+            valueBase64; key or keyBase64, properties and eventTimeMs may be
+            there too. A null value is a tombstone. Further names are ignored.
     csv     RFC 4180 under a header that names the columns: value, and where
             wanted key, eventTime, and properties.NAME for each property. A
-            field in quotes may hold commas, line ends and doubled quotes. CSV
-            has no null: an empty key, time or property is none, an empty
-            value is an empty message.
+            field in quotes may hold commas, line ends and doubled quotes; a
+            CR that ends no line is content. CSV has no null: an empty key,
+            time or property is none, an empty value is an empty message.
     raw     The whole input is one message.
 
     --on-error stop stores the lines before the bad line, ends with exit code 2 and names the bad line and the last
@@ -146,6 +153,7 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
     producer, waiting ones too. A producer that loses the topic fails at the next commit, with exit code 4 and the last
     line stored.
     """
+    options.session = _session(options)
     _check(options)
     if options.reads_input:
         # The source comes first: a note before the wait for a terminal, and no new topic for a missing file.
@@ -162,6 +170,22 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
         else:
             sending.send_all(lambda: _send_given(sending, options.texts))
     _conclude(context, sending, options.quiet)
+
+
+def _session(options: ProduceOptions) -> str | None:
+    """The token of --session or --session-file.
+
+    Raises:
+        InvalidValue: both are given, the file holds no token, or standard input holds the messages.
+    """
+    from txnctl.cli.current_session import named_or_in_file
+
+    if options.session_file == "-" and options.reads_input and options.file in (None, "-"):
+        raise InvalidValue(
+            "--session-file - and the messages are both on standard input",
+            hint="Give the messages by -m or as a file, or the token in TXNCTL_SESSION.",
+        )
+    return named_or_in_file(options.session, options.session_file)
 
 
 def _check(options: ProduceOptions) -> None:

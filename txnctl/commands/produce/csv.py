@@ -7,7 +7,7 @@ import csv
 from storage.errors import BadInput, BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
 from txnctl.commands.produce.sending import Batch, OptionalColumns
-from txnctl.input.csv_text import csv_text
+from txnctl.input.csv_text import csv_lines, csv_records
 from txnctl.input.lines import LineReader
 from txnctl.output.timestamp import milliseconds
 
@@ -86,23 +86,14 @@ class CsvReader:
             csv.field_size_limit(before)
 
     def _read(self) -> None:
-        records = csv.reader(csv_text(self._lines, _LINE_BYTES_MAX, self._hand_on), strict=True)
-        while True:
-            self._start = records.line_num + 1
-            try:
-                fields = next(records)
-            except StopIteration:
-                break
-            except csv.Error as error:
-                self._refuse(str(error))
-                continue
-            if not fields:
-                continue
-            if self._columns is None:
-                # The byte order mark of a spreadsheet is no part of the first name.
-                self._columns = CsvColumns([fields[0].removeprefix("\ufeff"), *fields[1:]])
-                continue
-            self._add(fields, self._columns)
+        for number, fields, problem in csv_records(csv_lines(self._lines, _LINE_BYTES_MAX, self._hand_on)):
+            self._start = number
+            if problem is not None:
+                self._refuse(problem)
+            elif self._columns is None:
+                self._columns = CsvColumns(fields)
+            else:
+                self._add(fields, self._columns)
             if len(self._values) >= _BATCH_MAX:
                 self._hand_on()
         self._hand_on()

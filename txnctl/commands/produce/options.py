@@ -27,6 +27,7 @@ class ProduceOptions(OptionValues):
     timeout: float | None
     epoch: int | None
     session: str | None
+    session_file: str | None
     txn: TxnID | None
     atomic: bool
     batch: int | None

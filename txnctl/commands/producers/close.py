@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, output
+import click
+
+from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import SESSION as TOKEN
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.producer import ROW
@@ -23,23 +25,29 @@ CLOSED = fields_of(
 
 
 @argument("session", type=TOKEN, required=False, help="The token. [env: TXNCTL_SESSION]")
+@option(
+    "--session-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="A file with the token; `-` is standard input. Arguments are shown by `ps`, a file is not.",
+)
 @changes_store()
 @administrative
 @output(CLOSED, name_field="producerName")
 @example(
-    "txnctl producers close $(txnctl producers open orders) --reason 'the import is done'",
+    "txnctl producers open orders > session",
+    "txnctl producers close --session-file session --reason 'the import is done'",
     setup="txnctl topics create orders",
 )
-def close(context: Context, session: str | None) -> None:
+def close(context: Context, session: str | None, session_file: str | None) -> None:
     """Close a session: the topic is free for the next.
 
     The token is invalid from now on. A session that was closed, or lost the topic, is not found (exit code 3).
     """
-    from txnctl.cli.current_session import named_or_current
+    from txnctl.cli.current_session import named_or_current, named_or_in_file
 
-    row = context.store.admin.producers.close_session(
-        named_or_current(session), dry_run=context.dry_run, reason=context.reason
-    )
+    token = named_or_current(named_or_in_file(session, session_file))
+    row = context.store.admin.producers.close_session(token, dry_run=context.dry_run, reason=context.reason)
     context.show(row, table=lambda shown: _closed(context, shown))
 
 

@@ -19,7 +19,7 @@ _LEASE_S = 60.0
 
 SESSION = fields_of(
     "storage.reports.producers:SessionRow",
-    {**ROW, "session": Help("The token: for --session and TXNCTL_SESSION.", kind="id")},
+    {**ROW, "session": Help("The token: for TXNCTL_SESSION, --session-file and --session.", kind="id")},
 )
 
 
@@ -42,6 +42,12 @@ SESSION = fields_of(
 )
 @option(
     "--resume", type=TOKEN, help="Go on as this session, under its epoch, if nobody took over or produced."
+)
+@option(
+    "--resume-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="The same, with the token in a file; `-` is standard input. Arguments are shown by `ps`, a file is not.",
 )
 @option(
     "--txn",
@@ -72,13 +78,17 @@ def open_(
     timeout: float | None,
     epoch: int | None,
     resume: str | None,
+    resume_file: str | None,
     txn: TxnID | None,
     create: bool,
 ) -> None:
     r"""Open a session for a sequence of shell commands, and print the token, alone.
 
-    The session belongs to no process. The session lives as long as the lease, and every `produce` with the token, in
-    --session or TXNCTL_SESSION, renews the lease. An exclusive session has the topic alone until then. When the lease
+    The token is a secret: its holders may publish. Give the token in TXNCTL_SESSION or in a file (--session-file) that
+    you alone can read: every user of the machine sees the arguments of a command, and so the token of --session.
+
+    The session belongs to no process. The session lives as long as the lease, and every `produce` with the token
+    renews the lease. An exclusive session has the topic alone until then. When the lease
     has ended, the next producer gets the topic, and later uses of the token fail as fenced. For one script `producers
     lead` is safer: the session ends with the script.
 
@@ -90,6 +100,7 @@ def open_(
                           aborts their open transactions.
     """
     from storage import AccessMode
+    from txnctl.cli.current_session import named_or_in_file
     from txnctl.commands.producers.waiting import WaitNote, check_timeout
 
     mode = access_mode or AccessMode.EXCLUSIVE
@@ -103,7 +114,7 @@ def open_(
         producer_name=producer_name,
         timeout=timeout,
         txn=txn,
-        resume=resume,
+        resume=named_or_in_file(resume, resume_file, option="--resume"),
         topic_epoch=epoch,
         on_wait=WaitNote(context, topic, timeout),
         create_topic=create,

@@ -71,28 +71,16 @@ class Verification:
 
     def __enter__(self) -> Self:
         import json
-        import os
         import subprocess
 
-        import txnctl
+        from txnctl.cli.python_child import child_environment, module_command
 
-        # The child imports the same packages, wherever a PYTHONPATH or an editable installation has them.
-        root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
-        path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
-        # -P: like the command, the child loads no module from the current directory.
         self._child = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                _MODULE,
-                self.path,
-                "full" if self._full else "quick",
-            ],
+            module_command(_MODULE, self.path, "full" if self._full else "quick"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
+            env=child_environment(),
         )
         assert self._child.stdout is not None
         self._lines: Iterator[_Line] = map(json.loads, self._child.stdout)

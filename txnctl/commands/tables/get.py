@@ -13,7 +13,6 @@ from txnctl.commands.tables.reader import opened, reads_table
 from txnctl.fields.table import NAME, ROW, ReadRow, row_of
 from txnctl.output.bytes_field import bytes_cell
 from txnctl.output.column import Column
-from txnctl.output.escape import printable_bytes
 from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
@@ -82,10 +81,7 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
 
         context.show(GotRow(table, row_of(row)), table=lambda got: object_table(got, _LINES))
         return
-    value = row.value
-    if context.out.terminal:
-        value = printable_bytes(value).encode()
-    context.out.write_bytes(value if no_newline else value + b"\n")
+    context.out.write_values([row.value], end=b"" if no_newline else b"\n")
 
 
 def not_found(table: str, key: bytes) -> Exception:

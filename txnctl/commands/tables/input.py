@@ -11,7 +11,7 @@ from binascii import Error as NotBase64, a2b_base64
 from storage.errors import BadLine, InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from txnctl.commands.tables.export import CSV_COLUMNS
-from txnctl.input.csv_text import csv_text
+from txnctl.input.csv_text import csv_lines, csv_records
 from txnctl.input.lines import LineReader
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ def read_csv(source: Source, at_pause: AtPause) -> Iterator[Pair]:
     before = csv.field_size_limit(2 * TABLE_VALUE_BYTES_MAX)
     try:
         reader = LineReader(source, _CSV_LINE_BYTES_MAX, keeps_cr=True)
-        yield from _records(csv_text(reader, _CSV_LINE_BYTES_MAX, at_pause))
+        yield from _records(csv_lines(reader, _CSV_LINE_BYTES_MAX, at_pause))
     finally:
         csv.field_size_limit(before)
 
@@ -81,20 +81,14 @@ def read_csv(source: Source, at_pause: AtPause) -> Iterator[Pair]:
 READERS = {"ndjson": read_ndjson, "csv": read_csv}
 
 
-def _records(lines: Iterator[str]) -> Iterator[Pair]:
-    records, columns = csv.reader(lines, strict=True), None
-    while True:
-        number = records.line_num + 1
-        try:
-            fields = next(records)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise _bad(number, str(error), _CSV_HINT) from None
+def _records(lines: Iterator[bytes]) -> Iterator[Pair]:
+    columns = None
+    for number, fields, problem in csv_records(lines):
+        if problem is not None:
+            raise _bad(number, problem, _CSV_HINT)
         if columns is None:
-            # The byte order mark of a spreadsheet is no part of the first name.
-            columns = _Columns([fields[0].removeprefix("\ufeff"), *fields[1:]] if fields else [])
-        elif fields:
+            columns = _Columns(fields)
+        else:
             yield columns.row(number, fields)
 
 

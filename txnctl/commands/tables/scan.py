@@ -12,7 +12,6 @@ from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.reader import opened, reads_table
 from txnctl.fields.table import ROW, ReadRow, name_of, row_of, version_ms
 from txnctl.output.bytes_field import shown_bytes
-from txnctl.output.escape import printable_bytes
 from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
@@ -116,17 +115,12 @@ def scan(
             if is_empty:
                 context.note(f"no rows of table {table} are there to show")
         elif context.output == "value":
-            for line in _values(rows, terminal=context.out.terminal):
-                context.out.write_bytes(line)
+            for row in rows:
+                context.out.write_values([row.value])
         elif context.output == "name":
             context.show_list(name_of(row.key) for row in rows)
         else:
             context.show_list(map(row_of, rows))
-
-
-def _values(rows: Iterable[Row], *, terminal: bool) -> Iterator[bytes]:
-    for row in rows:
-        yield (printable_bytes(row.value).encode() if terminal else row.value) + b"\n"
 
 
 def _pages(rows: Iterable[Row]) -> Iterator[str]:

@@ -93,8 +93,7 @@ def peek(
     if not messages and context.output == "table":
         context.note("nothing to see: no message is visible there")
     if context.output == "value":
-        for message in messages:
-            context.out.write_bytes((message.value or b"") + b"\n")
+        context.out.write_values([message.value for message in messages])
         return
     context.show_list(
         [message_row(message) for message in messages], table=lambda rows: context.table_of(rows, _COLUMNS)

@@ -39,8 +39,8 @@ _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
     setup=("txnctl topics create debits", "txnctl topics create credits"),
 )
 @example(
-    "txnctl transactions run -- sh -ec 'txnctl tables put accounts B1 \"$(($(txnctl tables get accounts B1) - 5))\"'",
-    setup=("txnctl tables create accounts", "txnctl tables put accounts B1 100"),
+    "txnctl transactions run -- sh -ec 'txnctl tables put money B1 $(($(txnctl tables get money B1) - 5))'",
+    setup=("txnctl tables create money", "txnctl tables put money B1 100"),
 )
 @example("txnctl transactions run --retries 10 -- ./load.sh < /dev/null", setup=_LOAD)
 @example("txnctl transactions run --timeout 1h --label job=nightly -- ./load.sh", setup=_LOAD)

@@ -18,6 +18,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import InvalidValue, TxnctlError
+from txnctl.cli.python_child import child_environment
 
 if TYPE_CHECKING:
     from txnctl.spark.runtime.java import Java
@@ -50,10 +51,9 @@ def launch(
 
     connection = _connection(directory)
     environment = {
-        **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_TASKS},
+        **{name: value for name, value in child_environment().items() if name not in _NOT_FOR_TASKS},
         **pythons,
         "JAVA_HOME": java.home,
-        "PYTHONPATH": _path(),
         "SPARK_CONNECT_MODE": "0",
         _CONNECTION_FILE: connection,
     }
@@ -89,14 +89,6 @@ def port_and_secret(directory: str) -> tuple[int, str]:
 
 def _connection(directory: str) -> str:
     return os.path.join(directory, "connection")
-
-
-def _path() -> str:
-    """Return PYTHONPATH for the Python processes of the JVM: the directory of this txnctl first."""
-    import txnctl
-
-    root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
-    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def _log(directory: str) -> str:

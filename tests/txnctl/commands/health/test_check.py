@@ -123,3 +123,17 @@ def test_a_threshold_that_cannot_be_read(run: Run, typed: str) -> None:
     assert outcome.status == 3
     assert outcome.out.startswith("TXNCTL UNKNOWN - ")
     assert run("check", "--format", "json", "--critical", typed).status == 2
+
+
+def test_the_variable_of_the_output_stands_for_the_format(
+    run: Run, monitored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON where no format is typed; a wrong variable is UNKNOWN, as 2 would say CRITICAL."""
+    monkeypatch.setenv("TXNCTL_OUTPUT", "json")
+    assert run("check").json["state"] in ("OK", "WARNING", "CRITICAL")
+    assert run("check", "--format", "nagios").out.startswith("TXNCTL ")
+    monkeypatch.setenv("TXNCTL_OUTPUT", "table")
+    assert run("check").out.startswith("TXNCTL ")
+    monkeypatch.setenv("TXNCTL_OUTPUT", "xml")
+    wrong = run("check")
+    assert (wrong.status, "TXNCTL_OUTPUT: 'xml' is not a format" in wrong.out) == (3, True)

@@ -35,6 +35,19 @@ class TestCsv:
             (b"B\xff", b"\xe2\x82\xac", {"n": "2"}, 1714557600000),
         ]
 
+    def test_control_characters_are_content(self, run: Any, start: Any, path: Path, tmp_path: Path) -> None:
+        """Every byte but LF, quotes and commas, and a CR before LF; from a pipe and from a file."""
+        text = b"value,key\r\na\rb,\0\r\n\x0b\x0c\x1c\x85,\r\r\n\x1b[2J\x04\x1a,\xff\r"
+        expected = [(b"a\rb", b"\0"), (b"\x0b\x0c\x1c\x85", b"\r"), (b"\x1b[2J\x04\x1a", b"\xff\r")]
+        process = start("produce", "orders", "--input", "csv")
+        process.communicate(text, 30)
+        assert process.returncode == 0
+        assert [(m.value, m.key) for m in stored(path)] == expected
+        file = tmp_path / "records"
+        file.write_bytes(text)
+        assert run("produce", "orders", str(file), "--input", "csv").status == 0
+        assert [(m.value, m.key) for m in stored(path)] == expected * 2
+
     @pytest.mark.parametrize(
         ("header", "why"),
         [

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from select import select
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import pytest
@@ -30,13 +34,18 @@ class TestLines:
             (b"a\r\nb\r\n", [b"a", b"b"]),
             (b"a\rb\nc\r", [b"a\rb", b"c\r"]),
             (b"\xff\x00\n\xe2\x80\xa8\x0bx\n", [b"\xff\x00", b"\xe2\x80\xa8\x0bx"]),
+            (b"a\r\r\n\r\n\r\r", [b"a\r", b"", b"\r\r"]),
+            (b"\0\n\x0b\n\x0c\x1c\x1d\x1e\x85\n", [b"\0", b"\x0b", b"\x0c\x1c\x1d\x1e\x85"]),
+            (b"\x1a\x04\x1b[2J\n\x7f", [b"\x1a\x04\x1b[2J", b"\x7f"]),
         ],
     )
     def test_a_line_is_a_message(
-        self, run: Any, path: Path, tmp_path: Path, text: bytes, expected: list[bytes]
+        self, run: Any, start: Any, path: Path, tmp_path: Path, text: bytes, expected: list[bytes]
     ) -> None:
-        """LF or CRLF ends it, the last one needs no end; from a pipe and from a file."""
-        assert run("produce", "orders", stdin=text).status == 0
+        """LF or CRLF ends it, the last one needs no end, all else is content; from a pipe and from a file."""
+        process = start("produce", "orders")
+        process.communicate(text, 30)
+        assert process.returncode == 0
         assert values(path) == expected
         file = tmp_path / "lines"
         file.write_bytes(text)
@@ -47,6 +56,25 @@ class TestLines:
         """An entry belongs to one commit."""
         run("produce", "orders", "--batch", "2", stdin=b"a\nb\nc\nd\ne\n")
         assert [message.entry.count for message in stored(path)] == [2, 2, 2, 2, 1]
+
+    def test_a_line_of_the_greatest_length_may_end_with_crlf(self) -> None:
+        """Also where the pipe hands out CR and LF apart."""
+        reading, writing = os.pipe()
+        with open(reading, "rb") as pipe:
+            os.write(writing, b"x" * 9 + b"y\r")
+            blocks = iter(input_lines.LineReader(source.Source(pipe.fileno(), None, "a pipe"), 10))
+            Thread(target=_write_later, args=(pipe.fileno(), writing, b"\nz")).start()
+            taken = list(blocks)
+        assert [line for block in taken for line in block.lines] == [b"x" * 9 + b"y", b"z"]
+        assert all(block.too_long is None for block in taken)
+
+
+def _write_later(reading: int, writing: int, data: bytes) -> None:
+    """Write once the pipe is empty, which is once all before was read."""
+    while select([reading], [], [], 0)[0]:
+        sleep(0.001)
+    os.write(writing, data)
+    os.close(writing)
 
 
 class TestNdjson:

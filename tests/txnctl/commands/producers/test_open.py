@@ -254,6 +254,25 @@ class TestSessions:
         assert (row["name"], row["producerName"], row["accessMode"]) == ("payments", "loader", "Exclusive")
         assert (row["epoch"], row["isOwner"], row["state"], row["leaseMs"]) == (0, True, "leased", 300_000)
 
+    def test_a_token_in_a_file_is_in_no_list_of_arguments(self, run: Any, path: Path, tmp_path: Path) -> None:
+        """For `produce`, `producers open --resume-file` and `producers close`; - is standard input."""
+        file = tmp_path / "session"
+        file.write_text(run("producers", "open", "orders", "--producer", "loader").out)
+        words = ("produce", "orders", "--session-file")
+        assert run(*words, str(file), "-m", "a").status == 0
+        assert run(*words, "-", "-m", "b", stdin=file.read_bytes()).status == 0
+        assert run(*words, str(file), stdin=b"c\n").status == 0
+        assert run(*words, "-", stdin=b"d\n").status == 2
+        assert run(*words, str(file), "-m", "e", "--session", file.read_text().strip()).status == 2
+        assert values(path) == [b"a", b"b", b"c"]
+        assert [row["producerName"] for row in rows(path)] == ["loader"]
+        assert run("producers", "close", "--session-file", str(file)).status == 0
+        assert rows(path) == []
+        file.write_text(run("producers", "open", "orders", "--lease", "1ms").out)
+        time.sleep(0.005)
+        assert run("producers", "open", "orders", "--resume-file", str(file)).status == 0
+        assert [(row["state"], row["epoch"]) for row in rows(path)] == [("leased", 1)]
+
     @pytest.mark.parametrize("by", ["option", "environment"])
     def test_one_command_after_the_other_publishes_through_it(
         self, run: Any, path: Path, monkeypatch: pytest.MonkeyPatch, by: str

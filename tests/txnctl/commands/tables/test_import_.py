@@ -77,7 +77,6 @@ class TestImport:
             (b"key\n1\n", "no column named value"),
             (b"key,value,key\n1,2,3\n", "twice"),
             (b"key,value,note\n1,2,3\n", "none of ours"),
-            (b"\nkey,value\nB1,1\n", "no column named key"),
             (b"key,value\nB1,1\nB2\n", "line 3"),
             (b"key,value\nB1,1\n,2\n", "line 3"),
             (b'key,value\nB1,1\n"B2,2\n', "line 3"),
@@ -103,6 +102,18 @@ class TestImport:
         only = b"valueBase64,keyBase64\nMQ==,QjM=\n"
         assert run("tables", "import", "accounts", "--input", "csv", stdin=only).status == 0
         assert rows(path)[b"B3"] == b"1"
+
+    def test_control_characters_of_csv_are_content(self, run: Any, path: Path, tmp_path: Path) -> None:
+        """Every byte but LF, quotes and commas, and a CR before LF; from a pipe and from a file."""
+        data = b"key,value\nB1,a\rb\r\nB2,\0\x0b\x0c\x85\r\r\nB3,\xff\r"
+        expected = {b"B1": b"a\rb", b"B2": b"\0\x0b\x0c\x85\r", b"B3": b"\xff\r"}
+        with started("import", "accounts", "--input", "csv") as process:
+            process.communicate(data, 30)
+            assert process.returncode == 0
+        assert rows(path) == expected
+        (tmp_path / "rows").write_bytes(data.replace(b"b", b"c"))
+        assert run("tables", "import", "accounts", str(tmp_path / "rows"), "--input", "csv").status == 0
+        assert rows(path) == {**expected, b"B1": b"a\rc"}
 
     def test_many_rows_are_one_transaction(self, run: Any, path: Path) -> None:
         """Over several commits: a bad line behind thousands of good ones leaves nothing, without it all are there."""
