@@ -78,19 +78,45 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _stat(pid: int) -> list[bytes] | None:
-    """The fields of /proc/PID/stat after the command name, or None."""
+class ProcessFacts(NamedTuple):
+    """A process as the kernel's table of processes shows it.
+
+    Attributes:
+        parent: the pid of the parent.
+        started: the start time in clock ticks since boot.
+        state: one letter, as in `ps`.
+    """
+
+    parent: int
+    started: int
+    state: str
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the process is stopped (SIGSTOP, Ctrl-Z, a debugger)."""
+        return self.state in ("T", "t")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, and only its parent has not asked for the exit code yet."""
+        return self.state in ("Z", "X")
+
+
+def process_facts(pid: int) -> ProcessFacts | None:
+    """The facts of a process; None without such a process, or where the system has no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()
-    except OSError:
+            fields = file.read().rpartition(b")")[2].split()
+        return ProcessFacts(int(fields[1]), int(fields[19]), fields[0].decode())
+    except (OSError, IndexError):
+        # A process that ends between the opening and the reading is an error of the reading, or an empty file.
         return None
 
 
 def started(pid: int) -> int:
     """The start time of a process in clock ticks since boot; 0 where the system has no /proc."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields else 0
+    facts = process_facts(pid)
+    return facts.started if facts else 0
 
 
 def is_running(pid: int) -> bool:
@@ -106,8 +132,8 @@ def is_running(pid: int) -> bool:
 
 def is_stopped(pid: int, start: int) -> bool:
     """Whether the process of this pid and start time is stopped (SIGSTOP, a debugger)."""
-    fields = _stat(pid)
-    return fields is not None and int(fields[19]) == start and fields[0] in (b"T", b"t")
+    facts = process_facts(pid)
+    return facts is not None and facts.started == start and facts.is_stopped
 
 
 def describe(pid: int, start: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from storage.errors import NestedTransaction, TransactionNotOpen, TxnctlError
+from storage.errors import NestedTransaction, ProgramMissing, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, passes_arguments
 from txnctl.commands.transactions.begin import labels_of, with_kind, with_labels, with_timeout
 
@@ -69,7 +69,9 @@ def run(
             command, {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
         )
     except BaseException as error:
-        _abort(context, txn, f"{command[0]} was not run" if isinstance(error, Exception) else "interrupted")
+        _abort(
+            context, txn, f"{command[0]} was not run" if isinstance(error, ProgramMissing) else "interrupted"
+        )
         raise
     if ending.stopped_by is not None:
         _abort(context, txn, f"{ending.stopped_by.name} was received")
