@@ -113,6 +113,15 @@ def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
     return None
 
 
+def change_of(view: ReadView, process: ProcessIdentity, at_ms: int) -> AuditRecord | None:
+    """The change that a process made at a time; None without one, or when the record is gone."""
+    for key, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
+        changed_ms, identity = unpack(payload)[:2]
+        if changed_ms == at_ms and ProcessIdentity.of(identity) == process:
+            return find(view, int.from_bytes(key, "big"))
+    return None
+
+
 def numbers(view: ReadView) -> list[int]:
     """The numbers of all records, the newest first."""
     return sorted((int.from_bytes(key, "big") & ~Kind.EXPIRY for key in view.keys(AUDIT)), reverse=True)

@@ -31,6 +31,17 @@ for _ in range(10):
     assert supervise.run(["true"], dict(os.environ)).status == 0
 """
 
+_WORK = """
+import os, pathlib, time
+
+pathlib.Path("pid").write_text(str(os.getpid()))
+print("> ", end="", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print("all done")
+"""
+"""Waits until it is told to end, without a further process."""
+
 LONGER_THAN_A_LOOK_S = 1.2
 """A stop of this length leaves the wait of the supervisor no time, whenever the stop begins."""
 
@@ -106,8 +117,10 @@ class TestStopped:
     ) -> None:
         """The shell sees the stop; the command goes on where it was, and its exit code is that of the line."""
         words = " ".join(RUNNERS[runner])
-        script = 'echo $$ > pid; printf "> "; until [ -e go ]; do sleep 0.01; done; echo all done'
-        terminal.play(f"$ {sys.executable} -m txnctl {words} '{script}'\n> ^Z\n[1]+ Stopped ...\n")
+        # No shell that forks: one that waits for the exec of its child is stopped, and not shown as stopped.
+        (tmp_path / "work.py").write_text(_WORK)
+        line = f"{sys.executable} -m txnctl {words} 'exec {sys.executable} work.py'"
+        terminal.play(f"$ {line}\n> ^Z\n[1]+ Stopped ...\n")
         child = int((tmp_path / "pid").read_text())
         wait_for(lambda: is_stopped(child, start_of(child)), "the command is stopped")
         time.sleep(LONGER_THAN_A_LOOK_S)

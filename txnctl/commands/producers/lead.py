@@ -38,7 +38,8 @@ _SETUP = "txnctl topics create nightly"
     type=click.Choice(("term", "ignore")),
     default="term",
     metavar="term|ignore",
-    help="What to do if the topic is lost while CMD runs: end it (SIGTERM, after 10 s SIGKILL), or only say so. [default: term]",
+    help="What to do if the topic is lost while CMD runs: end it (SIGTERM, after 10 s SIGKILL), or only say so. "
+    "[default: term]",
 )
 @option(
     "--txn",

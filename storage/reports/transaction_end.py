@@ -1,0 +1,61 @@
+"""The end of one transaction, for a process that follows its own transaction: cheap enough for a look every second."""
+
+from __future__ import annotations
+
+from storage import audit_trail
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView
+from storage.process.identity import ProcessIdentity
+from storage.txn import record as records
+from storage.txn.record import TransactionRecord
+from storage.values.named_tuple import NamedTuple
+from storage.values.txn_state import AbortReason, TransactionState
+
+
+class TransactionEnd(NamedTuple):
+    """How a transaction ended.
+
+    Attributes:
+        reason: asked, timed-out, lost-conflict and so on; None for a commit.
+        reason_text: an operator's words, or further detail.
+        by_operator: whether an abort, a fence or a change by force aborted the transaction, and not its own command.
+    """
+
+    state: TransactionState
+    ended_by: ProcessIdentity | None
+    reason: str | None
+    reason_text: str | None
+    by_operator: bool
+
+    def __str__(self) -> str:
+        why = f", {self.reason}" if self.reason else ""
+        text = f": {self.reason_text}" if self.reason_text else ""
+        return f"{self.state.value.lower()} by {self.ended_by}{why}{text}"
+
+
+def end_of(connection: Connection, txn: int) -> TransactionEnd | None:
+    """The end of a transaction; None while the transaction is open.
+
+    Raises:
+        TransactionNotFound
+    """
+    with connection.view() as view:
+        record = records.get(view, txn)
+        if record.state is TransactionState.OPEN:
+            return None
+        is_operators = record.state is TransactionState.ABORTED and _is_operators(view, record)
+        return TransactionEnd(
+            record.state, record.ended_by, record.reason_code, record.reason_text, is_operators
+        )
+
+
+def _is_operators(view: ReadView, record: TransactionRecord) -> bool:
+    process, ended_ms = record.ended_by, record.ended_ms
+    if process is None or ended_ms is None or process == record.owner:
+        return False
+    change = audit_trail.change_of(view, process, ended_ms)
+    if record.reason is AbortReason.ASKED:
+        # A change by force may take several store transactions, and its audit record is part of the last.
+        return change is None or not change.effects.get("byOwnCommand")
+    # A take-over by another producer leaves no audit record.
+    return record.reason is AbortReason.FENCED and change is not None
