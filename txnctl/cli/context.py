@@ -127,7 +127,7 @@ class Context:
         )
 
     def _note_wait(self, holder: str, _waited_s: float) -> None:
-        self.note(f"waiting for the writer lock, held by {holder}; --lock-timeout is {self.lock_timeout:g}s")
+        self.note(f"waiting for the writer gate, held by {holder}; --lock-timeout is {self.lock_timeout:g}s")
 
     def settings(self) -> list[settings.Setting]:
         """All settings of this run, with where each came from."""
