@@ -7,6 +7,7 @@ the bound, so that frequent expiries neither grow the store nor displace the cha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 
 from storage.actions import Hint, Keyword
@@ -113,13 +114,13 @@ def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
     return None
 
 
-def change_of(view: ReadView, process: ProcessIdentity, at_ms: int) -> AuditRecord | None:
-    """The change that a process made at a time; None without one, or when the record is gone."""
+def changes_by(view: ReadView, process: ProcessIdentity) -> Iterator[AuditRecord]:
+    """The changes that a process made, the newest first, as far as the trail reaches back."""
     for key, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
-        changed_ms, identity = unpack(payload)[:2]
-        if changed_ms == at_ms and ProcessIdentity.of(identity) == process:
-            return find(view, int.from_bytes(key, "big"))
-    return None
+        if ProcessIdentity.of(unpack(payload)[1]) == process:
+            change = find(view, int.from_bytes(key, "big"))
+            if change is not None:
+                yield change
 
 
 def numbers(view: ReadView) -> list[int]:

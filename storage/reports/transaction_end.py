@@ -11,6 +11,9 @@ from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import AbortReason, TransactionState
 
+_BATCH_MS_MAX = 10_000
+"""A fence and its audit record are of one batch, and so at most this far apart."""
+
 
 class TransactionEnd(NamedTuple):
     """How a transaction ended.
@@ -53,9 +56,11 @@ def _is_operators(view: ReadView, record: TransactionRecord) -> bool:
     process, ended_ms = record.ended_by, record.ended_ms
     if process is None or ended_ms is None or process == record.owner:
         return False
-    change = audit_trail.change_of(view, process, ended_ms)
+    changes = audit_trail.changes_by(view, process)
     if record.reason is AbortReason.ASKED:
         # A change by force may take several store transactions, and its audit record is part of the last.
-        return change is None or not change.effects.get("byOwnCommand")
-    # A take-over by another producer leaves no audit record.
-    return record.reason is AbortReason.FENCED and change is not None
+        target = str(record.id)
+        return not any(one.target == target and one.effects.get("byOwnCommand") for one in changes)
+    # A take-over by another producer leaves no audit record. A batch reads the clock for each of its records.
+    is_fenced = record.reason is AbortReason.FENCED
+    return is_fenced and any(0 <= one.changed_at_ms - ended_ms <= _BATCH_MS_MAX for one in changes)
