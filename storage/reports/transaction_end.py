@@ -1,4 +1,4 @@
-"""The end of one transaction, for a process that follows its own transaction: cheap enough for a look every second."""
+"""The end of one transaction, for the supervisor of a command: cheap enough for a look every second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import AbortReason, TransactionState
 
 _BATCH_MS_MAX = 10_000
-"""A fence and its audit record are of one batch, and so at most this far apart."""
+"""A fence and the audit record are of one batch, and so at most this far apart."""
 
 
 class TransactionEnd(NamedTuple):
@@ -21,7 +21,7 @@ class TransactionEnd(NamedTuple):
     Attributes:
         reason: asked, timed-out, lost-conflict and so on; None for a commit.
         reason_text: an operator's words, or further detail.
-        by_operator: whether an abort, a fence or a change by force aborted the transaction, and not its own command.
+        by_operator: whether an abort, a fence or a change by force aborted the transaction, and not the owner's command.
     """
 
     state: TransactionState
@@ -58,9 +58,9 @@ def _is_operators(view: ReadView, record: TransactionRecord) -> bool:
         return False
     changes = audit_trail.changes_by(view, process)
     if record.reason is AbortReason.ASKED:
-        # A change by force may take several store transactions, and its audit record is part of the last.
+        # A change by force may take several store transactions, and the audit record is part of the last.
         target = str(record.id)
         return not any(one.target == target and one.effects.get("byOwnCommand") for one in changes)
-    # A take-over by another producer leaves no audit record. A batch reads the clock for each of its records.
+    # A take-over by a producer leaves no audit record. A batch reads the clock for each of its records.
     is_fenced = record.reason is AbortReason.FENCED
     return is_fenced and any(0 <= one.changed_at_ms - ended_ms <= _BATCH_MS_MAX for one in changes)
