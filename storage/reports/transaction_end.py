@@ -21,7 +21,7 @@ class TransactionEnd(NamedTuple):
     Attributes:
         reason: asked, timed-out, lost-conflict and so on; None for a commit.
         reason_text: an operator's words, or further detail.
-        by_operator: whether an abort, a fence or a change by force aborted the transaction, and not the owner's command.
+        by_operator: whether an abort, a fence or a change by force ended the transaction, and not the owner's command.
     """
 
     state: TransactionState
