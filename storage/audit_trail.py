@@ -7,6 +7,7 @@ the bound, so that frequent expiries neither grow the store nor displace the cha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 
 from storage.actions import Hint, Keyword
@@ -111,6 +112,15 @@ def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
         if changed_ms < at_ms:
             break
     return None
+
+
+def changes_by(view: ReadView, process: ProcessIdentity) -> Iterator[AuditRecord]:
+    """The changes that a process made, the newest first, as far as the trail reaches back."""
+    for key, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
+        if ProcessIdentity.of(unpack(payload)[1]) == process:
+            change = find(view, int.from_bytes(key, "big"))
+            if change is not None:
+                yield change
 
 
 def numbers(view: ReadView) -> list[int]:

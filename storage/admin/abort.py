@@ -6,7 +6,7 @@ from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.process.identity import ProcessIdentity
+from storage.process.identity import ProcessIdentity, descends_from
 from storage.reports import backlog
 from storage.reports.backlog import Backlog
 from storage.reports.timeline import holder, producers_of
@@ -133,6 +133,13 @@ class AbortResult(NamedTuple):
     effects: list[AbortEffect]
 
 
+class OwnAbort(NamedTuple):
+    """The effects of an abort by a process that the owner of the transaction has started, for the audit trail."""
+
+    result: Flat[AbortResult]
+    by_own_command: bool
+
+
 class AbortRequest(NamedTuple):
     """An abort as asked for: see `TransactionAdmin.abort_transaction`."""
 
@@ -171,10 +178,17 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
             refusal.message if refusal is not None else None, [*_effects(batch, ended, counted), *fenced],
         )  # fmt: skip
         if not ended.already:
-            audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, result)
+            effects = OwnAbort(result, True) if _is_own_command(process, record.owner) else result
+            audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, effects)
         return result
 
     return engine.connection.write(change, naming=txn, dry_run=request.dry_run)
+
+
+def _is_own_command(process: ProcessIdentity, owner: ProcessIdentity) -> bool:
+    """Whether the owner of the transaction has started this process, as `transactions run` starts its command."""
+    is_here = (process.host, process.boot_id) == (owner.host, owner.boot_id)
+    return is_here and descends_from(owner.pid, owner.started)
 
 
 def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:

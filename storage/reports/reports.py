@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from storage.reports.store_info import DatabaseRow, LockRow, ReaderRow, StoreInfo
     from storage.reports.store_report import StoreReport
     from storage.reports.timeline import BlockingRow, Timeline
+    from storage.reports.transaction_end import TransactionEnd
     from storage.reports.transactions import TransactionDetails, TransactionRow
     from storage.table.conflict import ConflictRow
     from storage.table.report import IntentRow, TableRow
@@ -342,6 +343,17 @@ class Reports:
         return transactions.wait_for_transaction(
             self._engine, txn_number(self._engine.connection, txn), timeout
         )
+
+    def transaction_end(self, txn: Txn) -> TransactionEnd | None:
+        """How a transaction ended, and whether an operator ended it; None while the transaction is open.
+
+        Raises:
+            TransactionNotFound
+        """
+        from storage.client.transaction import txn_number
+        from storage.reports import transaction_end
+
+        return transaction_end.end_of(self._connection, txn_number(self._connection, txn))
 
     # The store
 

@@ -104,8 +104,15 @@ class Context:
 
     @property
     def program(self) -> str:
-        """The name of the command in records of owners: `txnctl transactions begin`."""
-        return self._click.command_path
+        """The name of the command in records of owners: `txnctl transactions begin`.
+
+        A command that runs another one adds the name of that one: `txnctl transactions run load.sh`. Arguments may be
+        secrets, and are left out.
+        """
+        path, command = self._click.command_path, self._click.params.get("command")
+        if not self._declaration.passes_arguments or not command:
+            return path
+        return f"{path} {command[0].rpartition('/')[2]}"
 
     def open_store(self, path: str, *, read_only: bool) -> Store:
         """Open a further store, for a `with` statement."""
@@ -120,7 +127,7 @@ class Context:
         )
 
     def _note_wait(self, holder: str, _waited_s: float) -> None:
-        self.note(f"waiting for the writer lock, held by {holder}; --lock-timeout is {self.lock_timeout:g}s")
+        self.note(f"waiting for the writer gate, held by {holder}; --lock-timeout is {self.lock_timeout:g}s")
 
     def settings(self) -> list[settings.Setting]:
         """All settings of this run, with where each came from."""

@@ -61,6 +61,8 @@ ABORTED = fields_of(
     part="storage.admin.abort:AbortResult",
 )
 
+_SUPERVISOR = "txnctl transactions run "
+
 _Line = tuple[str, int | None, str, str]
 """A line of the report: verb, number, noun, place."""
 
@@ -137,7 +139,7 @@ def _report(context: Context, aborted: AbortReport) -> Iterator[str]:
         return
     yield from dry_run_heading(context, result.dry_run)
     yield f"{'Abort' if result.dry_run else 'Aborted'} {txn} ({_state(result.before)})"
-    yield from _aligned([*_effects(result), *_warnings(result)])
+    yield from _aligned([*_effects(result), *_survivor(result.before), *_warnings(result)])
     advice = _advice(result, context.force)
     if advice:
         yield ""
@@ -175,6 +177,22 @@ def _warnings(result: AbortResult) -> Iterator[_Line]:
     elif before.owner_state == "detached" and before.idle_ms < ACTIVE_OWNER_MS:
         is_at_work = "may be" if result.dry_run else "may have been"
         yield "careful", None, "", f"used {duration(before.idle_ms)} ago: somebody {is_at_work} at work in it"
+
+
+def _survivor(before: TransactionBefore) -> Iterator[_Line]:
+    """The process that holds the transaction and lives on: an abort ends no process."""
+    from os import getpid
+
+    owner = before.owner
+    if before.owner_state not in ("alive", "stopped") or owner.pid == getpid():
+        return
+    runs_command = owner.program.startswith(_SUPERVISOR)
+    goes = "ends its command within 11 s, unless run with --on-abort continue" if runs_command else "goes on"
+    yield "survives", None, "", f"process {owner.pid} ({owner.program}), which {goes}"
+    if before.owner_state == "stopped":
+        yield "", None, "", f"it is stopped, and learns of the abort after kill -CONT {owner.pid}"
+    elif not runs_command:
+        yield "", None, "", f"its next use of the transaction fails; kill {owner.pid} ends it"
 
 
 def _effects(result: AbortResult) -> Iterator[_Line]:
