@@ -21,7 +21,7 @@ from storage.subscription.pending_ack import Acknowledgement
 from storage.subscription.subscription import Subscription
 from storage.topic import log, state as states
 from storage.topic.entry import MESSAGES, Entry
-from storage.txn import record as records
+from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
@@ -214,6 +214,7 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry) -> None
             f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
             f"({subscription.level.value}) is not handed it before its transaction ends",
             hint=Hint("`{}` shows what blocks it.", Action("consumer.blocked_by")),
+            held_by=_open_before(view, opened.topic_id, entry.position),
             position=str(entry.position),
         )
     if state is TransactionState.ABORTED and subscription.level is IsolationLevel.READ_COMMITTED:
@@ -222,6 +223,11 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry) -> None
             f"{subscription.name} never gets it",
             position=str(entry.position),
         )
+
+
+def _open_before(view: ReadView, topic_id: int, at: Position) -> list[int]:
+    """The open transactions with messages at or before an entry."""
+    return [txn for txn, first in uncommitted_entries.open_transactions(view, topic_id) if first <= at]
 
 
 def _check_no_key_blocked(
@@ -235,6 +241,7 @@ def _check_no_key_blocked(
             f"message {entry.position} cannot be acknowledged: open transaction {TxnID(blocker)} has an earlier "
             f"message of its key, behind which it waits on {opened.subscription.name}",
             hint="It comes when that transaction has ended.",
+            held_by=(blocker,),
             position=str(entry.position),
             transaction=str(TxnID(blocker)),
         )

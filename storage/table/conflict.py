@@ -134,6 +134,7 @@ def lost(
             "priority if it loses often.",
             Action("store.reports.explain_transaction", holder.id),
         ),
+        held_by=(holder.txn_id,),
         **_details(record, conflict),
     )
 
