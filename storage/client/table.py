@@ -132,8 +132,8 @@ class Table:
         return None if version is None else version.value
 
     def _is_reader_here(self, txn: Txn) -> bool:
-        """Whether a transaction only reads, is open, and was begun through the connection of the table."""
-        if not getattr(txn, "is_open_reader", False):
+        """Whether a transaction only reads, is open and in time, and was begun through the table's connection."""
+        if not getattr(txn, "is_readable", False):
             return False
         return txn.connection is self._connection  # type: ignore[union-attr]
 
