@@ -19,13 +19,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from storage.engine import Engine
-from storage.errors import InvalidValue
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
 from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
 from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.values.arguments import check_count
 from storage.values.names import named
 from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -248,7 +248,7 @@ class Store:
 
     def reader(
         self, topic: str, *, start: Start = EARLIEST,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
     ) -> Reader:  # fmt: skip
         """Make a reader of a topic from `start` on. A reader leaves nothing in the store.
 
@@ -293,8 +293,7 @@ class Store:
         from storage.subscription import attach
         from storage.subscription.isolation import SubscriptionMode
 
-        if receiver_queue_size < 1:
-            raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
+        check_count("the size of a receiver queue", receiver_queue_size, 1)
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
         options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)

@@ -26,6 +26,8 @@ from storage.table.key_range import KeyRange
 from storage.table.row import COMMITTED, VALUE_AT
 from storage.table.visibility import Version
 from storage.txn.options import CheckMode
+from storage.values.arguments import check_count
+from storage.values.names import named
 
 if TYPE_CHECKING:
     from storage.client.final_version import FinalVersion
@@ -100,7 +102,7 @@ class Table:
         *,
         txn: Txn | None = None,
         at: int | FinalVersion | None = None,
-        check: CheckMode | None = None,
+        check: CheckMode | str | None = None,
     ) -> bytes | None:
         """The value under a key, or None.
 
@@ -117,6 +119,7 @@ class Table:
         """
         if (
             at is None
+            and (check is None or type(check) is CheckMode)
             and (txn is None or self._is_reader_here(txn))
             and not self._connection.is_closed
             and type(key) is bytes
@@ -143,14 +146,14 @@ class Table:
         *,
         txn: Txn | None = None,
         at: int | FinalVersion | None = None,
-        check: CheckMode | None = None,
+        check: CheckMode | str | None = None,
     ) -> Row | None:
         """As `get`, with the version."""
         version = self._find(key, txn, at, check)
         return None if version is None else _row(key, version)
 
     def _find(
-        self, key: bytes, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | None
+        self, key: bytes, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | str | None
     ) -> Version | None:
         return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
 
@@ -164,7 +167,7 @@ class Table:
         limit: int | None = None,
         txn: Txn | None = None,
         at: int | FinalVersion | None = None,
-        check: CheckMode | None = None,
+        check: CheckMode | str | None = None,
     ) -> Iterator[Row]:
         """The rows of a range, in order of their keys.
 
@@ -180,8 +183,8 @@ class Table:
             as `get`
         """
         key_range = KeyRange.of(prefix, start, end, reverse)
-        if limit is not None and limit < 0:
-            raise InvalidValue(f"a limit is 0 or more, not {limit}")
+        if limit is not None:
+            check_count("a limit", limit)
         pages = self._reader(txn, at, check).read_pages(self._entry, key_range, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
@@ -208,14 +211,14 @@ class Table:
         """
         from storage.table import report
 
-        if parts < 1:
-            raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
+        check_count("a number of parts", parts, 1)
         return report.split(self._connection, self._entry, parts)
 
     def _reader(
-        self, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | None
+        self, txn: Txn | None, at: int | FinalVersion | None, check_mode: CheckMode | str | None
     ) -> RowReader | Work:
         """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
+        check = named(CheckMode, check_mode, "check mode")
         if at is not None:
             if txn is not None or check is not None:
                 raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
@@ -291,11 +294,7 @@ class Table:
         """
 
         def write_all(work: Work) -> int:
-            checked = (
-                (rows.check_key(key), None if value is None else rows.check_value(value))
-                for key, value in pairs
-            )
-            return work.write_keys(self._entry, checked)
+            return work.write_keys(self._entry, map(_checked_pair, pairs))
 
         return self._in(txn, write_all)
 
@@ -315,6 +314,8 @@ class Table:
         """
         from storage.table import report
 
+        if limit is not None:
+            check_count("a limit", limit)
         return report.table_intents(self._connection, self._entry, limit)
 
     def stats(self) -> TableStats:
@@ -327,8 +328,23 @@ class Table:
         """Recent conflicts over keys of the table, the newest first."""
         from storage.table import conflict
 
+        if limit is not None:
+            check_count("a limit", limit)
         with self._connection.view() as view:
             return conflict.list_conflicts(view, limit, self._entry.name)
+
+
+def _checked_pair(pair: tuple[bytes, bytes | None]) -> tuple[bytes, bytes | None]:
+    """A key with its value, or with None.
+
+    Raises:
+        InvalidValue
+    """
+    try:
+        key, value = pair
+    except (TypeError, ValueError):
+        raise InvalidValue(f"a row to import is a key with its value, not {pair!r}") from None
+    return rows.check_key(key), None if value is None else rows.check_value(value)
 
 
 def _row(key: bytes, version: Version) -> Row:

@@ -65,8 +65,8 @@ class LedgerLimits:
             ("bytes", self.bytes_max),
             ("age", self.age_max_ms),
         ):
-            if not 1 <= value < 1 << 62:
-                raise InvalidValue(f"a ledger's limit of {name} must be at least 1, not {value}")
+            if type(value) is not int or not 1 <= value < 1 << 62:
+                raise InvalidValue(f"a ledger's limit of {name} must be at least 1, not {value!r}")
 
 
 def find(view: ReadView, name: str) -> Topic | None:
