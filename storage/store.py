@@ -194,7 +194,7 @@ class Store:
             topic_epoch: the epoch of the previous connection, which must still be the epoch of the topic.
             resume: the previous session's token. Its epoch is resumed unless another producer owned or produced since.
             connected: False, for Shared only, connects during each send instead.
-            create_topic: create the topic if it is missing.
+            create_topic: a missing topic is created by the first message, which connects the producer in its commit.
             on_wait: called once with the producers before this one, if the producer has to wait.
 
         Raises:
@@ -326,15 +326,15 @@ class Store:
 
         self.connection.write(lambda batch: tables.create(batch, name))
 
-    def table(self, name: str) -> Table:
-        """Open a table to read and write.
+    def table(self, name: str, *, create: bool = False) -> Table:
+        """Open a table to read and write; with `create` a missing table is created by the first write, in its commit.
 
         Raises:
             TableNotFound, InvalidName
         """
         from storage.client.table import Table
 
-        return Table.open(self.engine, name)
+        return Table.open(self.engine, name, create=create)
 
     # Transactions
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import SESSION_LEASE_MS_MAX
@@ -60,6 +61,18 @@ class ConnectOptions:
         self.wait = wait
         self.create_topic = create_topic
         self.lease_ms = 0 if lease is None else _lease_ms(lease)
+
+    def is_created_late(self, connection: Connection) -> bool:
+        """Whether the first message is to create the topic. A session or an epoch of a former topic is checked first.
+
+        Raises:
+            InvalidName
+        """
+        request = self.request
+        if not self.create_topic or request.resume is not None or request.brings is not None:
+            return False
+        with connection.view() as view:
+            return topics.find(view, self.topic) is None
 
     def find_topic(self, batch: WriteBatch) -> Topic:
         """Find the topic, or create it if the options say so.

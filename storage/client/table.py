@@ -70,20 +70,45 @@ class Table:
         self._connection = connection
         self._coordinator = coordinator
         self._entry = entry
-        self._prefix = key1(entry.table_id)
-        self._fetch = connection.environment.fetcher(
-            ROWS, states.record_of(entry.table_id), rows.COMMITTED, rows.holder_of
-        )
+        self._prefix = bytes(8)
+        self._fetch: Callable[[bytes], tuple[bytes | None, bytes | None]] = self._find_and_fetch
+        if entry.table_id > 0:
+            self._bind(entry)
 
     @classmethod
-    def open(cls, engine: Engine, name: str) -> Table:
-        """Open a table by name.
+    def open(cls, engine: Engine, name: str, *, create: bool = False) -> Table:
+        """Open a table by name, or with `create` one that the first write creates if the table is missing.
 
         Raises:
             TableNotFound, InvalidName
         """
         with engine.connection.view() as view:
-            return cls(engine.connection, lambda: engine.coordinator, tables.get(view, name))
+            entry = (tables.find(view, name) or tables.unborn(name)) if create else tables.get(view, name)
+            return cls(engine.connection, lambda: engine.coordinator, entry)
+
+    def _bind(self, entry: TableEntry) -> None:
+        self._entry = entry
+        self._prefix = key1(entry.table_id)
+        self._fetch = self._connection.environment.fetcher(
+            ROWS, states.record_of(entry.table_id), rows.COMMITTED, rows.holder_of
+        )
+
+    @property
+    def _stored(self) -> TableEntry:
+        """The table in the store, to be read.
+
+        Raises:
+            TableNotFound: nothing is written yet to a table that the first write creates.
+        """
+        if self._entry.table_id < 0:
+            with self._connection.view() as view:
+                self._bind(tables.get(view, self._entry.name))
+        return self._entry
+
+    def _find_and_fetch(self, stored_key: bytes) -> tuple[bytes | None, bytes | None]:
+        """The first fetch from a table that was not there when this object was made."""
+        prefix = key1(self._stored.table_id)
+        return self._fetch(prefix + stored_key[len(prefix) :])
 
     @property
     def name(self) -> str:
@@ -92,7 +117,7 @@ class Table:
     @property
     def table_id(self) -> int:
         """A number of its own: the same name created again is a new table."""
-        return self._entry.table_id
+        return self._stored.table_id
 
     # Reading
 
@@ -155,7 +180,7 @@ class Table:
     def _find(
         self, key: bytes, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | str | None
     ) -> Version | None:
-        return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
+        return self._reader(txn, at, check).read_version(self._stored, rows.check_key(key))
 
     def scan(
         self,
@@ -185,7 +210,7 @@ class Table:
         key_range = KeyRange.of(prefix, start, end, reverse)
         if limit is not None:
             check_count("a limit", limit)
-        pages = self._reader(txn, at, check).read_pages(self._entry, key_range, limit)
+        pages = self._reader(txn, at, check).read_pages(self._stored, key_range, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
     def version_at(self, at: int | None = None) -> FinalVersion:
@@ -212,7 +237,7 @@ class Table:
         from storage.table import report
 
         check_count("a number of parts", parts, 1)
-        return report.split(self._connection, self._entry, parts)
+        return report.split(self._connection, self._stored, parts)
 
     def _reader(
         self, txn: Txn | None, at: int | FinalVersion | None, check_mode: CheckMode | str | None
@@ -273,7 +298,7 @@ class Table:
 
         def write(work: Work) -> int:
             if expected is not None:
-                check_version(work, self._entry, key, expected)
+                check_version(work, self._stored, key, expected)
             return work.write_key(self._entry, key, value)
 
         return self._in(txn, write)
@@ -304,7 +329,7 @@ class Table:
         """All stored versions of a key, the newest first, a write intent included."""
         from storage.table import report
 
-        return report.list_versions(self._connection, self._entry, rows.check_key(key))
+        return report.list_versions(self._connection, self._stored, rows.check_key(key))
 
     def intents(self, limit: int | None = None) -> list[IntentRow]:
         """The write intents of the table: keys and their transactions.
@@ -316,13 +341,13 @@ class Table:
 
         if limit is not None:
             check_count("a limit", limit)
-        return report.table_intents(self._connection, self._entry, limit)
+        return report.table_intents(self._connection, self._stored, limit)
 
     def stats(self) -> TableStats:
         """Counts of the table."""
         from storage.table import report
 
-        return report.table_stats(self._connection, self._entry)
+        return report.table_stats(self._connection, self._stored)
 
     def history(self, limit: int | None = None) -> list[ConflictRow]:
         """Recent conflicts over keys of the table, the newest first."""

@@ -167,6 +167,7 @@ class Writer:
                 result = self._change(batch, task)
             except DurableRefusal as raised:
                 refusal = raised
+                batch.undo()
             except TxnctlError as error:
                 if dry_run or not batch.starts_clock:
                     raise

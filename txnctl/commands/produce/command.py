@@ -161,6 +161,8 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             sending.send_all(lambda: _send_input(context, sending, source, options.format_ or "lines"))
         else:
             sending.send_all(lambda: _send_given(sending, options.texts))
+    if options.create and not sending.has_sent:
+        _create(context, topic)
     _conclude(context, sending, options.quiet)
 
 
@@ -227,6 +229,16 @@ def _send_input(context: Context, sending: Sending, source: Source, format_: str
                 bar.advance(len(batch.values) if total is None else source.passed())
 
         produce_input.READERS[format_](source, take, skips=sending.skips)
+
+
+def _create(context: Context, topic: str) -> None:
+    """Create the topic that no message has created: there was none."""
+    from contextlib import suppress
+
+    from storage.errors import AlreadyExists
+
+    with suppress(AlreadyExists):
+        context.store.create_topic(topic)
 
 
 def _conclude(context: Context, sending: Sending, quiet: bool) -> None:
