@@ -8,6 +8,7 @@ from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, changes_store, example, option, option_values, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.produce.options import ProduceOptions
 from txnctl.commands.produce.result import FIELDS
 
@@ -59,7 +60,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 )
 @option(
     "--sequence-id",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="The sequence id of the first line, the next lines' follow; what is stored already is left out.",
 )
@@ -72,7 +73,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 )
 @option(
     "--epoch",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="In an exclusive mode: only if the topic still has this epoch, so nobody took over since.",
 )
@@ -85,7 +86,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 @option("--atomic", is_flag=True, help="Make the whole input one transaction.")
 @option(
     "--batch",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Messages in one commit at the most. [default: 8 MiB]",
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, labels_text
 from txnctl.output.screen import dry_run_heading
@@ -73,7 +72,7 @@ _Line = tuple[str, int | None, str, str]
 )
 @option(
     "--if-version",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Only if it is still at this version: the one that was looked at.",
 )
