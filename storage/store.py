@@ -182,7 +182,7 @@ class Store:
         self, topic: str, *, producer_name: str | None = None, access_mode: AccessMode | str | None = None,
         timeout: float | None = None, txn: Txn | None = None, topic_epoch: int | None = None,
         resume: str | None = None, connected: bool = True, create_topic: bool = False,
-        on_wait: OnTurn | None = None,
+        create_late: bool = False, on_wait: OnTurn | None = None,
     ) -> Producer:  # fmt: skip
         """Connect a producer to a topic, until the producer is closed or this process dies.
 
@@ -194,7 +194,8 @@ class Store:
             topic_epoch: the epoch of the previous connection, which must still be the epoch of the topic.
             resume: the previous session's token. Its epoch is resumed unless another producer owned or produced since.
             connected: False, for Shared only, connects during each send instead.
-            create_topic: a missing topic is created by the first message, which connects the producer in its commit.
+            create_topic: create the topic if it is missing.
+            create_late: the first message does so, and connects the producer, in its store transaction.
             on_wait: called once with the producers before this one, if the producer has to wait.
 
         Raises:
@@ -209,7 +210,8 @@ class Store:
         mode = connecting.access_mode_of(access_mode, AccessMode.SHARED)
         request = connecting.access_request(mode, producer_name, topic_epoch, resume, spare)
         waiting = connecting.WaitOptions(timeout, on_wait)
-        options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic)
+        kinds = {"create_topic": create_topic, "create_late": create_late}
+        options = connecting.ConnectOptions(topic, request, waiting, **kinds)
         create = producing.create if connected else producing.create_passing
         return create(self.connection, self.engine.coordinator, options)
 

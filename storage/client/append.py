@@ -7,7 +7,6 @@ ids are new. Messages sent at once and messages buffered by a transaction pass t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Protocol
 
 from storage.disk.view import DurableRefusal, WriteBatch
@@ -58,7 +57,10 @@ class ProducerProgress:
 
     def copy(self) -> ProducerProgress:
         """A copy for a batch that may come to nothing, or run again."""
-        return copy(self)
+        same = ProducerProgress(self.topic, self.credential, self.creation)
+        same.name = self.name
+        same.next_sequence, same.last_sequence_id = self.next_sequence, self.last_sequence_id
+        return same
 
 
 class Outgoing:

@@ -40,9 +40,10 @@ class ConnectOptions:
     Attributes:
         lease_ms: the lease of a session for the shell; 0 for a session that is attached to this process.
         create_topic: create the topic if it is missing.
+        create_late: the first message does so, and connects the producer.
     """
 
-    __slots__ = ("create_topic", "lease_ms", "request", "topic", "wait")
+    __slots__ = ("create_late", "create_topic", "lease_ms", "request", "topic", "wait")
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class ConnectOptions:
         wait: WaitOptions,
         *,
         create_topic: bool = False,
+        create_late: bool = False,
         lease: float | None = None,
     ) -> None:
         """Raises:
@@ -59,11 +61,12 @@ class ConnectOptions:
         self.topic = topic
         self.request = request
         self.wait = wait
-        self.create_topic = create_topic
+        self.create_topic = create_topic or create_late
+        self.create_late = create_late
         self.lease_ms = 0 if lease is None else _lease_ms(lease)
 
-    def is_created_late(self, connection: Connection) -> bool:
-        """Whether the first message is to create the topic. A session or an epoch of a former topic is checked first.
+    def may_create_late(self, connection: Connection) -> bool:
+        """Whether a message may create the topic: it is missing, and no session or epoch of a former one is to be checked.
 
         Raises:
             InvalidName

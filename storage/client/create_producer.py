@@ -19,14 +19,14 @@ from storage.txn.fenced_txns import FencedTransactions
 
 
 def create(connection: Connection, coordinator: Coordinator, options: ConnectOptions) -> Producer:
-    """Make a producer that is connected until it is closed; from the first message on where that creates the topic.
+    """Make a producer that is connected until it is closed, at once or by a first message that creates its topic.
 
     Raises:
         as `connect`
     """
     from storage.client.admission_wait import connect
 
-    if options.is_created_late(connection):
+    if options.create_late and options.may_create_late(connection):
         return _creating(connection, coordinator, options, connects=True)
     topic, session = connect(connection, coordinator, options)
     return Producer(connection, coordinator, topic, Connected(topic, session))
@@ -41,7 +41,7 @@ def create_passing(connection: Connection, coordinator: Coordinator, options: Co
     mode, name = options.request.mode, options.request.name
     if mode.is_exclusive:
         raise InvalidValue(f"access mode {mode.value} needs a producer that stays connected")
-    if options.is_created_late(connection):
+    if options.may_create_late(connection):
         return _creating(connection, coordinator, options, connects=False)
     with connection.view() as view:
         topic = topics.get(view, options.topic)

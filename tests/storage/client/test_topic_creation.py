@@ -31,7 +31,7 @@ class TestLate:
     def test_the_first_message_creates_it_in_one_commit(self, store: Store, mode: AccessMode) -> None:
         """Topic, connection and message are one store transaction; then the producer is connected."""
         before = commits(store)
-        producer = store.create_producer("new", access_mode=mode, producer_name="p", create_topic=True)
+        producer = store.create_producer("new", access_mode=mode, producer_name="p", create_late=True)
         assert (producer.topic, producer.producer_name, producer.access_mode) == ("new", "p", mode)
         assert (producer.session, producer.topic_epoch) == (None, None)
         assert (store.topics(), commits(store)) == (["t"], before)
@@ -50,7 +50,7 @@ class TestLate:
     def test_without_a_message_nothing_is_left(self, store: Store, mode: AccessMode) -> None:
         """Neither a refused message nor a producer that is closed creates anything."""
         before = commits(store)
-        producer = store.create_producer("new", access_mode=mode, create_topic=True)
+        producer = store.create_producer("new", access_mode=mode, create_late=True)
         with pytest.raises(MessageTooLarge):
             producer.send(b"x" * (MESSAGE_BYTES_MAX + 1))
         producer.close()
@@ -64,7 +64,7 @@ class TestLate:
         ended, late = store.begin_transaction(), store.begin_transaction(timeout=5)
         store.commit_transaction(ended)
         clock.advance(6)
-        producer = store.create_producer("new", access_mode=mode, producer_name="p", create_topic=True)
+        producer = store.create_producer("new", access_mode=mode, producer_name="p", create_late=True)
         for txn, error in ((ended, TransactionNotOpen), (late, TransactionTimedOut)):
             with pytest.raises(error):
                 producer.send(b"x", txn=txn)
@@ -75,11 +75,11 @@ class TestLate:
 
     def test_a_topic_that_was_deleted_before_stays_so(self, store: Store, clock: ManualClock) -> None:
         """Its ledgers and epochs go on counting, whether the first attempt was refused or not."""
-        store.create_producer("new", access_mode="Exclusive", create_topic=True).send(b"x")
+        store.create_producer("new", access_mode="Exclusive", create_late=True).send(b"x")
         store.admin.topics.delete_topic("new", force=True)
         late = store.begin_transaction(timeout=5)
         clock.advance(6)
-        producer = store.create_producer("new", access_mode="Exclusive", create_topic=True)
+        producer = store.create_producer("new", access_mode="Exclusive", create_late=True)
         with pytest.raises(TransactionTimedOut):
             producer.send(b"x", txn=late)
         assert not store.has_topic("new")
@@ -88,7 +88,7 @@ class TestLate:
     @pytest.mark.parametrize("connected", [True, False])
     def test_a_buffered_message_creates_it_with_the_commit(self, store: Store, connected: bool) -> None:
         """And an abort leaves nothing."""
-        producer = store.create_producer("new", create_topic=True, connected=connected)
+        producer = store.create_producer("new", create_late=True, connected=connected)
         txn = store.transaction()
         producer.send(b"x", txn=txn)
         assert not store.has_topic("new")
@@ -102,7 +102,7 @@ class TestLate:
         """The doom over a key undoes a topic that the same commit would create."""
         store.create_table("a")
         store.table("a").put(b"k", b"1", txn=store.begin_transaction(priority="highest"))
-        producer = store.create_producer("new", create_topic=True)
+        producer = store.create_producer("new", create_late=True)
         txn = store.transaction()
         producer.send(b"x", txn=txn)
         store.table("a").put(b"k", b"2", txn=txn)
@@ -112,7 +112,7 @@ class TestLate:
 
     def test_two_producers_create_it_once(self, store: Store) -> None:
         """In one commit, or one after the other."""
-        one, two, three = (store.create_producer("new", create_topic=True) for _ in range(3))
+        one, two, three = (store.create_producer("new", create_late=True) for _ in range(3))
         with store.transaction() as txn:
             one.send(b"1", txn=txn)
             two.send(b"2", txn=txn)
@@ -122,10 +122,8 @@ class TestLate:
 
     def test_a_topic_that_came_meanwhile_is_kept_by_its_owner(self, store: Store) -> None:
         """Nobody waits within a commit; a take-over takes over."""
-        late = {
-            mode: store.create_producer("new", access_mode=mode, create_topic=True) for mode in AccessMode
-        }
-        owner = store.create_producer("new", access_mode="Exclusive", create_topic=True)
+        late = {mode: store.create_producer("new", access_mode=mode, create_late=True) for mode in AccessMode}
+        owner = store.create_producer("new", access_mode="Exclusive", create_late=True)
         owner.send(b"owner")
         for mode in (AccessMode.SHARED, AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE):
             with pytest.raises(ProducerBusy):
@@ -135,15 +133,22 @@ class TestLate:
 
 
 class TestAtOnce:
-    """What is checked before the first message."""
+    """What is done before the first message."""
 
-    def test_names_and_sessions_are(self, store: Store) -> None:
+    @EVERY_MODE
+    def test_a_leader_leads_from_its_connection_on(self, store: Store, mode: AccessMode) -> None:
+        """With `create_topic` topic and connection are one store transaction."""
+        before = commits(store)
+        producer = store.create_producer("new", access_mode=mode, create_topic=True)
+        assert (commits(store), producer.session is not None) == (before + 1, True)
+
+    def test_names_and_sessions_are_checked(self, store: Store) -> None:
         """A name that none may have, and a session of a topic that is not there."""
         with pytest.raises(InvalidName):
-            store.create_producer("a b", create_topic=True)
+            store.create_producer("a b", create_late=True)
         session = store.open_session("t").session
         with pytest.raises(SessionNotFound):
-            store.create_producer("new", access_mode="Exclusive", resume=session, create_topic=True)
+            store.create_producer("new", access_mode="Exclusive", resume=session, create_late=True)
         assert not store.has_topic("new")
 
     def test_a_session_of_the_shell_creates_its_topic(self, store: Store, clock: ManualClock) -> None:
