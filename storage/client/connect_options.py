@@ -66,7 +66,7 @@ class ConnectOptions:
         self.lease_ms = 0 if lease is None else _lease_ms(lease)
 
     def may_create_late(self, connection: Connection) -> bool:
-        """Whether a message may create the topic: it is missing, and no session or epoch of a former one is to be checked.
+        """Whether a message may create the topic: it is missing, and no session or epoch of a former one is asked for.
 
         Raises:
             InvalidName
