@@ -194,8 +194,7 @@ class Store:
             topic_epoch: the epoch of the previous connection, which must still be the epoch of the topic.
             resume: the previous session's token. Its epoch is resumed unless another producer owned or produced since.
             connected: False, for Shared only, connects during each send instead.
-            create_topic: create the topic if it is missing.
-            create_late: the first message does so, and connects the producer, in its store transaction.
+            create_topic, create_late: create a missing topic, now or with the first message, which then connects.
             on_wait: called once with the producers before this one, if the producer has to wait.
 
         Raises:
@@ -210,8 +209,8 @@ class Store:
         mode = connecting.access_mode_of(access_mode, AccessMode.SHARED)
         request = connecting.access_request(mode, producer_name, topic_epoch, resume, spare)
         waiting = connecting.WaitOptions(timeout, on_wait)
-        kinds = {"create_topic": create_topic, "create_late": create_late}
-        options = connecting.ConnectOptions(topic, request, waiting, **kinds)
+        options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic)
+        options.create_late = create_late
         create = producing.create if connected else producing.create_passing
         return create(self.connection, self.engine.coordinator, options)
 

@@ -52,7 +52,6 @@ class ConnectOptions:
         wait: WaitOptions,
         *,
         create_topic: bool = False,
-        create_late: bool = False,
         lease: float | None = None,
     ) -> None:
         """Raises:
@@ -61,8 +60,8 @@ class ConnectOptions:
         self.topic = topic
         self.request = request
         self.wait = wait
-        self.create_topic = create_topic or create_late
-        self.create_late = create_late
+        self.create_topic = create_topic
+        self.create_late = False
         self.lease_ms = 0 if lease is None else _lease_ms(lease)
 
     def may_create_late(self, connection: Connection) -> bool:
@@ -72,7 +71,8 @@ class ConnectOptions:
             InvalidName
         """
         request = self.request
-        if not self.create_topic or request.resume is not None or request.brings is not None:
+        is_asked = self.create_topic or self.create_late
+        if not is_asked or request.resume is not None or request.brings is not None:
             return False
         with connection.view() as view:
             return topics.find(view, self.topic) is None
@@ -83,7 +83,7 @@ class ConnectOptions:
         Raises:
             TopicNotFound
         """
-        if self.create_topic:
+        if self.create_topic or self.create_late:
             return topics.find_or_create(batch, self.topic)
         return topics.get(batch, self.topic)
 

@@ -77,8 +77,8 @@ def of(connection: Connection, names: Sequence[str] | None) -> list[Extent]:
     """
     check_many("topics", names)
     with connection.view() as view:
-        wanted = topics.every(view) if names is None else [topics.get(view, name) for name in names]
-        return [Extent(view, topic, state.load(view, topic.topic_id)) for topic in wanted]
+        selected = topics.every(view) if names is None else [topics.get(view, name) for name in names]
+        return [Extent(view, topic, state.load(view, topic.topic_id)) for topic in selected]
 
 
 def reach(
