@@ -20,6 +20,8 @@ SENTENCES = {
 """Fields whose text is a sentence for people: a text stays a text and null stays null, the words are free."""
 
 UNSTEADY = {
+    "commit",  # of a reader
+    "commits",  # how many store transactions a command takes is no part of its answer
     "elapsedMs",  # measured with the processor's own clock
     "usedBytes",  # pages of the data file: the order of writes within a batch decides how pages split
 }

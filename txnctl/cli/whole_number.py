@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from storage.errors import InvalidValue
 from txnctl.cli.value_types import place_of
 
 _MOST = (1 << 63) - 1
@@ -20,24 +19,22 @@ class WholeNumber(click.IntRange):
         """The number that was typed; a default that is a number already stays unchanged.
 
         Raises:
-            InvalidValue: names the option, or the variable that stands for the option.
+            click.UsageError: names the option, or the variable that stands for the option.
         """
         if not isinstance(value, str):
             return value
         digits, shown = value.removeprefix("-"), repr(value[:80])
         if not (digits.isascii() and digits.isdigit()):
-            raise self._refusal(f"{shown} is not a whole number", value, param, ctx)
+            raise self._refusal(f"{shown} is not a whole number", param, ctx)
         number = int(value) if len(digits) <= len(str(_MOST)) else _MOST + 1
         if value.startswith("-") or (self.min is not None and number < self.min):
-            raise self._refusal(f"{shown} is too small", value, param, ctx)
+            raise self._refusal(f"{shown} is too small", param, ctx)
         if number > (_MOST if self.max is None else self.max):
-            raise self._refusal(f"{shown} is too large", value, param, ctx)
+            raise self._refusal(f"{shown} is too large", param, ctx)
         return number
 
     def _refusal(
-        self, what: str, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> InvalidValue:
-        bounds = f"{self.min} or more, below 2^63" if self.max is None else f"from {self.min} to {self.max:,}"
-        return InvalidValue(
-            f"{place_of(param, ctx)}{what}", hint=f"Expected: a whole number, {bounds}.", value=value[:80]
-        )
+        self, what: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> click.UsageError:
+        bounds = f"{self.min} or more" if self.max is None else f"{self.min} to {self.max:,}"
+        return click.UsageError(f"{place_of(param, ctx)}{what} ({bounds})", ctx)
