@@ -57,6 +57,8 @@ def check_reason(reason: str | None) -> None:
     """
     if reason is None:
         return
+    if not isinstance(reason, str):
+        raise InvalidValue(f"a reason is text, not {reason!r}")
     if len(reason) > REASON_CHARACTERS_MAX:
         raise InvalidValue(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters, not {len(reason):,}")
     if reason and not reason.strip(". \u2026"):

@@ -22,6 +22,7 @@ A class exists only where a caller would act differently. The message is for peo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -142,6 +143,16 @@ class Conflict(TxnctlError):
 
     code = "conflict"
     exit_code = 4
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, held_by: Sequence[int] = (), **details: Any
+    ) -> None:
+        """Args:
+        held_by: the open transactions over which the request is refused. The writer ends those that are overdue or
+            whose owner is dead, and decides again.
+        """
+        super().__init__(message, hint=hint, **details)
+        self.held_by = held_by
 
 
 class AlreadyExists(Conflict):

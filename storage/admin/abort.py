@@ -156,10 +156,11 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
     process, coordinator = engine.process, engine.coordinator
 
     def change(batch: WriteBatch) -> AbortResult:
-        record = records.get(batch, txn)
+        record = records.open_record(batch, txn)
         before = _before(batch, record)
         is_open, refusal = record.state is TransactionState.OPEN, None
-        if request.fence and not is_open:
+        is_aborted = record.state is TransactionState.ABORTED
+        if request.fence and is_aborted and not record.producers_fenced:
             raise too_late_to_fence(record)
         if is_open and not request.force and record.owner != process:
             refusal = owner_at_work(batch, record, before.owner_state)
@@ -171,6 +172,8 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
         producers = _producers(batch, txn, touched) if request.fence else []
         if request.if_version is not None and record.state is not TransactionState.COMMITTED:
             coordinator.check_version(batch, txn, request.if_version)
+        if is_open:
+            record.producers_fenced = request.fence
         ended = coordinator.abort(batch, txn, process, AbortReason.ASKED, request.reason)
         fenced = [_fence(engine, batch, *producer) for producer in producers]
         result = AbortResult(

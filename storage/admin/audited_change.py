@@ -126,6 +126,7 @@ def abort_holders(
         raise ObjectHeld(
             f"{subject} is held by open transactions: {', '.join(names[:5])}",
             hint=Hint("Wait for them to end, or use {} to abort them first.", Keyword("force", True)),
+            held_by=holders,
             transactions=names,
         )
     for txn in holders:

@@ -12,11 +12,13 @@ from storage.limits import REAP_STEP_MAX
 from storage.reports import transactions
 from storage.reports.transactions import TransactionRow
 from storage.txn import reaper
+from storage.values.arguments import check_count
 
 
 def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | None) -> list[TransactionRow]:
     """End overdue and orphaned transactions in store transactions of bounded size, and return their rows."""
     audit_trail.check_reason(reason)
+    check_count("a number of transactions", limit)
     process, rows = engine.process, list[TransactionRow]()
 
     def change(batch: WriteBatch, room: int) -> list[TransactionRow]:

@@ -14,7 +14,7 @@ from storage.admin.audited_change import (
 )
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
-from storage.errors import ConsumerNotFound, InvalidValue
+from storage.errors import ConsumerNotFound
 from storage.subscription import (
     attach,
     attached_consumers,
@@ -27,6 +27,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
+from storage.values.arguments import check_count
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -266,8 +267,7 @@ class SubscriptionAdmin:
         Raises:
             SubscriptionNotFound, InvalidValue
         """
-        if count < 1:
-            raise InvalidValue(f"the number of messages to skip is at least 1, not {count}")
+        check_count("the number of messages to skip", count, 1)
         request = ChangeRequest("subscriptions skip", f"{topic} {name}", dry_run, reason)
         return self._skip(topic, name, count, beyond_max_read, request)
 

@@ -274,6 +274,7 @@ def _check_unheld(topic: Topic, consumers: list[str], producers: list[str], hold
                 "Close them, and let the transactions end; or use {}, which evicts and aborts them.",
                 Keyword("force", True),
             ),
+            held_by=holders,
             consumers=consumers,
             producers=producers,
             transactions=ids,

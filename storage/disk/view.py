@@ -191,7 +191,7 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
     """
 
-    __slots__ = ("_open", "bytes", "lock_file", "naming", "read_cache", "starts_clock")
+    __slots__ = ("_open", "_undo", "bytes", "lock_file", "naming", "read_cache", "starts_clock")
 
     def __init__(self, raw: Any, context: BatchContext, naming: int) -> None:
         super().__init__(raw, context.databases, context.clock)
@@ -200,6 +200,7 @@ class WriteBatch(ReadView):
         self.naming = naming
         self.bytes = 0
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
+        self._undo: list[Callable[[], object]] = []
         self.starts_clock = self.superblock.start_clock(context.clock)
         if self.superblock.read_generation:
             context.read_cache.catch_up(self.superblock)
@@ -282,6 +283,15 @@ class WriteBatch(ReadView):
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
         return DurableRefusal(error)
+
+    def undo_if_refused(self, undo: Callable[[], object]) -> None:
+        """Have a change undone if the batch ends in a durable refusal, which leaves a doom or expiry alone."""
+        self._undo.append(undo)
+
+    def undo(self) -> None:
+        """Undo the changes that a refusal does not leave, the latest first."""
+        while self._undo:
+            self._undo.pop()()
 
     def finish(self) -> None:
         """Write the superblock; called once, just before the commit."""

@@ -9,9 +9,9 @@ Must not know: the meaning of a change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import lmdb
 
@@ -23,12 +23,42 @@ from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import OutcomeUnknown, StoreInvalid, TxnctlError
+from storage.errors import Conflict, OutcomeUnknown, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
 T = TypeVar("T")
 _SPARE_BYTES: Final = 1 << 16
+
+
+class HolderEnds(Protocol):
+    """Ends transactions that refuse a change, if any next batch might end them."""
+
+    def find_due(self, batch: WriteBatch, holders: Sequence[int]) -> list[int]:
+        """The holders that may be ended."""
+
+    def end(self, batch: WriteBatch, due: Sequence[int]) -> None:
+        """End holders that were found."""
+
+
+class _RunAgain(Exception):
+    """The change was refused over holders that may be ended; they are noted in the task."""
+
+
+class _Task(Generic[T]):
+    """A change to be run on a batch, and the arguments of `Writer.write`.
+
+    Attributes:
+        in_the_way: holders that have refused the change, and that each further batch ends before the change.
+    """
+
+    __slots__ = ("change", "dry_run", "in_the_way", "naming")
+
+    def __init__(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> None:
+        self.change = change
+        self.naming = naming
+        self.dry_run = dry_run
+        self.in_the_way: list[int] = []
 
 
 class Writer:
@@ -37,6 +67,7 @@ class Writer:
     Attributes:
         prologue: called at the start of a batch, with whether the prologue is due; a due one returns the next
             `prologue_due_ns`.
+        holder_ends: ends holders that refuse a change; None ends none.
         prologue_due_ns: the store clock from which the prologue is due. Before that time, a batch calls the prologue
             only while a deadline is recorded. A dropped batch leaves the prologue due.
     """
@@ -46,6 +77,7 @@ class Writer:
         self._preallocation = preallocation
         self._read_cache = read_cache
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
+        self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
 
     @contextmanager
@@ -91,9 +123,10 @@ class Writer:
     ) -> T:
         """Run `change` on a write batch and commit the batch durably; return the result of `change`.
 
-        `change` may run again (after the map has grown), so it must touch nothing but the batch. If `change` raises,
-        the batch is dropped, except after `raise batch.refuse(error)`. A batch without changes is not committed. The
-        first batch of a boot leaves the start of the store clock, even if `change` changes nothing or is refused.
+        `change` may run again (after the map has grown, or without a holder that refused it), so it must touch nothing
+        but the batch. If `change` raises, the batch is dropped, except after `raise batch.refuse(error)`. A batch
+        without changes is not committed. The first batch of a boot leaves the start of the store clock, even if
+        `change` changes nothing or is refused.
 
         Args:
             naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
@@ -106,13 +139,15 @@ class Writer:
             self._map.check_usable()
         if self._map.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
-        gate = self._map.locks.gate
+        gate, task = self._map.locks.gate, _Task(change, naming, dry_run)
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
             while True:
                 try:
-                    return self._write_once(change, naming, dry_run)
+                    return self._write_once(task)
+                except _RunAgain:
+                    continue
                 except lmdb.MapFullError:
                     self._map.resize(self._map.raw.info()["map_size"] * 2, inside_gate=True)
                 except lmdb.MapResizedError:
@@ -120,25 +155,26 @@ class Writer:
         finally:
             gate.leave()
 
-    def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
-        data_map, raw = self._map, self._map.raw.begin(write=True)
+    def _write_once(self, task: _Task[T]) -> T:
+        dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
         refusal: DurableRefusal | None = None
         try:
             context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
-            batch = WriteBatch(raw, context, naming)
+            batch = WriteBatch(raw, context, task.naming)
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
             try:
-                result = change(batch)
+                result = self._change(batch, task)
             except DurableRefusal as raised:
                 refusal = raised
+                batch.undo()
             except TxnctlError as error:
                 if dry_run or not batch.starts_clock:
                     raise
                 # Keep the start of the clock alone. Were every change of this boot refused, no lease would end.
                 raw.abort()
                 raw = data_map.raw.begin(write=True)
-                batch, refusal = WriteBatch(raw, context, naming), DurableRefusal(error)
+                batch, refusal = WriteBatch(raw, context, task.naming), DurableRefusal(error)
                 due_ns = 0
             if not dry_run:
                 batch.write_open()
@@ -160,6 +196,27 @@ class Writer:
         if refusal is not None:
             raise refusal.error
         return result
+
+    def _change(self, batch: WriteBatch, task: _Task[T]) -> T:
+        """Run the change; drop the batch and begin anew where holders refuse the change that may be ended.
+
+        Raises:
+            _RunAgain
+            DurableRefusal, TxnctlError: by the change.
+        """
+        if self.holder_ends is not None and task.in_the_way:
+            self.holder_ends.end(batch, task.in_the_way)
+        try:
+            return task.change(batch)
+        except (DurableRefusal, Conflict) as raised:
+            error = raised.error if isinstance(raised, DurableRefusal) else raised
+            if self.holder_ends is None or not isinstance(error, Conflict) or not error.held_by:
+                raise
+            due = self.holder_ends.find_due(batch, error.held_by)
+            if not due:
+                raise
+            task.in_the_way += due
+            raise _RunAgain from error
 
     def _run_prologue(self, batch: WriteBatch) -> int:
         """Call the prologue if due, or if a deadline is recorded; return the next `prologue_due_ns`."""

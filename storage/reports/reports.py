@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from storage.engine import Engine
-from storage.errors import InvalidValue
 from storage.subscription.isolation import IsolationLevel
+from storage.values.arguments import check_count
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Reports:
     def last_message_id(
         self,
         topic: str,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
         *,
         subscription: str | None = None,
     ) -> MessageId | None:
@@ -154,7 +154,7 @@ class Reports:
         topic: str,
         after: Position,
         through: Position,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
     ) -> int:
         """Messages in (after, through] that a reader of this level receives: the lag of a reader at `after`.
 
@@ -420,6 +420,4 @@ def _limit(rows: int | None) -> int | None:
     Raises:
         InvalidValue
     """
-    if rows is not None and rows < 0:
-        raise InvalidValue(f"a number of rows is 0 or more, not {rows}")
-    return None if rows is None or rows >= 1 << 62 else rows
+    return None if rows is None or check_count("a number of rows", rows) >= 1 << 62 else rows

@@ -148,7 +148,9 @@ def conflict(subscription: Subscription, what: str, why: str, txn: int | None = 
             Action("store.reports.wait_for_transaction", TxnID(txn)),
             Keyword("force", True),
         )
-    return TransactionConflict(f"{what} of subscription {subscription.name} {why}", hint=hint, **details)
+    held_by = () if txn is None else (txn,)
+    text = f"{what} of subscription {subscription.name} {why}"
+    return TransactionConflict(text, hint=hint, held_by=held_by, **details)
 
 
 def add(

@@ -7,6 +7,8 @@ bounded steps, which any process may finish.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import count as count_from
 
 from storage import faults
 from storage.actions import Action, Hint
@@ -28,9 +30,11 @@ from storage.limits import GC_STEP_RECORDS, WRITE_BYTES_TARGET
 from storage.table import row as rows, state as states
 from storage.values.names import check_name
 
+_unborn = count_from(1)
+
 
 class TableEntry:
-    """A table in the catalogue."""
+    """A table in the catalogue; with a negative number one that the first write creates."""
 
     __slots__ = ("created_ms", "name", "properties", "table_id")
 
@@ -101,6 +105,36 @@ def create(batch: WriteBatch, name: str, properties: dict[str, str] | None = Non
     batch.put(TABLES, name.encode("ascii"), pack(fields))
     states.create(batch, table.table_id)
     return table
+
+
+def unborn(name: str) -> TableEntry:
+    """A table to be created by the first write; the number, a negative one, is of this process alone.
+
+    Raises:
+        InvalidName
+    """
+    return TableEntry(check_name("table name", name), -next(_unborn), 0, {})
+
+
+def find_or_create(batch: WriteBatch, name: str) -> TableEntry:
+    """Find the table of a name, or create one, which a refusal of the batch undoes.
+
+    Raises:
+        InvalidName
+    """
+    table = find(batch, name)
+    if table is None:
+        table = create(batch, name)
+        batch.undo_if_refused(partial(_take_back, batch, table))
+    return table
+
+
+def _take_back(batch: WriteBatch, table: TableEntry) -> None:
+    """Undo the creation of a table in the batch that has created the table, and nothing in it."""
+    assert table.table_id == batch.superblock.last_table, "no table was created since"
+    batch.delete(TABLES, table.name.encode("ascii"))
+    states.delete(batch, table.table_id)
+    batch.superblock.last_table -= 1
 
 
 def holders(view: ReadView, table_id: int) -> list[int]:

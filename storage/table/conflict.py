@@ -160,6 +160,7 @@ def lost(
             Action("store.reports.explain_transaction", holder.id),
             RUN_AGAIN,
         ),
+        held_by=(holder.txn_id,),
         **_details(record, conflict),
     )
 

@@ -8,6 +8,7 @@ which any process may finish.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from storage import faults
 from storage.actions import Action, Hint
@@ -66,8 +67,8 @@ class LedgerLimits:
             ("bytes", self.bytes_max),
             ("age", self.age_max_ms),
         ):
-            if not 1 <= value < 1 << 62:
-                raise InvalidValue(f"a ledger's limit of {name} must be at least 1, not {value}")
+            if type(value) is not int or not 1 <= value < 1 << 62:
+                raise InvalidValue(f"a ledger's limit of {name} must be at least 1, not {value!r}")
 
 
 def find(view: ReadView, name: str) -> Topic | None:
@@ -150,12 +151,41 @@ def create(
 
 
 def find_or_create(batch: WriteBatch, name: str) -> Topic:
-    """Find the topic of a name, or create a topic with the usual limits.
+    """Find the topic of a name, or create one with the usual limits, which a refusal of the batch undoes.
 
     Raises:
         InvalidName
     """
-    return find(batch, name) or create(batch, name, LedgerLimits())
+    topic = find(batch, name)
+    if topic is None:
+        tombstone = batch.get(TOPICS, full_topic_name(name).encode("ascii"))
+        before = None if tombstone is None else bytes(tombstone)
+        topic = create(batch, name, LedgerLimits())
+        batch.undo_if_refused(partial(_take_back, batch, topic, before))
+    return topic
+
+
+def _take_back(batch: WriteBatch, topic: Topic, before: bytes | None) -> None:
+    """Undo the creation of a topic in the batch that has created the topic, with the sessions of its producers."""
+    assert topic.topic_id == batch.superblock.last_topic, "no topic was created since"
+    key = topic.full_name.encode("ascii")
+    if before is None:
+        batch.delete(TOPICS, key)
+    else:
+        batch.put(TOPICS, key, before)
+    states.delete(batch, topic.topic_id)
+    for database in (PRODUCERS, OWNERS):
+        batch.delete_prefix(database, key1(topic.topic_id))
+    batch.superblock.last_topic -= 1
+
+
+def unborn(name: str) -> Topic:
+    """A topic to be created by the first message; it has no number yet.
+
+    Raises:
+        InvalidName
+    """
+    return Topic(full_topic_name(name), 0, 0, {})
 
 
 def delete(batch: WriteBatch, topic: Topic) -> None:

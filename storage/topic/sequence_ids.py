@@ -63,6 +63,7 @@ class SequenceIds(Generic[V]):
                         "Wait until it ends: `{}`.",
                         Action("store.reports.wait_for_transaction", TxnID(holder)),
                     ),
+                    held_by=(holder,),
                     transaction=str(TxnID(holder)),
                     sequenceId=sequence_id,
                 )

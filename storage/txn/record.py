@@ -36,9 +36,10 @@ class TransactionRecord:
         consumed: timestamp of the newest acknowledged message; 0 for none.
         written: keys that the commit wrote without intents: table, number of keys, the first keys.
         conflict: the conflict that doomed the transaction (kind, winner, winner's version, table name, key), or None.
+        producers_fenced: whether the operator's abort that ended the transaction fenced its producers as well.
     """
 
-    __slots__ = (*_FIELDS, "txn_id")
+    __slots__ = (*_FIELDS, "producers_fenced", "txn_id")
 
     txn_id: int
     state_code: int
@@ -67,6 +68,7 @@ class TransactionRecord:
     consumed: int
     written: list[list[Any]]
     conflict: list[Any] | None
+    producers_fenced: bool
 
     @property
     def id(self) -> TxnID:
@@ -101,14 +103,17 @@ class TransactionRecord:
         return now_ns >= self.deadline_ns
 
     def encode(self) -> bytes:
-        return pack([getattr(self, name) for name in _FIELDS])
+        fields = [getattr(self, name) for name in _FIELDS]
+        return pack([*fields, True] if self.producers_fenced else fields)
 
     @classmethod
     def decode(cls, txn_id: int, payload: memoryview) -> TransactionRecord:
         record = cls()
         record.txn_id = txn_id
-        for name, value in zip(_FIELDS, unpack(payload), strict=False):
+        fields = unpack(payload)
+        for name, value in zip(_FIELDS, fields, strict=False):
             setattr(record, name, value)
+        record.producers_fenced = len(fields) > len(_FIELDS) and fields[len(_FIELDS)]
         return record
 
 

@@ -17,6 +17,7 @@ from txnctl.cli.value_types import (
     TOPIC,
     TXN_ID,
 )
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.consume.options import ConsumeOptions
 from txnctl.output.messages import DELIVERED_FIELDS
 
@@ -74,7 +75,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @option(
     "--to", "end", type=POSITION_OR_TIME, help="The last message or entry to read, or @TIME. Not with -s."
 )
-@option("-n", "--count", "limit", type=click.IntRange(1), metavar="N", help="Messages at the most.")
+@option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="Messages at the most.")
 @option("-f", "--follow", is_flag=True, help="At the end wait for more.")
 @option(
     "--timeout",
@@ -99,7 +100,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 )
 @option("--retry-delay", type=DURATION, help="How much later. [default: 1m]")
 @option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
-@option("--max-redeliver-count", type=click.IntRange(0), metavar="N", help="How often is not too often.")
+@option("--max-redeliver-count", type=WholeNumber(0), metavar="N", help="How often is not too often.")
 @option("--consumer", "consumer_name", metavar="NAME", help="The consumer's name. [default: one of its own]")
 @option("--lock-timeout", "shared_lock_timeout", type=DURATION, shared=True,
         help="How long to wait for a lock. [env: TXNCTL_LOCK_TIMEOUT; default: 5s]")  # fmt: skip

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.producer import (
     ALIVE,
     AS_OF,
@@ -75,7 +74,7 @@ SHOWN = fields_of(
 @option(
     "-n",
     "--limit",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=_HISTORY_SHOWN,
     metavar="N",
     help="At most so many owners of the past. [default: 10]",

@@ -6,6 +6,7 @@ import click
 
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of, short_topic
@@ -46,7 +47,7 @@ UPDATED = fields_of(
 @option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
 @option(
     "--max-redeliver-count",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="Move a message there after so many redeliveries.",
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-import click
-
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.output.column import Column
 from txnctl.output.escape import printable
@@ -55,7 +54,7 @@ CELL_MAX = 60
 @option(
     "-n",
     "--count",
-    type=click.IntRange(1, PEEK_MAX),
+    type=WholeNumber(1, PEEK_MAX),
     default=PEEK_DEFAULT,
     metavar="N",
     help=f"Messages at the most. [default: {PEEK_DEFAULT}]",

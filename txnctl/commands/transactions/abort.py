@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, labels_text
 from txnctl.output.screen import dry_run_heading
@@ -75,7 +74,7 @@ _Line = tuple[str, int | None, str, str]
 )
 @option(
     "--if-version",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Only if it is still at this version: the one that was looked at.",
 )
@@ -102,7 +101,8 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
 
     The command refuses (exit code 9) while the owning process is alive and used the transaction within the last 60
     seconds; --force overrides that. A transaction named by TXNCTL_TXN is your own, and its owner is not checked.
-    Repeating an abort succeeds and prints time, reason and author of the first abort, with the same --if-version too.
+    Repeating an abort succeeds and prints time, reason and author of the first abort, with the same --if-version too;
+    with --fence only if the first abort fenced as well.
     A detached transaction has no process to ask for: one that was used within the last 60 seconds is aborted with a
     warning.
 
@@ -135,7 +135,8 @@ def _with_end(store: Store, result: AbortResult) -> AbortReport:
 def _report(context: Context, aborted: AbortReport) -> Iterator[str]:
     result, txn = aborted.result, aborted.result.before.txn_id
     if result.already:
-        yield f"{txn} was aborted already{_end(aborted)}. Nothing was changed."
+        fenced = " Its producers were fenced then." if result.fence else ""
+        yield f"{txn} was aborted already{_end(aborted)}.{fenced} Nothing was changed."
         return
     yield from dry_run_heading(context, result.dry_run)
     yield f"{'Abort' if result.dry_run else 'Aborted'} {txn} ({_state(result.before)})"

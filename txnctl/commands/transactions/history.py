@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.transaction import ROW
 
 TYPE_CHECKING = False
@@ -30,7 +29,7 @@ _LIMIT = 50
 @option(
     "-n",
     "--limit",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=_LIMIT,
     metavar="N",
     help="At most so many. [default: 50]",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.transaction import ROW
 from txnctl.output.human import plural
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 @option(
     "-n",
     "--limit",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=1000,
     metavar="N",
     help="At most so many. [default: 1000]",

@@ -6,6 +6,7 @@ import click
 
 from storage.errors import NestedTransaction, ProgramMissing, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.transactions.begin import labels_of, with_kind, with_labels, with_timeout
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
 )
 @option(
     "--retries",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=0,
     help="Run the command again after a lost conflict, at most so often. [default: 0]",
 )

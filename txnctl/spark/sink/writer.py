@@ -79,7 +79,7 @@ class _SparkWriter:
             StoreNotFound, TopicNotFound, TableNotFound
         """
         with self._open(read_only=True) as store:
-            if self._options.topic is not None:
+            if self._options.topic is not None and not self._options.create_topic:
                 store.create_producer(self._options.topic, connected=False)
             if self._options.table is not None:
                 store.table(self._options.table)
@@ -117,7 +117,10 @@ class _SparkWriter:
 
         ordered = sorted(messages, key=lambda staged: staged.partition)
         files = [staged.file for staged in ordered if staged.file is not None]
-        batch = adoption.StagedBatch(files, self._options.table, self._options.producer, sink, batch_id)
+        options = self._options
+        batch = adoption.StagedBatch(
+            files, options.table, options.producer, sink, batch_id, options.create_topic
+        )
         with hints_as_notes(), self._open() as store:
             adoption.adopt(store, self._staging(), batch)
             adoption.clean_up(store, self._staging(), [self._write, *(file.write for file in files)])
