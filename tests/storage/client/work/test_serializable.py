@@ -140,6 +140,22 @@ class TestReadCache:
             with pytest.raises(WriteTooOld):
                 put_and_commit(store, table, old, attempt, None)
 
+    @pytest.mark.parametrize("is_last", [False, True])
+    def test_an_unbounded_range_is_within_no_bounded_one(
+        self, store: Store, table: Table, begin: Begin, is_last: bool
+    ) -> None:
+        """Read before or after a bounded range of a later transaction, it goes on refusing keys beyond that range."""
+        old, earlier, later = begin(), store.begin_transaction(), store.begin_transaction()
+        bounds: list[tuple[TxnID, dict[str, bytes]]] = [
+            (earlier, {"start": b"m"}),
+            (later, {"start": b"m", "end": b"n"}),
+        ]
+        for reader, bound in bounds[::-1] if is_last else bounds:
+            assert scan(table, reader, **bound) == []
+        with pytest.raises(WriteTooOld) as raised:
+            put_and_commit(store, table, old, b"x", b"v")
+        assert raised.value.details["winner"] == str(earlier)
+
     def test_keys_outside_the_range_are_free(self, store: Store, table: Table, begin: Begin) -> None:
         """Just before its start, and its end itself."""
         old, reader = begin(), store.begin_transaction()
