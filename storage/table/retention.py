@@ -14,8 +14,10 @@ from typing import Literal
 
 from storage.disk.codec import U64, U64X2, key1
 from storage.disk.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
+from storage.disk.superblock import Superblock
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import CLOCKS_DISAGREE_NS, GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
+from storage.process.clock import Clock
 from storage.table import row as rows
 from storage.table.intent import RowWriter, finalize_keys
 from storage.table.read import state_of
@@ -25,8 +27,14 @@ from storage.txn import record as records
 
 def clocks_agree(view: ReadView) -> bool:
     """Whether wall clock and boot clock have advanced equally since their last agreement."""
-    offset_ns = view.clock.wall_ns() - view.now_ns
-    return view.is_clock_running and abs(offset_ns - view.superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
+    return _agree(view.superblock, view.clock, view.clock.wall_ns())
+
+
+def _agree(superblock: Superblock, clock: Clock, wall_ns: int) -> bool:
+    if not superblock.is_clock_running(clock):
+        return False
+    offset_ns = wall_ns - superblock.now_ns(clock)
+    return abs(offset_ns - superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
 
 
 def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
@@ -35,10 +43,11 @@ def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
     Args:
         trust_clock: assume that an operator has confirmed the wall clock.
     """
-    if not (trust_clock or clocks_agree(view)):
-        return view.superblock.collected_timestamp
-    start = view.clock.wall_ns() - view.superblock.table_retention_ms * 1_000_000
-    return max(start, view.superblock.collected_timestamp)
+    superblock, clock = view.superblock, view.clock
+    wall_ns, collected = clock.wall_ns(), superblock.collected_timestamp
+    if not (trust_clock or _agree(superblock, clock, wall_ns)):
+        return collected
+    return max(wall_ns - superblock.table_retention_ms * 1_000_000, collected)
 
 
 def trust_clocks(batch: WriteBatch) -> None:
