@@ -194,7 +194,7 @@ class TestForgottenRanges:
         cache.close()
 
     def test_ranges_of_too_many_tables_are_covered(self, tmp_path: Path) -> None:
-        """By a watermark of the file, which no commit has recorded."""
+        """By a watermark of the file, which no commit has recorded, and which reads of older transactions leave."""
         cache, head = started(tmp_path)
         count = LOG_BYTES_MAX // 30
         for table in range(1, count):
@@ -204,6 +204,9 @@ class TestForgottenRanges:
         assert not blocks(cache, head, 1, b"k", 100 + count)
         other = ReadCache(str(tmp_path), CLOCK)
         assert blocks(other, head, 1, b"k", 1)
+        for table in range(count, 2 * count):
+            other.record_range(table, b"", None, 50, 0)
+        assert all(blocks(other, head, table, b"k", 99 + table) for table in range(1, count))
         other.close()
         cache.close()
 
