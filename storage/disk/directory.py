@@ -130,6 +130,25 @@ def give_to_owner(descriptor: int, path: str) -> None:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
+def make_subdirectory(path: str, store: str) -> None:
+    """Make a directory in the store at `store` for the store's owner alone, if it is missing.
+
+    Raises:
+        NotPermitted
+    """
+    try:
+        os.mkdir(path, 0o700)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            give_to_owner(descriptor, store)
+        finally:
+            os.close(descriptor)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise NotPermitted(f"cannot create {path}: {error.strerror}") from None
+
+
 def make_reader_table(path: str) -> None:
     """As root, make LMDB's lock file if it is missing: LMDB would make a file of root's in a user's store.
 

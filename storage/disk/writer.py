@@ -9,8 +9,9 @@ Must not know: the meaning of a change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import lmdb
@@ -61,6 +62,40 @@ class _Task(Generic[T]):
         self.in_the_way: list[int] = []
 
 
+class _RecordedView(AbstractContextManager[ReadView]):
+    """A view with recorded reads; see `Writer.recorded_view`."""
+
+    __slots__ = ("_context", "_gate", "_on_wait", "_record", "_timeout_s")
+
+    def __init__(
+        self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> None:
+        self._context = data_map.view()
+        self._gate = data_map.locks.gate
+        self._record = record
+        self._timeout_s = timeout_s
+        self._on_wait = on_wait
+
+    def __enter__(self) -> ReadView:
+        context, gate = self._context, self._gate
+        try:
+            gate.enter(self._timeout_s, self._on_wait)
+            view = context.__enter__()
+            try:
+                self._record(view)
+            except BaseException as error:
+                context.__exit__(type(error), error, None)
+                raise
+        finally:
+            gate.leave()
+        return view
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._context.__exit__(kind, error, traceback)
+
+
 class Writer:
     """The writer of one environment.
 
@@ -80,10 +115,9 @@ class Writer:
         self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
 
-    @contextmanager
     def recorded_view(
         self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
-    ) -> Iterator[ReadView]:
+    ) -> AbstractContextManager[ReadView]:
         """Open a view inside the writer gate and let `record` note the coming reads; then leave the gate.
 
         A writer therefore either sees the note, or committed before the view was opened. Costs no fsync.
@@ -94,23 +128,7 @@ class Writer:
                 "the store is open for reading only, and a serializable read is recorded",
                 hint="Open it with read_only=False, or read at read-committed.",
             )
-        context, locks = self._map.view(), self._map.locks
-        try:
-            locks.gate.enter(timeout_s, on_wait)
-            view = context.__enter__()
-            try:
-                record(view)
-            except BaseException as error:
-                context.__exit__(type(error), error, None)
-                raise
-        finally:
-            locks.gate.leave()
-        try:
-            yield view
-        except BaseException as error:
-            context.__exit__(type(error), error, None)
-            raise
-        context.__exit__(None, None, None)
+        return _RecordedView(self._map, record, timeout_s, on_wait)
 
     def write(
         self,

@@ -25,7 +25,8 @@ class DoomCause:
     """The conflict that dooms a transaction.
 
     Attributes:
-        winner, winner_version: the winning transaction and its timestamp; 0 where unknown.
+        winner, winner_version: the winning transaction and its timestamp; 0 where unknown. A conflict of kind READ
+            without the timestamp stands for reads that were forgotten: the key may have been read.
         table, key: the key of the conflict; empty if the conflict is over no key.
     """
 
@@ -37,6 +38,11 @@ class DoomCause:
         self.key = key
         self.winner = winner
         self.winner_version = winner_version
+
+    @property
+    def is_possible_read(self) -> bool:
+        """Whether a later read of the key is possible, and not known."""
+        return self.kind == READ and not self.winner_version
 
     def fields(self) -> list[Any]:
         return [self.kind, self.winner, self.winner_version, self.table, self.key]
@@ -167,12 +173,14 @@ def lost(
 
 def write_too_old(record: TransactionRecord, conflict: DoomCause) -> WriteTooOld:
     """The error for a write under a key that a later transaction has read or written."""
-    what = "was read by" if conflict.kind == READ else "was written by"
+    what, hint = "was read by" if conflict.kind == READ else "was written by", RUN_AGAIN
+    if conflict.is_possible_read:
+        what, hint = "may have been read by", Hint("Reads that long ago are forgotten. {}", RUN_AGAIN)
     return WriteTooOld(
         f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
         f"{_winner_text(conflict.winner, conflict.winner_version)}, which began after transaction {record.id}: "
         "it is aborted",
-        hint=RUN_AGAIN,
+        hint=hint,
         **_details(record, conflict),
     )
 

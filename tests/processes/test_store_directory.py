@@ -273,7 +273,7 @@ def test_a_file_that_is_not_the_owners_is_refused_untouched(
 
 
 def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
-    """What is created in it while root uses it, LMDB's lock file and the compacted file, belongs to its owner."""
+    """What root creates there, LMDB's lock file, the compacted file and the read cache, belongs to its owner."""
     owner = 1001 if os.geteuid() == 0 else os.geteuid()
     for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
         os.chown(each, owner, -1)
@@ -282,10 +282,36 @@ def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
         assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
     with Store.open(spare) as store:
         store.create_producer("t").send(b"of root")
+        store.create_table("rows")
+        store.table("rows").put(b"k", b"of root")
+        with store.transaction() as txn:
+            assert store.table("rows").get(b"k", txn=txn) == b"of root"
         store.maintenance.compact_store()
         store.maintenance.backup_store(spare + ".backup")
     assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
-        FILES, owner
+        (*FILES, "reads.cache"), owner
     )
     copied = Path(spare + ".backup")
     assert {each.stat().st_uid for each in (copied, *copied.iterdir())} == {os.geteuid()}
+
+
+def test_a_read_cache_of_a_different_user_is_made_anew_for_the_owner(spare: str):
+    """An earlier release left one of root's, which locked the owner out; no user goes on with it."""
+    owner = 1001 if os.geteuid() == 0 else os.geteuid()
+    with Store.open(spare) as store:
+        store.create_table("rows")
+        store.table("rows").put(b"k", b"before")
+        with store.transaction() as txn:
+            store.table("rows").get(b"k", txn=txn)
+    for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
+        os.chown(each, owner, -1)
+    cache = os.path.join(spare, "reads.cache")
+    os.chown(cache, os.geteuid(), -1)
+    if os.geteuid() != 0:
+        os.chmod(cache, 0)  # Without root's rights a file that cannot be opened takes that part.
+    with Store.open(spare) as store:
+        assert store.table("rows").put(b"k", b"after")
+        with store.transaction() as txn:
+            assert store.table("rows").get(b"k", txn=txn) == b"after"
+    status = os.stat(cache)
+    assert (status.st_uid, status.st_mode & 0o777) == (owner, 0o600)

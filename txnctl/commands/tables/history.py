@@ -22,8 +22,8 @@ CONFLICTS = fields_of(
         "happened_at_ms": Help("When it happened.", heading="WHEN"),
         "kind": (
             "push: the loser held the key, and the winner wanted it; held: the winner held it, and the loser wanted "
-            "it; read: it had been read, version: written, by a younger one; too-old: the loser was older than what is "
-            "kept."
+            "it; read: it had been read (where winnerVersion is null: may have been), version: written, by a younger "
+            "one; too-old: the loser was older than what is kept."
         ),
         "loser": "The transaction that was aborted.",
         "loser_version_ns": Help("Its timestamp.", heading=""),

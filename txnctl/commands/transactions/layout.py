@@ -192,6 +192,9 @@ def _lost(conflict: Doom) -> str:
 
     if conflict.table is None:
         return _LOST[conflict.kind]
+    if conflict.kind == "read" and conflict.winner_version_ns is None:
+        key = f"key {bytes_cell(conflict.key)} of table {conflict.table}"
+        return f"a younger transaction may have read {key}: reads that long ago are forgotten"
     winner = conflict.winner or "a transaction that is not known any more"
     return f"{winner}, over key {bytes_cell(conflict.key)} of table {conflict.table}: {_LOST[conflict.kind]}"
 

@@ -86,7 +86,9 @@ class _SparkWriter:
 
     def _make_staging_directory(self) -> None:
         if self._options.staging is None:
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            from storage.disk.directory import make_subdirectory
+
+            make_subdirectory(self._directory, self._options.path)
         self._staging().make_directory()
 
     def _open(self, *, read_only: bool = False) -> Store:
