@@ -13,14 +13,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from storage import faults
-from storage.disk import data_file, directory
+from storage.disk import data_file, directory, reader_table
 from storage.disk.build_dir import build_directory, is_build_dir
 from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
-from storage.limits import READERS_MAX
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
 
@@ -31,8 +30,6 @@ _INSIDE = "store"
 _IN_ORDER = (directory.LOCK, directory.LMDB_LOCK, directory.DATA)
 """The order of moves into an existing directory: first the lock file, which marks leftovers, last the data file."""
 
-_READER_TABLE_BYTES = 64 * READERS_MAX + 128
-
 
 def create(path: str, clock: Clock) -> None:
     """Create an empty store; see `Store.create`."""
@@ -40,7 +37,7 @@ def create(path: str, clock: Clock) -> None:
     path = directory.resolved(path, os.path.abspath)
     with building(path) as build_dir:
         directory.check_local(build_dir, os.stat(build_dir).st_dev)
-        _reserve(os.path.join(build_dir, directory.LMDB_LOCK))
+        reader_table.reserve(build_dir)
         data_file.create(build_dir, clock, _first_records)
         write_lock_file(os.path.join(build_dir, directory.LOCK))
         install(build_dir, path)
@@ -175,15 +172,6 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
         STORE: {b"format": seal(STORE, b"format", pack(formats))},
         HEADS: {SUPERBLOCK_KEY: seal(HEADS, SUPERBLOCK_KEY, Superblock(store_id, clock).encode())},
     }
-
-
-def _reserve(path: str) -> None:
-    """Allocate LMDB's reader table: on a full disk a write through the memory map would kill the process."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.posix_fallocate(descriptor, 0, _READER_TABLE_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 def write_lock_file(path: str) -> None:

@@ -44,13 +44,16 @@ def create(
         raise refused(path, error) from error
 
 
-def mapped(path: str, read_only: bool) -> Any:
+def mapped(path: str, read_only: bool, has_table: bool = True) -> Any:
     """Open LMDB's environment of a whole store of a known format, with the largest map that the process may have.
+
+    Args:
+        has_table: whether LMDB uses its reader table (`reader_table.py`).
 
     Raises:
         StoreFull, CorruptStore, NotPermitted, StoreInvalid, ReadersFull, NotAStore, UnknownFormat
     """
-    raw = _open(path, read_only)
+    raw = _open(path, read_only, has_table)
     try:
         _check_length(raw, path)
         _check_format(raw, path)
@@ -63,13 +66,13 @@ def mapped(path: str, read_only: bool) -> Any:
     return raw
 
 
-def _open(path: str, read_only: bool) -> Any:
+def _open(path: str, read_only: bool, has_table: bool) -> Any:
     size = os.stat(os.path.join(path, directory.DATA)).st_size
     for map_bytes in (MAP_BYTES_WANTED, max(MAP_BYTES_FALLBACK, 2 * size), size + MAP_BYTES_SPARE):
         try:
             return lmdb.open(
                 path, map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
-                max_readers=READERS_MAX, max_spare_txns=0,
+                max_readers=READERS_MAX, max_spare_txns=0, lock=has_table,
             )  # fmt: skip
         except (MemoryError, lmdb.MemoryError):
             continue

@@ -14,12 +14,12 @@ from zlib import crc32
 
 import lmdb
 
-from storage.disk import data_file
+from storage.disk import data_file, reader_table
 from storage.disk.codec import unsealed
 from storage.disk.lmdb_errors import damaged, readers_full
 from storage.disk.schema import Database
 from storage.disk.view import ReadView
-from storage.errors import StoreClosed, StoreFull, StoreInvalid
+from storage.errors import Busy, StoreClosed, StoreFull, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
@@ -60,10 +60,13 @@ class DataMap:
         """Map the file. A map for writing passes the writer gate, unless the caller is inside.
 
         Raises:
-            WriterBusy, CorruptStore, and as `data_file.mapped`
+            WriterBusy, StoreInUse, CorruptStore, and as `data_file.mapped`
         """
         self.locks, self.read_only = locks, read_only
-        self.raw = data_file.mapped(self.path, read_only)
+        has_table = inside_gate or reader_table.secure(
+            self.path, locks, self.clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
+        )
+        self.raw = data_file.mapped(self.path, read_only, has_table)
         try:
             if read_only or inside_gate:
                 self.databases = data_file.databases(self.raw, self.path, read_only)
@@ -228,7 +231,7 @@ class DataMap:
             try:
                 self.raw.set_mapsize(size)
             except (MemoryError, lmdb.Error) as error:
-                self._reopen(inside_gate)
+                self.reopen(self.locks, read_only=self.read_only, inside_gate=inside_gate)
                 raise StoreFull(
                     f"{self.path} needs more address space than this process may have: {error}",
                     hint="Raise the limit (ulimit -v). Acknowledged messages are safe.",
@@ -237,13 +240,20 @@ class DataMap:
                 self._changes = False
                 self._views_done.notify_all()
 
-    def _reopen(self, inside_gate: bool) -> None:
-        """Open the environment again: py-lmdb has dropped it after a failed change of the map."""
+    def reopen(
+        self,
+        locks: LockFile,
+        *,
+        read_only: bool,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        inside_gate: bool = False,
+    ) -> None:
+        """Open the environment again, as before a change that failed; if that fails too, the handle has failed."""
         self.drop()
         try:
-            self.open(self.locks, read_only=self.read_only, inside_gate=inside_gate)
-        except StoreInvalid as error:
-            self.failed = f"the map could not grow, and the store could not be opened again: {error.message}"
+            self.open(locks, read_only=read_only, timeout_s=timeout_s, inside_gate=inside_gate)
+        except (StoreInvalid, Busy) as error:
+            self.failed = f"a change failed, and the store could not be opened again: {error.message}"
 
 
 class _CountedView:

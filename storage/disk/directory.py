@@ -94,7 +94,7 @@ def _check_has_data(path: str) -> None:
 
 
 def _check_file(path: str, name: str, owner: int) -> None:
-    """Check for a plain file that only its owner may write. LMDB's lock file may be missing: LMDB makes a new one."""
+    """Check for a plain file that only its owner may write. LMDB's lock file may be missing: `reader_table`."""
     file = os.path.join(path, name)
     try:
         status = os.lstat(file)
@@ -128,27 +128,6 @@ def give_to_owner(descriptor: int, path: str) -> None:
     if os.geteuid() == _ROOT:
         owner = os.stat(path)
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
-
-
-def make_reader_table(path: str) -> None:
-    """As root, make LMDB's lock file if it is missing: LMDB would make a file of root's in a user's store.
-
-    Raises:
-        NotPermitted
-    """
-    if os.geteuid() != _ROOT:
-        return
-    file = os.path.join(path, LMDB_LOCK)
-    try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            give_to_owner(descriptor, path)
-        finally:
-            os.close(descriptor)
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise NotPermitted(f"cannot create {file}: {error.strerror}") from None
 
 
 def _check_private(path: str, status: os.stat_result) -> None:

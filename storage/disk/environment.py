@@ -58,7 +58,6 @@ class Environment:
         self._in_place_ns = 0
         check_platform()
         directory.check(path)
-        directory.make_reader_table(path)
         locks = open_locks(path, clock, read_only=read_only)
         try:
             locks.share_store()
@@ -92,11 +91,11 @@ class Environment:
             try:
                 locks.share_store()
                 self._map.raw.close()
+                before.end_unlisted_reading()
                 self._map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
             except BaseException:
                 locks.close()
-                self._map.drop()
-                self._map.open(before, read_only=True)
+                self._map.reopen(before, read_only=True, timeout_s=timeout_s)
                 raise
             before.close()
 

@@ -2,6 +2,8 @@
 
     byte 0         the writer gate (writer_gate.py): its holder may begin a store transaction
     byte 1         the store lock: shared by every process with the store open, exclusive for compact and restore
+    byte 2         shared by every unlisted reader: a process that reads without LMDB's reader table
+    byte 3         shared by every writer: a process with the store open for writing
     byte 2^20 + n  lease n (liveness.py): locked as long as the process of the lease lives; numbers are never reused
     byte 2^40 + t  timestamp t (open_timestamps.py): locked while a transaction of timestamp t is open without a record
 
@@ -23,6 +25,8 @@ from storage.process.writer_gate import WriterGate
 
 FILE_NAME: Final = "store.lock"
 _STORE_BYTE: Final = 1
+_UNLISTED_BYTE: Final = 2
+_WRITERS_BYTE: Final = 3
 
 
 class LockFile:
@@ -60,6 +64,27 @@ class LockFile:
     def own_store(self) -> bool:
         """Take the store lock exclusively; return False if a second process has the store open."""
         return self._locks.take_exclusive(_STORE_BYTE)
+
+    def begin_unlisted_reading(self) -> bool:
+        """Count this process as an unlisted reader; return False, and do not count it, if there is a writer.
+
+        Each side takes its own byte before it looks at the byte of the other side, so two that meet both notice.
+        """
+        return self._enter_side(_UNLISTED_BYTE, _WRITERS_BYTE)
+
+    def end_unlisted_reading(self) -> None:
+        """Count this process as an unlisted reader no longer, if it is counted."""
+        self._locks.release(_UNLISTED_BYTE)
+
+    def begin_writing(self) -> bool:
+        """Count this process as a writer; return False, and do not count it, if there is an unlisted reader."""
+        return self._enter_side(_WRITERS_BYTE, _UNLISTED_BYTE)
+
+    def _enter_side(self, own_byte: int, other_byte: int) -> bool:
+        is_entered = self._locks.take_shared(own_byte) and not self._locks.is_taken(other_byte)
+        if not is_entered:
+            self._locks.release(own_byte)
+        return is_entered
 
 
 def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
