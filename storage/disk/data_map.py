@@ -37,6 +37,8 @@ class DataMap:
         locks: the lock file.
         read_only: whether the map is for reading only.
         failed: why the map is no longer usable; None while it is usable.
+        lock: held during a short call of LMDB outside views and batches, so that meanwhile the map does not change and
+            the process does not fork: a child cannot close an environment that a call of another thread is using.
     """
 
     def __init__(self, path: str, clock: Clock) -> None:
@@ -44,8 +46,8 @@ class DataMap:
         self.clock = clock
         self.failed: str | None = None
         self._views = 0
-        self._lock = threading.RLock()
-        self._views_done = threading.Condition(self._lock)
+        self.lock = threading.RLock()
+        self._views_done = threading.Condition(self.lock)
         self._changes = False
 
     def open(
@@ -112,7 +114,7 @@ class DataMap:
             alone: the first byte of records without a reference.
             follow: database and key of the second record, given the first.
         """
-        name, seed, lock = database.name, database.seed, self._lock
+        name, seed, lock = database.name, database.seed, self.lock
         guard_name, guard_key = guard[0].name, guard[1]
         # The guard is looked up once a commit. Commits of a replaced file count anew, in a new environment.
         guarded: Any = None
@@ -182,7 +184,9 @@ class DataMap:
                 self.resize(0)
             except lmdb.ReadersFullError:
                 self.end_view()
-                if self.raw.reader_check():
+                with self.lock:
+                    freed = self.raw.reader_check()
+                if freed:
                     continue
                 raise readers_full(self.path) from None
             except BaseException:
@@ -209,13 +213,17 @@ class DataMap:
     def stop_views(self, timeout_s: float) -> bool:
         """Wait until no view is open, and let no view begin until `let_views_go`; False after `timeout_s`."""
         self._views_done.acquire()
+        # Without `_changes` overlapping views of two threads would never leave a moment without a view.
+        self._changes = True
         is_still = self._views_done.wait_for(lambda: not self._views, timeout_s)
         if not is_still:
-            self._views_done.release()
+            self.let_views_go()
         return is_still
 
     def let_views_go(self) -> None:
         """Let views begin again."""
+        self._changes = False
+        self._views_done.notify_all()
         self._views_done.release()
 
     def resize(self, size: int, *, inside_gate: bool = False) -> None:
