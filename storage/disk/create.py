@@ -10,6 +10,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EEXIST, ENOTEMPTY
 from typing import Any
 
 from storage import faults
@@ -19,9 +20,10 @@ from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
-from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
+from storage.errors import AlreadyExists, StoreInvalid
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
+from storage.system_errors import refusal
 
 _LOCK_WORDS = b"txnctl store lock\n"
 _INSIDE = "store"
@@ -154,15 +156,9 @@ def _is_lock_file(path: str) -> bool:
 
 def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
     """Translate an error of the operating system at `path` into an error of storage."""
-    import errno
-
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return NotPermitted(f"cannot write a store at {path}: {error.strerror}")
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StoreFull(f"no room for a store at {path}: {error.strerror}")
-    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+    if error.errno in (ENOTEMPTY, EEXIST):
         return AlreadyExists(f"another process created {path} meanwhile; nothing was changed", path=path)
-    return StoreInvalid(f"cannot write a store at {path}: {error.strerror}")
+    return refusal(f"cannot write a store at {path}", error)
 
 
 def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:

@@ -23,8 +23,9 @@ from zlib import crc32
 
 from storage import faults
 from storage.disk.superblock import Superblock
-from storage.errors import StoreFull, StoreUnsafe
+from storage.errors import StoreUnsafe
 from storage.process.clock import Clock
+from storage.system_errors import TOO_MANY, refusal
 
 FILE_NAME: Final = "reads.cache"
 
@@ -123,6 +124,8 @@ class ReadCache:
         except FileNotFoundError:
             raise
         except OSError as error:
+            if error.errno in TOO_MANY:
+                raise refusal(f"cannot open {self._path}", error) from error
             raise StoreUnsafe(
                 f"{self._path} cannot be opened: {error.strerror}",
                 hint="Remove the file; the next writer makes a new one.",
@@ -142,7 +145,7 @@ class ReadCache:
                 self._map = mmap.mmap(descriptor, _BYTES)
                 self._descriptor, descriptor = descriptor, -1
         except OSError as error:
-            raise StoreFull(f"no room for {self._path}: {error.strerror}", hint="Free some space.") from error
+            raise refusal(f"cannot make {self._path}", error) from error
         finally:
             if descriptor >= 0:
                 os.close(descriptor)

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EPERM, EROFS
 from typing import Final
 
 from storage.disk import directory
-from storage.errors import NotPermitted, StoreFull, StoreInUse, StoreInvalid
+from storage.errors import StoreFull, StoreInUse, StoreInvalid
 from storage.limits import READERS_MAX
 from storage.process.clock import Clock
 from storage.process.identity import describe, started
 from storage.process.lock_file import FILE_NAME, LockFile, processes_with
 from storage.process.writer_gate import OnWait
+from storage.system_errors import DENIED, FULL, refusal
 
 _HEADER_BYTES: Final = 128
 _SLOT_BYTES: Final = 64
 _BLOCK_BYTES: Final = 512
 """The unit of `st_blocks`, on every file system."""
 _PAUSE_S: Final = 0.002
-_FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 
 
 def secure(
@@ -41,7 +40,7 @@ def secure(
 
     Raises:
         StoreInUse: unlisted readers and writers met.
-        WriterBusy, StoreFull, NotPermitted, StoreInvalid
+        WriterBusy, StoreFull, NotPermitted, TooManyFiles, StoreInvalid
     """
     if not read_only:
         _wait(path, clock, timeout_s, locks.begin_writing, "is read without LMDB's reader table")
@@ -51,7 +50,7 @@ def secure(
         if _allocate(path):
             return True
     except OSError as error:
-        if error.errno not in (EACCES, EPERM, EROFS, *_FULL):
+        if error.errno not in (*DENIED, *FULL):
             raise _refused(path, error) from error
     _wait(path, clock, timeout_s, locks.begin_unlisted_reading, "has no reader table to be used, and is open")
     return False
@@ -132,11 +131,7 @@ def _wait(path: str, clock: Clock, timeout_s: float, begin: Callable[[], bool], 
 
 
 def _refused(path: str, error: OSError) -> StoreInvalid:
-    file = _file(path)
-    if error.errno in _FULL:
-        return StoreFull(
-            f"no room for {file}: {error.strerror}", hint="Free some space. Reading needs no such file."
-        )
-    if error.errno in (EACCES, EPERM, EROFS):
-        return NotPermitted(f"cannot write {file}: {error.strerror}")
-    return StoreInvalid(f"cannot open {file}: {error.strerror}")
+    refused = refusal(f"cannot write {_file(path)}", error)
+    if isinstance(refused, StoreFull):
+        refused.hint = "Free some space. Reading needs no such file."
+    return refused

@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from storage.errors import NotAStore, NotPermitted, StoreInUse
+from storage.errors import NotAStore, StoreInUse
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import Clock
 from storage.process.liveness import Leases
 from storage.process.open_timestamps import OpenTimestamps
 from storage.process.writer_gate import WriterGate
+from storage.system_errors import refusal
 
 FILE_NAME: Final = "store.lock"
 _STORE_BYTE: Final = 1
@@ -91,7 +92,7 @@ def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
     """Open the lock file of the store at `path`.
 
     Raises:
-        NotAStore, NotPermitted
+        NotAStore, NotPermitted, TooManyFiles, StoreInvalid
     """
     lock_path = os.path.join(path, FILE_NAME)
     try:
@@ -99,7 +100,7 @@ def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
     except FileNotFoundError:
         raise NotAStore(f"{path} is not a whole store: {FILE_NAME} is missing") from None
     except OSError as error:
-        raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
+        raise refusal(f"cannot open {lock_path}", error) from None
 
 
 def processes_with(path: str) -> list[int]:

@@ -6,9 +6,11 @@ that ends a command; `error_report` prints the error, and `txnctl errors` (comma
 
 from __future__ import annotations
 
+from errno import EMFILE, ENFILE
+
 import click
 
-from storage.errors import TxnctlError
+from storage.errors import TooManyFiles, TxnctlError
 
 DONE = 0
 UNEXPECTED = 1
@@ -97,4 +99,6 @@ def code_of(error: BaseException) -> tuple[str, int]:
         return "hung-up", HUNG_UP
     if isinstance(error, Terminated):
         return "terminated", TERMINATED
+    if isinstance(error, OSError) and error.errno in (EMFILE, ENFILE):
+        return TooManyFiles.code, TooManyFiles.exit_code
     return "unexpected", UNEXPECTED
