@@ -128,8 +128,16 @@ def _give(file: str, store: str) -> None:
 
 
 def _make_parent(parent: str) -> None:
+    """Make the directories above a store, and sync their names: the store would be lost with any of them."""
+    missing = parent
     try:
+        while not os.path.lexists(missing):
+            missing = os.path.dirname(missing)
         os.makedirs(parent, exist_ok=True)
+        made = parent
+        while made != missing:
+            made = os.path.dirname(made)
+            _sync(made)
     except (FileExistsError, NotADirectoryError):
         raise StoreInvalid(f"cannot create a store below {parent}: a part of the path is a file") from None
     except OSError as error:
