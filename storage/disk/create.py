@@ -20,7 +20,7 @@ from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
-from storage.errors import AlreadyExists, StoreInvalid
+from storage.errors import AlreadyExists, InvalidValue, StoreInvalid, TxnctlError
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
 from storage.system_errors import refusal
@@ -53,17 +53,29 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
         store: an existing store, whose owner becomes owner of the build directory; None for the user of this process.
 
     Raises:
-        AlreadyExists, StoreInvalid, NotPermitted, StoreFull
+        AlreadyExists, InvalidValue, StoreInvalid, NotPermitted, StoreFull
     """
     check_free(path)
+    if store is None:
+        _check_outside(path)
     _make_parent(os.path.dirname(path))
+    build_dir = None
     try:
         with build_directory(
             os.path.join(path, _INSIDE) if os.path.isdir(path) else path, store
         ) as build_dir:
             yield build_dir
     except OSError as error:
-        raise _explain(path, error) from error
+        raise _name_leftover(_explain(path, error), build_dir) from error
+    except StoreInvalid as error:
+        raise _name_leftover(error, build_dir) from error.__cause__
+
+
+def _name_leftover(error: TxnctlError, build_dir: str | None) -> TxnctlError:
+    """The error, with the build directory in its hint where a failing disk did not let it be removed."""
+    if build_dir is not None and os.path.lexists(build_dir):
+        error.hint = f"Remove {build_dir}, or let the next backup, restore or `store gc` there do so."
+    return error
 
 
 def check_free(path: str) -> None:
@@ -74,6 +86,22 @@ def check_free(path: str) -> None:
     """
     if os.path.lexists(path) and not _is_free_directory(path):
         raise AlreadyExists(f"{path} exists already and was left unchanged", path=path)
+
+
+def _check_outside(path: str) -> None:
+    """Check that no directory above `path` is a store: the two would be moved, copied and removed together.
+
+    Raises:
+        InvalidValue
+    """
+    place, above = os.path.realpath(path), os.path.realpath(os.path.dirname(path))
+    while place != above:
+        if all(os.path.lexists(os.path.join(above, name)) for name in (directory.DATA, directory.LOCK)):
+            raise InvalidValue(
+                f"{path} lies inside the store {above}; nothing was changed",
+                hint="Choose a path outside of every store.",
+            )
+        place, above = above, os.path.dirname(above)
 
 
 def install(build_dir: str, path: str) -> None:

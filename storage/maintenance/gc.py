@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from storage import audit_trail
 from storage.admin.purge import purge_deleted
+from storage.disk.build_dir import remove_leftovers
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
@@ -43,6 +47,8 @@ def collect_garbage(
 ) -> CollectResult:
     """Free reader slots of dead processes, remains of deleted topics and tables, and versions out of the window.
 
+    Build directories that killed builders left in the store or beside it are removed on the way.
+
     Raises:
         BadInput
     """
@@ -56,6 +62,9 @@ def collect_garbage(
         return CollectResult(Collected(dead, deleted_topics, deleted_tables, None, tables), dry_run=True)
     freed = connection.environment.check_readers()
     steps = purge_deleted(connection)
+    for place in (connection.path, os.path.dirname(connection.path)):
+        with suppress(OSError):
+            remove_leftovers(place)
     tables = table_gc.collect(connection, trust_clock)
     collected = Collected(freed, deleted_topics, deleted_tables, steps, tables)
     if trust_clock or freed or deleted_topics or deleted_tables or any(tables.counts):

@@ -10,7 +10,7 @@ import errno
 import os
 import struct
 
-_CALLS = {"fsync": (74, 82), "fdatasync": (75, 83), "pwrite": (18, 68)}
+_CALLS = {"fsync": (74, 82), "fdatasync": (75, 83), "pwrite": (18, 68), "unlinkat": (263, 35)}
 """Numbers on x86-64, and on the machines with the numbers of asm-generic (aarch64, riscv64)."""
 
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
