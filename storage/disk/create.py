@@ -22,7 +22,7 @@ from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import AlreadyExists, InvalidValue, StoreInvalid, TxnctlError
 from storage.process.byte_locks import check_platform
-from storage.process.clock import Clock
+from storage.process.clock import Clock, check_wall
 from storage.system_errors import refusal
 
 _LOCK_WORDS = b"txnctl store lock\n"
@@ -36,6 +36,7 @@ _IN_ORDER = (directory.LOCK, directory.LMDB_LOCK, directory.DATA)
 def create(path: str, clock: Clock) -> None:
     """Create an empty store; see `Store.create`."""
     check_platform()
+    check_wall(clock)
     path = directory.resolved(path, os.path.abspath)
     with building(path) as build_dir:
         directory.check_local(build_dir, os.stat(build_dir).st_dev)

@@ -25,6 +25,7 @@ from storage.disk.schema import TXN_DEADLINES
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import OutcomeUnknown, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
+from storage.process.clock import check_wall
 from storage.process.writer_gate import OnWait
 
 T = TypeVar("T")
@@ -65,6 +66,7 @@ class Writer:
         context, locks = self._map.view(), self._map.locks
         try:
             locks.gate.enter(timeout_s, on_wait)
+            check_wall(self._map.clock)
             view = context.__enter__()
             try:
                 record(view)
@@ -100,7 +102,8 @@ class Writer:
             dry_run: run everything, then drop the batch.
 
         Raises:
-            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and the errors of `change`.
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, StoreInvalid (the wall clock), and the errors of
+            `change`.
         """
         if self._map.failed is not None:
             self._map.check_usable()
@@ -110,6 +113,7 @@ class Writer:
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
+            check_wall(self._map.clock)
             while True:
                 try:
                     return self._write_once(change, naming, dry_run)
