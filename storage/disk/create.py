@@ -73,9 +73,10 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
 
 
 def _name_leftover(error: TxnctlError, build_dir: str | None) -> TxnctlError:
-    """The error, with the build directory in its hint where a failing disk did not let it be removed."""
+    """The error, which names the build directory where the failure did not let it be removed either."""
     if build_dir is not None and os.path.lexists(build_dir):
-        error.hint = f"Remove {build_dir}, or let the next backup, restore or `store gc` there do so."
+        error.message += f"; {build_dir} is left"
+        error.hint = error.hint or "The next backup or restore there removes it, as does a gc of the store."
     return error
 
 

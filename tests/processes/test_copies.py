@@ -211,13 +211,14 @@ def test_a_failing_disk_leaves_no_backup_and_names_what_it_kept(
             try:
                 store.maintenance.backup_store(path + "2")
             except errors.StoreInvalid as error:
-                say("refused", error.hint)
+                say("refused", error.message, "|", error.hint)
         """,
         "fsync",
         "unlinkat",
     )
     left = f".store2.{child.pid}.new"
-    assert f"Remove {tmp_path}/{left}" in child.expect("refused")
+    refusal = child.expect("refused")
+    assert f"Input/output error; {tmp_path}/{left} is left" in refusal and "removes it" in refusal
     child.succeed()
     assert set(os.listdir(tmp_path)) == {"store", left}
     with Store.open(path) as store:

@@ -62,8 +62,10 @@ COMMAND_LINE_ERRORS = {
     ),
     "interrupted": (
         INTERRUPTED,
-        "Ctrl-C, or SIGINT. What was acknowledged before is kept, nothing is half-done. In the first hundredths of a "
-        "second Python itself is starting and ends with a traceback; no store is open by then.",
+        (
+            "Ctrl-C, or SIGINT. What was acknowledged before is kept, nothing is half-done. In the first hundredths of a "
+            "second Python itself is starting and ends with a traceback; no store is open by then."
+        ),
     ),
     "terminated": (TERMINATED, "SIGTERM. What was acknowledged before is kept, nothing is half-done."),
 }

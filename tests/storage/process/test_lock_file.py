@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import NotAStore, NotPermitted, StoreInUse, StoreNotFound
+from storage.errors import NotAStore, StoreInUse, StoreInvalid, StoreNotFound
 from storage.process.clock import ManualClock
 from storage.process.lock_file import FILE_NAME, LockFile, open_locks, processes_with
 
@@ -98,7 +98,7 @@ def test_opening_says_what_is_missing_or_forbidden(tmp_path: Path, lock_path: Pa
     with pytest.raises(NotAStore, match=r"store\.lock is missing"):
         open_locks(str(tmp_path), ManualClock(), read_only=True)
     lock_path.symlink_to(target)
-    with pytest.raises(NotPermitted):
+    with pytest.raises(StoreInvalid, match=r"cannot open .*store\.lock"):
         open_locks(str(tmp_path), ManualClock(), read_only=True)
 
 
