@@ -18,11 +18,11 @@ from storage.disk import data_file, directory, reader_table
 from storage.disk.build_dir import build_directory, is_build_dir
 from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
-from storage.disk.superblock import Superblock
+from storage.disk.superblock import Superblock, check_wall
 from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import AlreadyExists, InvalidValue, StoreInvalid, TxnctlError
 from storage.process.byte_locks import check_platform
-from storage.process.clock import Clock, check_wall
+from storage.process.clock import Clock
 from storage.system_errors import refusal
 
 _LOCK_WORDS = b"txnctl store lock\n"

@@ -22,10 +22,10 @@ from storage.disk.lmdb_errors import DAMAGE, damaged, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import TXN_DEADLINES
+from storage.disk.superblock import check_wall
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import OutcomeUnknown, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
-from storage.process.clock import check_wall
 from storage.process.writer_gate import OnWait
 
 T = TypeVar("T")

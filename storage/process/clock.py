@@ -12,13 +12,11 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from storage.errors import InvalidValue, StoreInvalid
+from storage.errors import InvalidValue
 
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # Only Linux has the first: elsewhere importing works, and opening a store says that the system is unsupported.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-# Timestamps are signed 64-bit numbers, also as bytes of the lock file, which begin at 2^40, and run a little ahead.
-_WALL_END_NS = (1 << 63) - (1 << 53)
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
@@ -60,19 +58,6 @@ class Clock:
                 self.sleep(seconds)
 
         Thread(target=run, name="txnctl", daemon=True).start()
-
-
-def check_wall(clock: Clock) -> None:
-    """Check that the wall clock is in the years whose nanoseconds records and kernel locks can hold, before a write.
-
-    Raises:
-        StoreInvalid
-    """
-    if not 0 <= clock.wall_ns() < _WALL_END_NS:
-        raise StoreInvalid(
-            "the wall clock of this machine is not in the years 1970 to 2261; nothing was changed",
-            hint="Set the clock. Reading goes on meanwhile.",
-        )
 
 
 class ManualClock(Clock):
