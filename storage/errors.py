@@ -10,7 +10,7 @@
     │                         LostConflict · WriteTooOld · RequestTooOld · ConditionFailed · ReadOnlyTransaction
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
-    │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid
+    │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid · TooManyFiles
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── OutcomeUnknown (10)
@@ -330,6 +330,12 @@ class StoreFull(StoreInvalid):
     """The disk, a quota or the address space is full. Acknowledged messages are safe."""
 
     code = "store-full"
+
+
+class TooManyFiles(StoreInvalid):
+    """This process, or the machine, has as many files open as it may have. Acknowledged messages are safe."""
+
+    code = "too-many-files"
 
 
 class StoreUnsafe(StoreInvalid):

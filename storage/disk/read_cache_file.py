@@ -14,14 +14,14 @@ from typing import Final
 
 from storage.disk.directory import give_to_owner
 from storage.disk.read_cache_layout import HEADER_BYTES
-from storage.errors import StoreFull, StoreInvalid, StoreUnsafe
+from storage.errors import StoreInvalid, StoreUnsafe
+from storage.system_errors import refusal
 
 FILE_NAME: Final = "reads.cache"
 
 _NO_FILE: Final = {
     errno.ENOENT, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO, errno.ENODEV,
 }  # fmt: skip
-_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM}
 
 
 class ReadCacheFile:
@@ -66,7 +66,7 @@ class ReadCacheFile:
         """Map the file at the path, in place of a lost one, if the file counts; return whether a file is mapped.
 
         Raises:
-            StoreFull, StoreInvalid
+            StoreFull, TooManyFiles, StoreInvalid
         """
         self.drop_lost()
         if self.data is not None:
@@ -103,7 +103,7 @@ class ReadCacheFile:
         """Make and map a new file of zeros, and remove the file at the path.
 
         Raises:
-            StoreFull, StoreInvalid, StoreUnsafe
+            StoreFull, TooManyFiles, StoreInvalid, StoreUnsafe
         """
         self.close()
         try:
@@ -125,7 +125,7 @@ class ReadCacheFile:
         except OSError as error:
             if descriptor >= 0:
                 os.close(descriptor)
-            raise self._failed(error) from error
+            raise refusal(f"cannot make {self._path}", error) from error
         return self._map(descriptor, size)
 
     def grow(self, size: int) -> bool:
@@ -152,24 +152,16 @@ class ReadCacheFile:
         except OSError as error:
             if error.errno in _NO_FILE:
                 return None
-            raise self._failed(error) from error
+            raise refusal(f"cannot open {self._path}", error) from error
 
     def _map(self, descriptor: int, size: int) -> mmap.mmap:
         try:
             self.data = mmap.mmap(descriptor, size)
         except OSError as error:
             os.close(descriptor)
-            raise self._failed(error) from error
+            raise refusal(f"cannot open {self._path}", error) from error
         self._descriptor = descriptor
         return self.data
-
-    def _failed(self, error: OSError) -> StoreInvalid:
-        if error.errno in _NO_ROOM:
-            return StoreFull(f"no room for {self._path}: {error.strerror}", hint="Free some space.")
-        return StoreInvalid(
-            f"{self._path} cannot be opened: {error.strerror}",
-            hint="Resolve that and repeat the command; the file may be removed at any time.",
-        )
 
 
 def _is_private(status: os.stat_result) -> bool:

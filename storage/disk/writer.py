@@ -23,6 +23,7 @@ from storage.disk.lmdb_errors import DAMAGE, damaged, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import TXN_DEADLINES
+from storage.disk.superblock import check_wall
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import Conflict, OutcomeUnknown, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
@@ -65,11 +66,12 @@ class _Task(Generic[T]):
 class _RecordedView(AbstractContextManager[ReadView]):
     """A view with recorded reads; see `Writer.recorded_view`."""
 
-    __slots__ = ("_context", "_gate", "_on_wait", "_record", "_timeout_s")
+    __slots__ = ("_clock", "_context", "_gate", "_on_wait", "_record", "_timeout_s")
 
     def __init__(
         self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
     ) -> None:
+        self._clock = data_map.clock
         self._context = data_map.view()
         self._gate = data_map.locks.gate
         self._record = record
@@ -80,6 +82,7 @@ class _RecordedView(AbstractContextManager[ReadView]):
         context, gate = self._context, self._gate
         try:
             gate.enter(self._timeout_s, self._on_wait)
+            check_wall(self._clock)
             view = context.__enter__()
             try:
                 self._record(view)
@@ -151,7 +154,8 @@ class Writer:
             dry_run: run everything, then drop the batch.
 
         Raises:
-            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and the errors of `change`.
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, StoreInvalid (the wall clock), and the errors of
+            `change`.
         """
         if self._map.failed is not None:
             self._map.check_usable()
@@ -161,6 +165,7 @@ class Writer:
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
+            check_wall(self._map.clock)
             while True:
                 try:
                     return self._write_once(task)

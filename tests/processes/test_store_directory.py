@@ -17,7 +17,16 @@ from storage.disk import directory as place
 from storage.disk.codec import pack, unpack
 from storage.disk.schema import FORMAT_NUMBER, STORE
 from storage.disk.view import WriteBatch
-from storage.errors import CorruptStore, NotAStore, StoreInvalid, StoreNotFound, StoreUnsafe, UnknownFormat
+from storage.errors import (
+    AlreadyExists,
+    CorruptStore,
+    InvalidValue,
+    NotAStore,
+    StoreInvalid,
+    StoreNotFound,
+    StoreUnsafe,
+    UnknownFormat,
+)
 
 FILES = ("data.mdb", "lock.mdb", "store.lock")
 
@@ -278,9 +287,8 @@ def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
     for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
         os.chown(each, owner, -1)
     os.unlink(os.path.join(spare, "lock.mdb"))
-    with Store.open(spare, read_only=True) as store:
-        assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
     with Store.open(spare) as store:
+        assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
         store.create_producer("t").send(b"of root")
         store.create_table("rows")
         store.table("rows").put(b"k", b"of root")
@@ -315,3 +323,45 @@ def test_a_read_cache_of_a_different_user_is_made_anew_for_the_owner(spare: str)
             assert store.table("rows").get(b"k", txn=txn) == b"after"
     status = os.stat(cache)
     assert (status.st_uid, status.st_mode & 0o777) == (owner, 0o600)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000 + "store", "loop", "loop/store"])
+def test_a_path_that_leads_nowhere_is_refused_in_words(tmp_path: Path, spare: str, name: str):
+    """Too long in a part or as a whole, or through links in a circle: wherever a store is read or made."""
+    (tmp_path / "loop").symlink_to("circle")
+    (tmp_path / "circle").symlink_to("loop")
+    at = f"{tmp_path}/{name}"
+    attempts: list[Callable[[], object]] = [
+        lambda: Store.open(at),
+        lambda: Store.open(at, read_only=True),
+        lambda: Store.restore(at, tmp_path / "new"),
+        lambda: Store.create(at),
+        lambda: Store.restore(spare, at),
+    ]
+    for attempt in attempts:
+        with pytest.raises((StoreInvalid, AlreadyExists)) as caught:
+            attempt()
+        assert len(caught.value.message) < 500
+    assert {each.name for each in tmp_path.iterdir()} == {"store", "spare", "loop", "circle"}
+
+
+def test_a_path_with_a_nul_character_is_bad_input(tmp_path: Path):
+    """For opening and for creating."""
+    for attempt in (Store.open, Store.create):
+        with pytest.raises(InvalidValue, match="NUL"):
+            attempt(f"{tmp_path}/a\0b")
+
+
+def test_a_path_needs_not_be_utf_8(tmp_path: Path, spare: str):
+    """The system takes any bytes, and so does a store: made, written, compacted, copied, restored."""
+    at = os.path.join(tmp_path, os.fsdecode(b"caf\xe9"))
+    Store.create(at)
+    with Store.open(at) as store:
+        store.create_topic("t")
+        store.create_producer("t").send(b"x")
+        store.maintenance.compact_store()
+        store.maintenance.backup_store(at + ".backup")
+    Store.restore(at + ".backup", at + ".restored")
+    with Store.open(at + ".restored", read_only=True) as store:
+        assert [message.value for message in store.reader("t")] == [b"x"]
+        assert store.reports.store_info().path == at + ".restored"

@@ -126,7 +126,7 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     message is acknowledged when the line has been written and flushed (--ack auto), or never (--ack none).
     Unacknowledged messages are delivered again, at once if this process is killed: a line may come twice, none is
     lost. With --txn the acknowledgement counts when that transaction commits; inside `transactions run`, TXNCTL_TXN
-    names the transaction.
+    names the transaction. With standard output closed (`>&-`) the command is refused, except with --exec.
 
     --on-open skip, for shared and key-shared subscriptions, passes open transactions: committed messages behind come
     at once, messages of the transaction after the commit; on key-shared, later messages with the same keys wait as
@@ -159,10 +159,10 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
 
 
 def _check(context: Context, options: ConsumeOptions, patience: Patience) -> None:
-    """Refuse options that contradict.
+    """Refuse options that contradict, and messages for nobody.
 
     Raises:
-        InvalidValue
+        InvalidValue, OutputFailed
     """
     if context.output == "json" and patience.is_endless:
         raise InvalidValue(
@@ -179,5 +179,7 @@ def _check(context: Context, options: ConsumeOptions, patience: Patience) -> Non
         for parameter in ("on_error", "retry_delay"):
             if getattr(options, parameter) is not None:
                 raise InvalidValue(f"{_OF_SUBSCRIPTIONS[parameter]} is for --exec")
+        if options.ack != "none":
+            context.out.require_open("messages would be acknowledged that nobody has seen")
     elif options.ack is not None:
         raise InvalidValue("--ack and --exec exclude each other: CMD's exit code decides")

@@ -106,6 +106,7 @@ def open_(
 
     mode = access_mode or AccessMode.EXCLUSIVE
     check_timeout(timeout, mode)
+    context.out.require_open("the session would have a token that nobody knows")
     if txn is not None:
         context.store.use_transaction(txn)
     row = context.store.open_session(

@@ -74,9 +74,10 @@ def gc(context: Context, trust_clock: bool) -> None:
 
     Removes the rest of a `topics delete` or `tables delete` that was killed; reader slots of dead processes, whose
     pages are not reused until then; acknowledged messages past the retention of their topic; write intents of
-    transactions that have ended; versions of table rows older than `store config table-retention` says; and files
-    staged in the store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a
-    line in cron where tables are written much, or topics have a retention.
+    transactions that have ended; versions of table rows older than `store config table-retention` says; unfinished
+    stores (`.NAME.PID.new`) that killed or failed backups left beside the store or in it; and files staged in the
+    store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a line in cron
+    where tables are written much, or topics have a retention.
 
     Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for age,
     until you confirm the wall clock with --trust-clock.
