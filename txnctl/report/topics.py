@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from txnctl.output.column import Column
 from txnctl.output.human import plural
+from txnctl.output.shell import line
 from txnctl.report import tables
 from txnctl.report.markup import Markup, join, tag
 from txnctl.report.shapes import Shape
@@ -50,7 +51,7 @@ def section(models: Sequence[Timeline]) -> Markup:
     if not models:
         return tables.section("topics", "Topics", tag("p", "There are no topics."))
     ranked = sorted(models, key=_interest, reverse=True)
-    listed = tables.table("All topics", ranked, _COLUMNS, more="txnctl topics list", layout=tables.TITLED)
+    listed = tables.table("All topics", ranked, _COLUMNS, more=line("topics list"), layout=tables.TITLED)
     return tables.section("topics", "Topics", join(_drawn(ranked)), listed)
 
 
@@ -75,7 +76,10 @@ def _drawn(ranked: Sequence[Timeline]) -> Iterator[Markup]:
     if len(ranked) > DRAWN:
         left = plural(len(ranked) - DRAWN, "more topic is", "more topics are")
         yield tag(
-            "p", f"{left} not drawn here: ", tag("code", "txnctl transactions timeline TOPIC"), class_="more"
+            "p",
+            f"{left} not drawn here: ",
+            tag("code", line("transactions timeline", "TOPIC")),
+            class_="more",
         )
 
 

@@ -9,6 +9,7 @@ from txnctl.fields.overview import verdict_text
 from txnctl.output.column import Column
 from txnctl.output.human import duration, plural, size
 from txnctl.output.screen import heading, next_command, section
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ def lines(context: Context, overview: Overview) -> Iterator[str]:
     waiting = {queue.topic: queue.waiting for queue in facts.producers}
     topics = [_TopicLine(topic, waiting.get(topic.topic, 0)) for topic in facts.topics]
     topics.sort(key=_interest, reverse=True)
-    yield from _section(context, topics, _TOPICS, TOPICS_SHOWN, "txnctl topics list")
+    yield from _section(context, topics, _TOPICS, TOPICS_SHOWN, line("topics list"))
     tables = sorted(facts.tables, key=lambda table: table.intents, reverse=True)
-    yield from _section(context, tables, _TABLES, TABLES_SHOWN, "txnctl tables list")
+    yield from _section(context, tables, _TABLES, TABLES_SHOWN, line("tables list"))
 
 
 def headline(context: Context, path: str, as_of_ms: int, verdict: str, findings: Sequence[Finding]) -> str:
@@ -94,7 +95,7 @@ def _findings(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""
-    yield next_command(context, "txnctl doctor")
+    yield next_command(context, line("doctor"))
 
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:

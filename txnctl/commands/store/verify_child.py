@@ -155,8 +155,10 @@ class Verification:
 
 def _error(fields: _Error) -> Exception:
     """Return the error of the child, for the parent to raise."""
-    kind = ALL.get(fields["code"], CorruptStore)
-    return kind(fields["message"], hint=fields["hint"], **fields["details"])
+    from txnctl.output.shell import name_in
+
+    kind, hint = ALL.get(fields["code"], CorruptStore), fields["hint"]
+    return kind(fields["message"], hint=hint and name_in(hint), **fields["details"])
 
 
 def _check(path: str, full: bool) -> None:

@@ -11,6 +11,7 @@ from txnctl.fields.touched import TOUCHED, short_names, touched_parts
 from txnctl.output.column import Column
 from txnctl.output.human import UNKNOWN, duration, labels_text
 from txnctl.output.screen import heading, next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,5 +200,5 @@ def _lost(conflict: Doom) -> str:
 def _advice(row: TransactionRow) -> str:
     """The next command for an operator."""
     if row.orphaned or row.overdue:
-        return "txnctl transactions reap"
-    return f"txnctl transactions abort {row.txn_id} --dry-run"
+        return line("transactions reap")
+    return line("transactions abort", row.txn_id, dry_run=True)

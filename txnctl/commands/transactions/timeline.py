@@ -6,6 +6,7 @@ from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Help, fields_of
 from txnctl.output.screen import WIDTH, heading, next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,16 +80,16 @@ def _screen(context: Context, model: Timeline, *, plain: bool) -> Iterator[str]:
     blocked = held_up(readable.blocked_messages, readable.oldest_blocked_at_ms, model.as_of_at_ms)
     yield heading(context, model.name, blocked, model.as_of_at_ms)
     yield ""
-    for kind, line in drawing.lines():
-        yield context.style(line, *_STYLES.get(kind, ()))
+    for kind, drawn in drawing.lines():
+        yield context.style(drawn, *_STYLES.get(kind, ()))
     yield ""
     for text in [*map(facts, model.open_transactions[:SHOWN]), drawing.legend()]:
         lines = wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
-        yield from [line.replace(NO_BREAK, " ") for line in lines]
+        yield from [text.replace(NO_BREAK, " ") for text in lines]
     if readable.blocked_messages:
         first = model.open_transactions[0].holder.txn_id
         yield ""
-        yield next_command(context, f"txnctl transactions explain {first}")
+        yield next_command(context, line("transactions explain", first))
 
 
 def _speaks_unicode() -> bool:
