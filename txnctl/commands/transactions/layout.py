@@ -70,6 +70,12 @@ def _reason(row: TransactionRow) -> str | None:
 
 
 _OPEN = (*_state_columns(_itself), *_owner_columns(_itself), *_content_columns(_itself))
+_DUE = (
+    *_state_columns(_itself),
+    Column("REASON", "text", _reason),
+    *_owner_columns(_itself),
+    *_content_columns(_itself),
+)
 _HOLDING: tuple[Column[AttentionRow], ...] = (
     *_state_columns(_of_attention),
     Column("FREES", "integer", lambda row: row.frees),
@@ -92,6 +98,11 @@ _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", 
 def open_list(context: Context, rows: Sequence[TransactionRow]) -> str:
     """Unfinished transactions."""
     return alarmed(context, context.table_of(rows, _OPEN))
+
+
+def due_list(context: Context, rows: Sequence[TransactionRow]) -> str:
+    """Unfinished transactions that a reap would abort, with the reason."""
+    return alarmed(context, context.table_of(rows, _DUE))
 
 
 def holding_list(context: Context, rows: Sequence[AttentionRow]) -> str:
