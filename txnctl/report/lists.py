@@ -8,6 +8,7 @@ from txnctl.fields.producer import EPOCH, MODE, PRODUCER, alive, last_publish
 from txnctl.fields.subscription import backlog_columns
 from txnctl.output.column import Column
 from txnctl.output.human import duration
+from txnctl.output.screen import VERDICTS
 from txnctl.output.shell import line
 from txnctl.report import tables, transactions
 from txnctl.report.markup import Markup, tag
@@ -54,7 +55,6 @@ _CHANGES: tuple[Column[AuditRecord], ...] = (
     Column("REASON", "text", lambda record: record.reason),
     Column("BY", "text", lambda record: record.by),
 )
-_VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
 def subscriptions(report: StoreReport) -> Markup:
@@ -66,7 +66,7 @@ def subscriptions(report: StoreReport) -> Markup:
     ]
     if not rows:
         return tables.section("subscriptions", "Subscriptions", tag("p", "There are no subscriptions."))
-    rows.sort(key=lambda row: (_VERDICTS.index(row.stats.verdict), -row.stats.blocked, -row.stats.visible))
+    rows.sort(key=lambda row: (VERDICTS.index(row.stats.verdict), -row.stats.blocked, -row.stats.visible))
     listed = tables.table(
         "Subscriptions", rows, _SUBSCRIPTIONS, more=line("subscriptions list"), layout=tables.TableLayout(40)
     )

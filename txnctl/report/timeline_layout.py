@@ -229,7 +229,7 @@ class _Layout:
         row, y = self._row(
             f"{name}: {stats.type}, {level}, {verdict}; acknowledged through "
             f"{stats.mark_delete_position}; {count(stats.visible)} visible, {count(stats.blocked)} blocked",
-            (name, verdict, "alarm" if verdict in ("blocked", "mixed") else "state"),
+            (name, verdict, "alarm" if verdict in ("blocked", "mixed", "stopped") else "state"),
             (f"{stats.type} {level}", "skip" if stats.on_open == "skip" else "", "soft"),
         )
         done = self._axis.end(stats.mark_delete_position)

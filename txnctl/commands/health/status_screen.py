@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from txnctl.fields.overview import verdict_text
 from txnctl.output.column import Column
 from txnctl.output.human import duration, plural, size
-from txnctl.output.screen import heading, next_command, section
+from txnctl.output.screen import VERDICTS, heading, next_command, section
 from txnctl.output.shell import line
 
 TYPE_CHECKING = False
@@ -110,11 +110,8 @@ def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "readers", f"{readers.in_use} of {readers.max} places taken{age}"
     yield "transactions", _transactions(facts.transactions)
     verdicts = [subscription.verdict for subscription in facts.subscriptions]
-    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in _VERDICTS if verdict in verdicts]
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
     yield "subscriptions", ", ".join(counts) or "none"
-
-
-_VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
 def _transactions(transactions: TransactionFacts) -> str:

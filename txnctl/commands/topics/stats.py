@@ -77,8 +77,8 @@ def stats(context: Context, topic: str) -> None:
 
     Connected producers follow with epoch and owner; `producers show` has every detail.
 
-    The verdict of a subscription is `ok`, `behind` (slow consumers), `blocked` (an open transaction is in the way),
-    `mixed` (both), or `no-consumer`.
+    The verdict of a subscription is `ok`, `behind` (slow consumers), `stopped` (stopped consumers keep all that
+    is visible), `blocked` (an open transaction is in the way), `mixed` (both), or `no-consumer`.
     """
     context.show(context.store.reports.topic_stats(topic), table=lambda row: _screen(context, row))
 
