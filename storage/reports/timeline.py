@@ -16,6 +16,7 @@ from storage.reports.blocking_chain import Chain, Link, oldest_blocked_ms
 from storage.reports.stats import Readable, SubscriptionStats
 from storage.reports.stats_internal import LedgerRow
 from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.subscription.isolation import IsolationLevel, OnOpen
 from storage.topic import catalogue as topics, log, state as topic_states
 from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
@@ -191,6 +192,36 @@ def model(view: ReadView, locks: LockFile, topic: Topic) -> Timeline:
             for subscription in subscriptions.every(view, topic_id)
         },
     )  # fmt: skip
+
+
+class Waiting(NamedTuple):
+    """The committed messages of a topic that readers wait for, the oldest, and the transaction in front.
+
+    `oldest_at_ms` is None where it is not known.
+    """
+
+    messages: int
+    oldest_at_ms: int | None
+    behind: Blocking | None
+
+
+def waiting(model: Timeline) -> Waiting:
+    """Return the committed messages that readers of a topic wait for.
+
+    So it is with every committed message behind maxReadPosition, unless all subscriptions of the topic pass over open
+    transactions, some with `--on-open skip`: of these each waits for messages with a blocked key alone.
+    """
+    chain, rows = model.open_transactions, model.subscriptions.values()
+    skipping = [row for row in rows if row.on_open == OnOpen.SKIP.value]
+    levels = {row.subscription_isolation_level for row in rows if row not in skipping}
+    if not skipping or levels - {IsolationLevel.READ_UNCOMMITTED.value}:
+        messages = model.readable.blocked_messages
+        return Waiting(
+            messages, model.readable.oldest_blocked_at_ms, chain[0] if chain and messages else None
+        )
+    messages = max(row.blocked for row in skipping)
+    first = max(chain, key=lambda blocking: blocking.frees_where_skipped, default=None) if messages else None
+    return Waiting(messages, None, first)
 
 
 def _ledgers(view: ReadView, topic: Topic, topic_state: TopicState) -> list[LedgerOnAxis]:

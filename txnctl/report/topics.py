@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.reports.timeline import waiting
 from txnctl.output.column import Column
 from txnctl.output.human import plural
 from txnctl.output.shell import line
@@ -26,15 +27,15 @@ _OPEN = 6
 
 
 def _blocked_by(model: Timeline) -> TxnID | None:
-    """The transaction that holds maxReadPosition, if messages wait behind this transaction."""
-    waits = model.readable.blocked_messages and model.open_transactions
-    return model.open_transactions[0].holder.txn_id if waits else None
+    """The transaction in front of the messages that readers wait for."""
+    behind = waiting(model).behind
+    return behind.holder.txn_id if behind is not None else None
 
 
 _COLUMNS: tuple[Column[Timeline], ...] = (
     Column("TOPIC", "id", lambda model: model.name),
     Column("MESSAGES", "integer", lambda model: model.msg_count),
-    Column("BLOCKED", "integer", lambda model: model.readable.blocked_messages),
+    Column("BLOCKED", "integer", lambda model: waiting(model).messages),
     Column("BY", "id", _blocked_by),
     Column("UNCOMMITTED", "integer", lambda model: model.uncommitted_messages),
     Column("OPEN", "integer", lambda model: model.ongoing_txn_count),
@@ -57,7 +58,7 @@ def section(models: Sequence[Timeline]) -> Markup:
 
 def _interest(model: Timeline) -> tuple[int, ...]:
     lag = max((stats.visible for stats in model.subscriptions.values()), default=0)
-    return model.readable.blocked_messages, model.ongoing_txn_count, lag, model.msg_count
+    return waiting(model).messages, model.ongoing_txn_count, lag, model.msg_count
 
 
 def _drawn(ranked: Sequence[Timeline]) -> Iterator[Markup]:
