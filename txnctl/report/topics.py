@@ -115,6 +115,7 @@ _LEGEND = (
     ("what waits for it", (_bar("rect", "stretch", 14),)),
     ("acknowledged", (_bar("rect", "acknowledged", 4),)),
     ("in flight", (_bar("stripes", "flight", 10),)),
+    ("acknowledged in an open transaction", (_bar("rect", "pending", 10),)),
     ("ready to be handed out", (_bar("rect", "visible", 10),)),
     ("cursor, READ_COMMITTED", (Shape("down", "cursor", 7, 2, 10, 10),)),
     ("cursor, READ_UNCOMMITTED", (Shape("diamond", "cursor", 7, 2, 10, 10),)),
