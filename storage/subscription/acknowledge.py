@@ -199,7 +199,7 @@ def _resolve(
 def _missing(at: Position) -> MessageNotFound:
     return MessageNotFound(
         f"there is no message at {at}: it was never written, was trimmed away, or is a marker",
-        hint=Hint("`{}` shows what is there.", Action("store.reader")),
+        hint=Hint("`{}` shows what is there.", Action("store.reader", "TOPIC")),
         position=str(at),
     )
 
@@ -213,7 +213,10 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry) -> None
         raise NotDeliverable(
             f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
             f"({subscription.level.value}) is not handed it before its transaction ends",
-            hint=Hint("`{}` shows what blocks it.", Action("consumer.blocked_by")),
+            hint=Hint(
+                "`{}` shows what blocks it.",
+                Action("store.reports.subscription_stats", "TOPIC", subscription.name),
+            ),
             position=str(entry.position),
         )
     if state is TransactionState.ABORTED and subscription.level is IsolationLevel.READ_COMMITTED:

@@ -134,6 +134,35 @@ def test_a_name_that_begins_with_a_hyphen_follows_two(run: Any, named: Path) -> 
         assert [row.name for row in store.reports.list_topics()] == ["orders"]
 
 
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        (("topics", "delete", "nowhere"), "topics list"),
+        (("tables", "delete", "nowhere"), "tables list"),
+        (("subscriptions", "delete", "-dash", "nobody"), "subscriptions list"),
+    ],
+)
+def test_nobody_is_told_to_create_in_order_to_delete(
+    run: Any, named: Path, words: tuple[str, ...], listed: str
+) -> None:
+    """The hint is the list; elsewhere it is the creation, with every argument."""
+    outcome = run(*words[:2], "--yes", "--store", str(named), "--", *words[2:])
+    assert outcome.status == 3
+    assert f"hint: `txnctl --store '{named}' {listed}` shows what there is." in outcome.err
+    error = run("subscriptions", "show", "--store", str(named), "--", "-dash", "nobody").err
+    assert f"`txnctl --store '{named}' subscriptions create -- -dash nobody` makes one." in error
+
+
+def test_an_empty_list_is_told_of(run: Any, named: Path) -> None:
+    """On standard error, as a table alone; where the command says more, that is enough."""
+    assert run("audit", "list", "--store", str(named)).err == "txnctl: there is nothing to list\n"
+    assert run("audit", "list", "-o", "json", "--store", str(named)).err == ""
+    assert (
+        "nothing to list"
+        not in run("subscriptions", "pending", "orders", "billing", "--store", str(named)).err
+    )
+
+
 def test_the_report_names_the_store(run: Any, named: Path) -> None:
     """Each command of the page."""
     page = run("report", "--html", "-", "--store", str(named)).out

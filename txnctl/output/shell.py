@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "Store.create": "txnctl store init",
-    "consumer.blocked_by": "txnctl subscriptions lag",
     "list_ended_transactions": "--ended",
-    "open_session": "txnctl producers open",
     "resume_process": "kill -CONT",
-    "show_producers": "txnctl producers show",
     "store.admin.producers.close_session": "txnctl producers close",
     "store.admin.producers.fence_producers": "txnctl producers fence",
     "store.admin.settings.set_table_retention": "txnctl store config table-retention",
@@ -44,6 +41,7 @@ COMMANDS = {
     "store.reports.list_producers": "txnctl producers list",
     "store.reports.list_readers": "txnctl store readers",
     "store.reports.list_subscriptions": "txnctl subscriptions list",
+    "store.reports.list_tables": "txnctl tables list",
     "store.reports.list_topics": "txnctl topics list",
     "store.reports.list_transactions": "txnctl transactions list",
     "store.reports.show_producers": "txnctl producers show",
@@ -51,7 +49,7 @@ COMMANDS = {
     "store.reports.store_info": "txnctl store config",
     "store.reports.subscription_stats": "txnctl subscriptions show",
     "store.reports.wait_for_transaction": "txnctl transactions wait",
-    "store.table": "txnctl tables --help",
+    "store.table": "txnctl tables show",
 }
 """The words of each call of a hint. A call without `store.` continues a sentence, and so do its words."""
 
@@ -125,7 +123,7 @@ def _line(
     program, _, rest = words.partition(" ")
     if program == _PROGRAM and not names_store:
         group = rest.partition(" ")[0]
-        names_store = group in _WITHOUT_STORE or rest.endswith("--help")
+        names_store = group in _WITHOUT_STORE
         names_store = names_store or any(keyword.name == "path" for keyword in options)
         words = words if names_store else f"{_program()} {rest}"
     named, chosen = [_quoted(argument) for argument in arguments], [option(keyword) for keyword in options]

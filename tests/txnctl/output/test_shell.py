@@ -57,7 +57,7 @@ def test_a_named_store_stands_before_the_verb() -> None:
         assert shell.command(Action("Store.create")) == "txnctl --store 'a store' store init"
         for other in (
             Action("resume_process", 7), Action("explain_error", "internal"), Action("Store.create", "b"),
-            Action("store.maintenance.verify_store", path="b"), Action("store.table"),
+            Action("store.maintenance.verify_store", path="b"),
         ):  # fmt: skip
             assert "a store" not in shell.command(other)
         assert shell.name_in("`txnctl store gc`, txnctl errors") == (

@@ -233,7 +233,11 @@ def _released(topic: TopicAborted) -> Iterator[_Line]:
             yield "unblocks", freed, f"of {change.blocked_before:,}", seen
     following = topic.blocked_next
     if following is not None:
-        yield "then", remaining, "stay blocked", f"behind {following.txn_id} ({_who(following)})"
+        behind = f"behind {following.txn_id} ({_who(following)})"
+        if remaining:
+            yield "then", remaining, "stay blocked", behind
+        else:
+            yield "then", None, "", f"{topic.name} stops {behind}"
 
 
 def _who(blocker: NextBlocker) -> str:
