@@ -38,7 +38,7 @@ class Effects:
         self.topics, self.waiting, self.pending, self.tables = topics, waiting, pending, tables
 
     @classmethod
-    def of(cls, facts: Facts, txns: Sequence[TxnID]) -> Effects:
+    def gather(cls, facts: Facts, txns: Sequence[TxnID]) -> Effects:
         """Gather the effects of these transactions."""
         ids = {str(txn) for txn in txns}
         topics = [topic for topic in facts.topics if str(topic.blocked_by) in ids]

@@ -34,27 +34,27 @@ class _Stopped:
 
 
 def _stopped_processes(facts: Facts) -> list[_Stopped]:
-    """The stopped processes that others wait for, those with transactions first."""
+    """The stopped processes in the way of work, processes with transactions first."""
     by_pid: dict[int, _Stopped] = {}
 
-    def of(pid: int) -> _Stopped:
+    def process_of(pid: int) -> _Stopped:
         return by_pid.setdefault(pid, _Stopped(pid))
 
     for owned in facts.transactions.stopped:
-        of(owned.pid).owned.append(owned)
+        process_of(owned.pid).owned.append(owned)
     for row in facts.subscriptions:
         for consumer in row.consumers:
             if consumer.state == "stopped":
-                of(consumer.pid).consumers.append((row, consumer))
+                process_of(consumer.pid).consumers.append((row, consumer))
     for queue in facts.producers:
         standing = _standing(queue)
         if standing.state == "stopped":
-            of(standing.pid).queues.append(queue)
+            process_of(standing.pid).queues.append(queue)
     return list(by_pid.values())
 
 
 def stopped_holders(facts: Facts) -> list[str]:
-    """Name each transaction, consumer and producer of a stopped process for which others wait."""
+    """Name each transaction, consumer and producer of a stopped process in the way of work."""
     named = []
     for process in _stopped_processes(facts):
         named += [f"transaction {owned.row.txn_id} of process {process.pid}" for owned in process.owned]
@@ -78,9 +78,9 @@ def held_objects(facts: Facts) -> list[str]:
 
 
 def _processes(facts: Facts) -> Iterator[Finding]:
-    """Stopped processes, whatever they hold: continuing the process frees all of it.
+    """Stopped processes with all effects, since continuing the process ends all effects at once.
 
-    Late transactions are left to their own finding: their process cannot finish them any more.
+    Late transactions have a finding of their own: the process cannot finish a late transaction any more.
     """
     late = {str(row.txn_id) for row in facts.transactions.late}
     for process in _stopped_processes(facts):
@@ -104,7 +104,7 @@ def _owner(facts: Facts, process: _Stopped) -> Iterator[_Part]:
     txns = [row.txn_id for row in rows]
     ids, verb = some([str(txn) for txn in txns]), "belongs" if len(txns) == 1 else "belong"
     what = f"open transaction{_s(txns)} {ids} {verb} to process {process.pid}, which is stopped"
-    effects = Effects.of(facts, txns)
+    effects = Effects.gather(facts, txns)
     what = "; ".join([what, *effects.clauses("it" if len(txns) == 1 else "them")])
     topics = dict.fromkeys(topic for row in rows for topic in row.topics)
     tables = list(dict.fromkeys(table for row in rows for table in row.tables))
@@ -170,7 +170,7 @@ def _late(facts: Facts) -> Iterator[Finding]:
         kinds.append(f"{len(late) - orphaned} past the deadline")
     verb, names = "is" if len(late) == 1 else "are", some([str(row.txn_id) for row in late])
     what = f"{several(len(late), 'open transaction')} {verb} late: {names}"
-    effects = Effects.of(facts, [row.txn_id for row in late])
+    effects = Effects.gather(facts, [row.txn_id for row in late])
     what = "; ".join([what, *effects.clauses("it" if len(late) == 1 else "them")])
     ends = advice.next_writer(facts.store.info.reap_policy, [bool(row.overdue) for row in late])
     reap = Action("store.admin.transactions.reap_transactions")
@@ -184,7 +184,7 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
     for txn in blockers:
         if str(txn) in explained:
             continue
-        effects = Effects.of(facts, [txn])
+        effects = Effects.gather(facts, [txn])
         what = "; ".join([f"{effects.blocked()} behind transaction {txn}", *effects.further("it")])
         names = [topic.name for topic in effects.topics]
         about = f"topic {names[0]}" if len(names) == 1 else f"transaction {txn}"
@@ -192,13 +192,13 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
 
 
 def _held(facts: Facts) -> Iterator[Finding]:
-    """Messages and keys held by transactions without a working process, which block nothing else.
+    """Messages and keys held by transactions without a working process and without blocked messages.
 
     Transactions that hold parts of the same subscriptions and tables are one finding.
     """
     explained = _explained(facts) | {str(topic.blocked_by) for topic in facts.topics}
     for holders in _together(facts, explained):
-        effects = Effects.of(facts, [holder.txn_id for holder in holders])
+        effects = Effects.gather(facts, [holder.txn_id for holder in holders])
         if not effects.pending and not effects.tables:
             continue
         what = "; ".join(effects.held(_named(holders)))
@@ -210,7 +210,7 @@ def _held(facts: Facts) -> Iterator[Finding]:
 
 
 def _explained(facts: Facts) -> set[str]:
-    """The transactions whose effects are told with their process, or as late."""
+    """The transactions whose effects stand in the finding of a process, or of the late transactions."""
     rows = [*facts.transactions.late, *[owned.row for owned in facts.transactions.stopped]]
     return {str(row.txn_id) for row in rows}
 
@@ -218,8 +218,11 @@ def _explained(facts: Facts) -> set[str]:
 def _together(facts: Facts, explained: set[str]) -> list[list[HolderFacts]]:
     """Abandoned holders in groups: two that hold parts of one subscription or table are in the same group."""
     groups: list[tuple[set[str], dict[str, HolderFacts]]] = []
-    held = [(subscription_name(row), [each.holder for each in row.held_by]) for row in facts.subscriptions]
-    held += [(f"table {row.table}", [each.holder for each in row.held_by]) for row in facts.tables]
+    held = [
+        (subscription_name(row), [held_part.holder for held_part in row.held_by])
+        for row in facts.subscriptions
+    ]
+    held += [(f"table {row.table}", [held_part.holder for held_part in row.held_by]) for row in facts.tables]
     for name, every in held:
         holders = {
             str(holder.txn_id): holder

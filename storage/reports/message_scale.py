@@ -64,21 +64,21 @@ class MessageScale:
 
     def places(self, positions: Iterable[Position]) -> list[Place]:
         """Return the places of positions, and of the entries before them, in order."""
-        wanted = set()
+        marked = set()
         for position in positions:
-            wanted.add(Position(*position))
+            marked.add(Position(*position))
             if position.entry_id > 0:
-                wanted.add(Position(position.ledger_id, position.entry_id - 1))
+                marked.add(Position(position.ledger_id, position.entry_id - 1))
         return [
-            Place(position, self.through(position)) for position in sorted(wanted) if position.entry_id >= 0
+            Place(position, self.through(position)) for position in sorted(marked) if position.entry_id >= 0
         ]
 
     def stretches(self, subscription: Subscription) -> list[Stretch]:
         """Return the states of all messages for a subscription, in the order of the log."""
         cursor = cursors.load(self._view, subscription.subscription_id)
-        found = sorted(set(self._examined(subscription)))
+        examined = sorted(set(self._examined(subscription)))
         painted, at = list[Stretch](), 0
-        for begin, end, state in found:
+        for begin, end, state in examined:
             if end <= at:
                 continue
             painted += self._between(subscription, cursor, at, max(at, begin))

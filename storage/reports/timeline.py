@@ -212,7 +212,7 @@ def model(view: ReadView, locks: LockFile, topic: Topic, *, drawn: bool = False)
         readable=stats.readable(view, topic, topic_state),
         ledgers=ledgers, open_transactions=blocking, subscriptions=rows,
         places=scale.places(_drawn_positions(topic_state, blocking, rows)) if drawn else [],
-        stretches={each.name: scale.stretches(each) for each in attached[:DRAWN_MAX]} if drawn else {},
+        stretches={member.name: scale.stretches(member) for member in attached[:DRAWN_MAX]} if drawn else {},
     )  # fmt: skip
 
 

@@ -168,7 +168,7 @@ _PAINTED = ("acknowledged", "ready", "inFlight", "pending", "blocked")
 
 def columns_of(stretches: Sequence[Stretch], axis: Axis) -> Iterator[tuple[str, int, int]]:
     """The states with their columns, in the order of painting: each has a column at least."""
-    for stretch in sorted(stretches, key=lambda each: _PAINTED.index(each.state)):
+    for stretch in sorted(stretches, key=lambda painted: _PAINTED.index(painted.state)):
         begin = min(axis.column(stretch.begin), axis.columns - 1)
         yield stretch.state, begin, max(begin + 1, axis.column(stretch.end))
 
