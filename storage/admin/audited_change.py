@@ -7,14 +7,15 @@ change; `force` aborts these transactions first, in the same store transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from storage import audit_trail
-from storage.actions import Hint, Keyword
+from storage.actions import Action, Hint, Keyword
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
-from storage.errors import ObjectHeld
+from storage.errors import NotFound, ObjectHeld
 from storage.json_form import Flat
 from storage.subscription import catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
@@ -27,6 +28,22 @@ from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
 
 T = TypeVar("T")
+
+
+@contextmanager
+def to_delete(listed: Action) -> Iterator[None]:
+    """Name the list of objects where a deletion finds nothing; other changes advise to create the object.
+
+    Raises:
+        NotFound: of the block, with the hint replaced.
+    """
+    try:
+        yield
+    except NotFound as error:
+        parts = error.hint.parts if isinstance(error.hint, Hint) else ()
+        if any(isinstance(part, Action) and "create" in part.call for part in parts):
+            error.hint = Hint("`{}` shows what there is.", listed)
+        raise
 
 
 class ChangeRequest(NamedTuple):

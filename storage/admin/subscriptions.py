@@ -10,6 +10,7 @@ from storage.admin.audited_change import (
     OfSubscription,
     abort_holders,
     change_subscription,
+    to_delete,
     transactions_on,
 )
 from storage.disk.view import WriteBatch
@@ -148,12 +149,9 @@ class SubscriptionAdmin:
             subscriptions.delete(batch, subscription)
             return SubscriptionDeleted([consumer.name for consumer in living], aborted)
 
-        return change_subscription(
-            self._engine,
-            (topic, name),
-            ChangeRequest("subscriptions delete", f"{topic} {name}", dry_run, reason),
-            change,
-        )
+        request = ChangeRequest("subscriptions delete", f"{topic} {name}", dry_run, reason)
+        with to_delete(Action("store.reports.list_subscriptions")):
+            return change_subscription(self._engine, (topic, name), request, change)
 
     def update_subscription(
         self,

@@ -93,7 +93,7 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
                 hint=Hint(
                     "`{}` shows the sessions; `{}` opens one.",
                     Action("store.reports.list_producers", topic.name),
-                    Action("open_session"),
+                    Action("store.open_session", topic.name),
                 ),
                 topic=topic.name,
             )
@@ -101,7 +101,8 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
         raise InvalidValue(
             f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
             hint=Hint(
-                "Give that producer a name, or open a session with `{}`.", Action("store.open_session")
+                "Give that producer a name, or open a session with `{}`.",
+                Action("store.open_session", topic.name),
             ),
         )
     borrowed = Borrowed(

@@ -140,7 +140,7 @@ def _check_readable(view: ReadView, txn_id: int) -> None:
         raise not_open(record, "used")
     if record.is_overdue(view.now_ns):
         raise TransactionTimedOut(
-            f"the deadline of transaction {record.id} has passed; the next writer aborts it",
+            f"the deadline of transaction {record.id} has passed, and it can only be aborted",
             hint=Hint("Begin a new one, with a longer {} if the work needs it.", Keyword("timeout")),
             transaction=str(record.id),
             state="OPEN",

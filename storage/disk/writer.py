@@ -278,7 +278,7 @@ class Writer:
                     f"the disk failed during the commit in {path}: {error}",
                     hint=Hint(
                         "Open the store again and run `{}`, or send the sequence id again.",
-                        Action("store.reports.show_transaction"),
+                        Action("store.reports.show_transaction", "TXN"),
                     ),
                 ) from error
             raise refused(path, error) from error

@@ -44,12 +44,19 @@ class Backlog:
         self.stored = self.acknowledged = self.pending = self.aborted = 0
         self.uncommitted = self.blocked = self.visible = self.in_flight = 0
 
-    def verdict(self, consumers: int) -> str:
-        """Return the verdict: ok, behind, blocked, mixed, or no-consumer."""
+    def verdict(self, consumers: int, *, is_frozen: bool = False) -> str:
+        """Return the verdict: ok, behind, stopped, blocked, mixed, or no-consumer.
+
+        Args:
+            consumers: the number of living consumers.
+            is_frozen: whether stopped consumers keep every visible message from being delivered.
+        """
         if self.visible and not consumers:
             return "no-consumer"
         if self.visible and self.blocked:
             return "mixed"
+        if self.visible and is_frozen:
+            return "stopped"
         return "behind" if self.visible else "blocked" if self.blocked else "ok"
 
 

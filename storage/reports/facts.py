@@ -67,7 +67,8 @@ class TopicFacts(NamedTuple):
     """A topic.
 
     Attributes:
-        blocked_by: the transaction that holds maxReadPosition, if committed messages lie behind; else None.
+        blocked_messages: committed messages that readers wait for (`timeline.waiting`).
+        blocked_by: the transaction in front of these messages; None without such messages.
     """
 
     topic: str

@@ -12,7 +12,7 @@ from storage.actions import Action
 from storage.limits import CLOCKS_DISAGREE_NS
 from storage.reports import holder_findings, livelock
 from storage.reports.facts import Facts
-from storage.reports.finding import Finding, several, some, warning
+from storage.reports.finding import Finding, some, warning
 
 DISK_LOW = (1 << 30, 5)
 DISK_FULL = (128 << 20, 1)
@@ -86,24 +86,6 @@ def _readers(facts: Facts) -> Iterator[Finding]:
         yield warning("reader-long", "readers", what, why, Action("store.reports.list_readers"))
 
 
-def _late(facts: Facts) -> Iterator[Finding]:
-    late = facts.transactions.late
-    if not late:
-        return
-    orphaned = sum(bool(row.orphaned) for row in late)
-    kinds = [f"{orphaned} left behind by a process that is gone"] if orphaned else []
-    if len(late) > orphaned:
-        kinds.append(f"{len(late) - orphaned} past the deadline")
-    verb, names = "is" if len(late) == 1 else "are", some([str(row.txn_id) for row in late])
-    what = f"{several(len(late), 'open transaction')} {verb} late: {names}"
-    why = f"{' and '.join(kinds)}. The next writer ends them"
-    policy = facts.store.info.reap_policy
-    if policy != "all":
-        why += f", as far as the store's reap policy ({policy}) lets it"
-    reap = Action("store.admin.transactions.reap_transactions")
-    yield warning("late-transactions", "transactions", what, f"{why}; so does this.", reap)
-
-
 def _versions(facts: Facts) -> Iterator[Finding]:
     for table in facts.tables:
         if table.versions >= VERSIONS_HIGH and table.versions > table.keys:
@@ -139,7 +121,6 @@ def _no_consumer(facts: Facts) -> Iterator[Finding]:
 
 _RULES = (
     _gate,
-    _late,
     *holder_findings.RULES,
     livelock.livelocks,
     _disk,

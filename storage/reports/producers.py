@@ -252,6 +252,6 @@ def find_session(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
         hint=Hint(
             "`{}` shows the sessions there are, `{}` those that were.",
             Action("store.reports.list_producers"),
-            Action("show_producers", "TOPIC"),
+            Action("store.reports.show_producers", "TOPIC"),
         ),
     )

@@ -65,7 +65,7 @@ def store_report(engine: Engine, names: Sequence[str] | None = None) -> StoreRep
     present = overview.present_facts(engine.connection)
     with engine.connection.view() as view:
         locks = engine.lock_file
-        every = timeline.models(view, locks)
+        every = timeline.models(view, locks, drawn=True)
         full_names = None if names is None else {topics.get(view, name).full_name for name in names}
         chosen = [
             topic for topic in topics.every(view) if full_names is None or topic.full_name in full_names

@@ -200,7 +200,7 @@ def missing(at: Position) -> MessageNotFound:
     """The error for a message that is not in the topic."""
     return MessageNotFound(
         f"there is no message at {at}: it was never written, was trimmed away, or is a marker",
-        hint=Hint("`{}` shows what is there.", Action("store.reader")),
+        hint=Hint("`{}` shows what is there.", Action("store.reader", "TOPIC")),
         position=str(at),
     )
 
@@ -214,7 +214,10 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry) -> None
         raise NotDeliverable(
             f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
             f"({subscription.level.value}) is not handed it before its transaction ends",
-            hint=Hint("`{}` shows what blocks it.", Action("consumer.blocked_by")),
+            hint=Hint(
+                "`{}` shows what blocks it.",
+                Action("store.reports.subscription_stats", "TOPIC", subscription.name),
+            ),
             held_by=_open_before(view, opened.topic_id, entry.position),
             position=str(entry.position),
         )

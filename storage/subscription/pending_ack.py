@@ -171,7 +171,12 @@ def add(
         if opened.acks.of(at, count) & messages:
             raise conflict(subscription, what, "is acknowledged already")
         for holder in holders(opened, at, count, messages):
-            raise conflict(subscription, what, f"is pending in transaction {TxnID(holder)}", holder)
+            raise conflict(
+                subscription,
+                what,
+                f"is pending in transaction {TxnID(holder)}",
+                holder if holder != txn else None,
+            )
         key = key4(subscription_id, *at, txn)
         before = batch.get(PENDING, key)
         part.entries += before is None
@@ -221,7 +226,7 @@ def add_cumulative(
         raise conflict(subscription, what, "is at or below markDeletePosition")
     earlier = cursor.pending_cumulative
     if earlier is not None and earlier[0] == txn and _order(through) <= _order(MessageId(*earlier[1:4])):
-        raise conflict(subscription, what, f"is pending in transaction {TxnID(txn)} already", txn)
+        raise conflict(subscription, what, f"is pending in transaction {TxnID(txn)} already")
     for holder in holders_through(opened, through):
         if holder != txn:
             raise conflict(

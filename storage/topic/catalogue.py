@@ -103,7 +103,7 @@ def _not_found(view: ReadView, name: str) -> TopicNotFound:
     if owners:
         hint = f"{short} is a subscription of {', '.join(owners[:3])}: name the topic, and the subscription after it."
     elif view.has(TABLES, key):
-        hint = Hint("{} is a table: `{}`.", short, Action("store.table"))
+        hint = Hint("{} is a table: `{}`.", short, Action("store.table", short))
     elif near:
         hint = f"Did you mean {', '.join(near)}?"
     else:

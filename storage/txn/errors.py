@@ -19,7 +19,7 @@ from storage.values.txn_state import AbortReason
 
 RUN_AGAIN = Hint(
     "`{}` runs all of it again in a new transaction, after a wait and with a rising priority.",
-    Action("store.run_transaction"),
+    Action("store.run_transaction", "COMMAND"),
 )
 """The hint of a lost conflict. Without the wait two losers lose to each other for ever (docs/decisions/0034)."""
 

@@ -127,31 +127,37 @@ class Reaper:
             record = records.get(batch, txn_id)
             if record.state is TransactionState.OPEN:
                 is_overdue = record.is_overdue(batch.now_ns)
-                self._abort(batch, txn_id, AbortReason.TIMED_OUT if is_overdue else AbortReason.OWNER_DEAD)
+                self._abort(
+                    batch, txn_id, AbortReason.TIMED_OUT if is_overdue else AbortReason.OWNER_DEAD, None
+                )
 
-    def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
-        """Abort up to `limit` transactions under any policy, for `transactions reap`."""
-        ended = self._end_overdue(batch, limit)
-        return ended + self._end_orphaned(batch, limit - len(ended))
+    def reap(self, batch: WriteBatch, limit: int, text: str | None) -> list[Ended]:
+        """Abort up to `limit` transactions under any policy, for `transactions reap`.
 
-    def _end_overdue(self, batch: WriteBatch, limit: int) -> list[Ended]:
+        Args:
+            text: the operator's reason, kept in the record of each transaction.
+        """
+        ended = self._end_overdue(batch, limit, text)
+        return ended + self._end_orphaned(batch, limit - len(ended), text)
+
+    def _end_overdue(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
         for txn_id in overdue(batch, limit + 1):
             if txn_id != batch.naming and len(ended) < limit:
-                ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT))
+                ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT, text))
         return ended
 
-    def _end_orphaned(self, batch: WriteBatch, limit: int) -> list[Ended]:
+    def _end_orphaned(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
         for key in list(batch.keys(LEASES)):
             if batch.lock_file.leases.is_held(int.from_bytes(key, "big")):
                 continue
             owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
             due = [txn_id for txn_id in owned if txn_id != batch.naming][: limit - len(ended)]
-            ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD) for txn_id in due]
+            ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD, text) for txn_id in due]
             if not owned:
                 batch.delete(LEASES, key)
         return ended
 
-    def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason) -> Ended:
-        return self._coordinator.abort(batch, txn_id, self._process(), reason)
+    def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason, text: str | None) -> Ended:
+        return self._coordinator.abort(batch, txn_id, self._process(), reason, text)

@@ -54,6 +54,7 @@ class Context:
         self._click = click_context
         self._declaration = declaration
         self._store: Store | None = None
+        self._has_noted = False
         own = click_context.params
         self.arguments = {name: value for name, value in own.items() if not name.startswith(_SHARED)}
         self.dry_run: bool = own.get("shared_dry_run", False)
@@ -154,10 +155,17 @@ class Context:
     def show_list(
         self, rows: Iterable[R], *, table: Callable[[Sequence[R]], str | Iterable[str]] | None = None
     ) -> None:
-        """Print a list, in the format asked for. NDJSON and names are written as the rows come."""
+        """Print a list, in the format asked for. NDJSON and names are written as the rows come.
+
+        An empty table is told of on standard error, unless the command has said why it is empty.
+        """
         from txnctl.output import render
 
         output = self._declared_output()
+        if self.output == "table":
+            rows = list(rows)
+            if not rows and not self._has_noted:
+                self.note("there is nothing to list")
         width = self.out.width()
         for text in render.many(rows, self.output, output.fields, output.name_field, table, width):
             self.out.write(text)
@@ -193,6 +201,7 @@ class Context:
 
     def note(self, text: str) -> None:
         """Say something that is not the result."""
+        self._has_noted = True
         print(f"txnctl: {printable(text)}", file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:

@@ -77,10 +77,11 @@ def named_or_current(named: str | None) -> str:
     token = named if named is not None else of_environment()
     if token is None:
         from storage.errors import InvalidValue
+        from txnctl.output.shell import line
 
         raise InvalidValue(
             "no session is named, and TXNCTL_SESSION is not set",
-            hint="`txnctl producers open TOPIC` opens a session and prints the token, for the variable or a file.",
+            hint=f"`{line('producers open', 'TOPIC')}` prints the token of a new session, for the variable or a file.",
         )
     return token
 

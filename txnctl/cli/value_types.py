@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
+from txnctl.output.shell import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -298,9 +299,6 @@ class TableName(Grammar):
         return tables(ctx, incomplete)
 
 
-_SESSION_HINT = "`txnctl producers open` prints one; under `txnctl producers lead` it is in TXNCTL_SESSION."
-
-
 class SessionToken(Grammar):
     """The token of a producer's session, printed by `producers open`."""
 
@@ -313,7 +311,8 @@ class SessionToken(Grammar):
         try:
             return Token(text).text
         except InvalidValue as error:
-            error.hint = _SESSION_HINT
+            opens, leads = line("producers open", "TOPIC"), line("producers lead", "TOPIC")
+            error.hint = f"`{opens}` prints one; under `{leads}` it is in TXNCTL_SESSION."
             raise
 
     def shell_complete(

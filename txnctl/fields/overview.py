@@ -29,7 +29,10 @@ OVERVIEW = fields_of(
         "writer_gate": "Who writes at this moment: pid, holder, state (held, stopped); null if nobody.",
         "readers": "LMDB's reader table: places inUse of max, views held (reading), the oldest of them.",
         "clock_skew_ms": "By how much the wall clock was set; null before the first commit of this boot.",
-        "topics": "Topics: blockedMessages, blockedBy, uncommittedMessages, visible (the largest lag).",
+        "topics": (
+            "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "
+            "their key), blockedBy, uncommittedMessages, visible (the largest lag)."
+        ),
         "subscriptions": "Subscriptions: visible, blocked, uncommitted, verdict, consumers, heldBy.",
         "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
         "producers": "Topics on which producers wait: how many, who is before them, who is next.",

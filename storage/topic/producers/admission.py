@@ -225,7 +225,7 @@ class ProducerRegistry:
                     hint=Hint(
                         "Publish through it with {}, or close it: `{}`.",
                         Keyword("session"),
-                        Action("store.admin.producers.close_session"),
+                        Action("store.admin.producers.close_session", "SESSION"),
                     ),
                     topic=self.topic.name,
                 )

@@ -142,7 +142,7 @@ class Token:
         ):
             raise InvalidValue(
                 f"{ascii(text)[:80]} is not the token of a session",
-                hint=Hint("`{}` returns one.", Action("store.open_session")),
+                hint=Hint("`{}` returns one.", Action("store.open_session", "TOPIC")),
             )
         self.text = text
 

@@ -20,6 +20,7 @@ from txnctl.commands.pipeline.session import (
 from txnctl.commands.tables.reader import final_version
 from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def export(
         destination = topic
     if destination is None:
         raise InvalidValue(
-            "DEST is missing: the directory to write", hint="txnctl pipeline export TOPIC DEST"
+            "DEST is missing: the directory to write", hint=f"`{line('pipeline export', 'TOPIC', 'DEST')}`"
         )
     source_options = _options(context, None if table is not None else topic, table, options)
     from txnctl.pipelines import files

@@ -28,6 +28,7 @@ from txnctl.output.column import Column
 from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,9 +156,9 @@ def _advice(row: TopicProducers) -> str | None:
     """The command that frees the topic, as a dry run: only where producers wait or the owner is stopped."""
     living = [publisher for publisher in row.publishers if publisher.alive]
     if living and (row.waiting_publishers or any(publisher.state == "stopped" for publisher in living)):
-        return f"txnctl producers fence {row.name} --dry-run"
+        return line("producers fence", row.name, dry_run=True)
     if any(producer.state == "stopped" for producer in row.waiting):
-        return f"txnctl producers fence {row.name} --waiting --dry-run"
+        return line("producers fence", row.name, waiting=True, dry_run=True)
     return None
 
 
@@ -175,7 +176,7 @@ def _notes(row: TopicProducers) -> Iterator[str]:
         elif state == "leased" and producer.lease_ends_in_ms is not None:
             yield (
                 f"{name} belongs to no process: its lease ends in {duration(producer.lease_ends_in_ms)}, unless it is "
-                "used. `txnctl producers close` ends it, by whoever has its token."
+                f"used. `{line('producers close')}` ends it, by whoever has its token."
             )
         elif not producer.alive:
             yield f"{name} is gone: the next producer that connects removes it."

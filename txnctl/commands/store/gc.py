@@ -9,6 +9,7 @@ from txnctl.cli.decorators import administrative, changes_store, example, option
 from txnctl.fields.change import DRY_RUN
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,4 +154,4 @@ def _collected(row: GarbageCollected) -> Iterator[str]:
         yield f"{remove.capitalize()} what {plural(row.staged_writes, 'write')} by Spark had staged."
     if row.clocks_disagree:
         yield "The wall clock was moved: nothing was removed for its age."
-        yield "If it is right now: txnctl store gc --trust-clock"
+        yield f"If it is right now: {line('store gc', trust_clock=True)}"

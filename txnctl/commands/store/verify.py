@@ -105,9 +105,11 @@ def _report(context: Context, row: Verified) -> list[str]:
 
 
 def _refuse(row: Verified) -> None:
+    from txnctl.commands.store.verify_child import EVIDENCE
+
     raise CorruptStore(
         f"{plural(len(row.problems), 'problem')} found in {row.path}",
-        hint="Keep a copy of the directory as evidence, and restore a backup.",
+        hint=EVIDENCE,
         path=row.path,
         problems=len(row.problems),
     )

@@ -12,6 +12,7 @@ from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of, short_topic
 from txnctl.output.field import fields_of
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _note_level(context: Context, row: OfSubscription[SubscriptionUpdated]) -> N
     kept = "messages acknowledged while they were uncommitted stay acknowledged"
     if row.change.subscription_isolation_level == "READ_UNCOMMITTED":
         kept = "messages of aborted transactions that were skipped stay skipped"
-    seek = f"txnctl subscriptions seek {short_topic(row)} {row.subscription} POSITION"
+    seek = line("subscriptions seek", short_topic(row), row.subscription, "POSITION")
     context.note(f"{kept}; to see them again a seek is needed: {seek}")
 
 

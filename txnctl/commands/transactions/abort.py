@@ -11,6 +11,7 @@ from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, labels_text
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -251,7 +252,11 @@ def _released(topic: TopicAborted) -> Iterator[_Line]:
             yield "unblocks", freed, f"of {change.blocked_before:,}", seen
     following = topic.blocked_next
     if following is not None:
-        yield "then", remaining, "stay blocked", f"behind {following.txn_id} ({_who(following)})"
+        behind = f"behind {following.txn_id} ({_who(following)})"
+        if remaining:
+            yield "then", remaining, "stay blocked", behind
+        else:
+            yield "then", None, "", f"{topic.name} stops {behind}"
 
 
 def _who(blocker: NextBlocker) -> str:
@@ -278,13 +283,21 @@ def _aligned(lines: list[_Line]) -> Iterator[str]:
 def _content(result: AbortResult) -> Iterator[str]:
     """Commands that show the content to be dropped."""
     from storage.admin.abort import TableAborted, TopicAborted
+    from txnctl.commands.topics.peek import PEEK_MAX
 
     for effect in result.effects:
         if isinstance(effect, TopicAborted):
-            first = f"--from {effect.first_position} -n {effect.messages}"
-            yield f"See: txnctl topics peek {effect.name} --isolation-level read-uncommitted {first}"
+            level, first = "read-uncommitted", effect.first_position
+            peek = line(
+                "topics peek",
+                effect.name,
+                isolation_level=level,
+                **{"from": first},
+                n=str(min(effect.messages, PEEK_MAX)),
+            )
+            yield f"See: {peek}"
         elif isinstance(effect, TableAborted):
-            yield f"See: txnctl tables intents {effect.table}"
+            yield f"See: {line('tables intents', effect.table)}"
 
 
 def _advice(result: AbortResult, force: bool) -> str | None:
@@ -292,12 +305,20 @@ def _advice(result: AbortResult, force: bool) -> str | None:
 
     before = result.before
     if result.dry_run:
-        needs_force = result.refused or (force and before.owner_state in ("alive", "stopped"))
-        options = f"{' --fence' if result.fence else ''}{' --force' if needs_force else ''}"
-        return f'Run: txnctl transactions abort {before.txn_id} --if-version {before.version}{options} --reason "..."'
+        needs_force = bool(result.refused) or (force and before.owner_state in ("alive", "stopped"))
+        version, fence = str(before.version), result.fence
+        run = line(
+            "transactions abort",
+            before.txn_id,
+            if_version=version,
+            fence=fence,
+            force=needs_force,
+            reason=...,
+        )
+        return f"Run: {run}"
     for effect in result.effects:
         if not isinstance(effect, TopicAborted) or effect.blocked_next is None:
             continue
         if any(change.blocked_after for change in effect.unblocks.values()):
-            return f"Next: txnctl transactions explain {effect.blocked_next.txn_id}"
+            return f"Next: {line('transactions explain', effect.blocked_next.txn_id)}"
     return None

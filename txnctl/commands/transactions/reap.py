@@ -30,6 +30,8 @@ def reap(context: Context, limit: int) -> None:
 
     Every writer does that in passing, a few at a time. In a store without writers, or with a policy of manual aborts,
     run this from cron. A transaction within the deadline and of a living process is never touched.
+
+    A dry run lists the transactions as they are, open, with the reason of the abort that would follow.
     """
     from txnctl.commands.transactions import layout
 
@@ -41,4 +43,5 @@ def reap(context: Context, limit: int) -> None:
         context.note(
             f"{plural(len(rows), 'transaction')} {done}" if rows else "no transaction is overdue or orphaned"
         )
-    context.show_list(rows, table=lambda shown: layout.ended_list(context, shown))
+    listed = layout.due_list if context.dry_run else layout.ended_list
+    context.show_list(rows, table=lambda shown: listed(context, shown))

@@ -180,7 +180,7 @@ def _abort(context: Context, txn: Transaction | TxnID, why: str, watch: Transact
         context.warn(f"{why}, but transaction {txn} had been committed by then")
     except TxnctlError as error:
         context.warn(
-            f"{why}; transaction {txn} could not be aborted yet, the next writer will: {error.message}"
+            f"{why}; transaction {txn} could not be aborted yet, a writer will by its deadline: {error.message}"
         )
     else:
         end = watch.end()
