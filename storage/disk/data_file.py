@@ -111,7 +111,7 @@ def _check_format(raw: Any, path: str) -> None:
             raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
     if data is None:
         raise NotAStore(f"{path} is not a whole store: the format record is missing")
-    number = unpack(unseal(STORE, b"format", data))[0]
+    number = unpack(unseal(STORE, b"format", data), 1)[0]
     if number != schema.FORMAT_NUMBER:
         raise UnknownFormat(
             f"{path} has format {number}; this release reads format {schema.FORMAT_NUMBER}",

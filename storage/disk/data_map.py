@@ -247,7 +247,7 @@ class DataMap:
 
 
 class _CountedView:
-    __slots__ = ("_map", "_raw")
+    __slots__ = ("_map", "_raw", "_view")
 
     def __init__(self, data_map: DataMap) -> None:
         self._map = data_map
@@ -256,7 +256,8 @@ class _CountedView:
         data_map = self._map
         self._raw = data_map.begin_view()
         try:
-            return ReadView(self._raw, data_map.databases, data_map.clock)
+            self._view = ReadView(self._raw, data_map.databases, data_map.clock)
+            return self._view
         except BaseException as error:
             self._raw.abort()
             data_map.end_view()
@@ -269,3 +270,6 @@ class _CountedView:
         self._map.end_view()
         if isinstance(error, lmdb.Error):
             raise damaged(self._map.path, error) from error
+        undecodable = self._view.named(error) if error is not None else None
+        if undecodable is not None:
+            raise undecodable from error

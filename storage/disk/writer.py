@@ -123,6 +123,7 @@ class Writer:
     def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
         data_map, raw = self._map, self._map.raw.begin(write=True)
         refusal: DurableRefusal | None = None
+        batch: WriteBatch | None = None
         try:
             context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
             batch = WriteBatch(raw, context, naming)
@@ -154,8 +155,11 @@ class Writer:
         except DAMAGE as error:
             raw.abort()
             raise damaged(data_map.path, error) from error
-        except BaseException:
+        except BaseException as error:
             raw.abort()
+            undecodable = batch.named(error) if batch is not None else None
+            if undecodable is not None:
+                raise undecodable from error
             raise
         if refusal is not None:
             raise refusal.error

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage import faults
-from storage.disk.codec import corrupt, key1, key2, key3, key_through, pack, unpack
-from storage.disk.schema import ENTRIES, LEDGERS
+from storage.disk.codec import corrupt, key1, key2, key3, key_through, missing, pack, unpack_first
+from storage.disk.schema import ENTRIES, HEADS, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
@@ -52,7 +52,9 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     else:
         state.markers += 1
     if not state.open_txns:
-        assert state.max_read <= position, "maxReadPosition never moves backwards"
+        if state.max_read > position:
+            why = f"its maxReadPosition {state.max_read} lies behind the next entry {position}"
+            raise corrupt(HEADS, key1(topic.topic_id), why)
         state.max_read = position
     return position
 
@@ -125,14 +127,14 @@ def ledgers(view: ReadView, topic_id: int, state: TopicState) -> list[LedgerInfo
     """
     closed_ones = []
     for key, payload in view.scan(LEDGERS, key1(topic_id)):
-        entries, opened, closed, _, messages, _, size = unpack(payload)[:7]
+        entries, opened, closed, _, messages, _, size = unpack_first(payload, 7)
         closed_ones.append(
             LedgerInfo(int.from_bytes(key[8:], "big"), entries, (opened, closed), messages, size)
         )
     recorded = {ledger.ledger_id for ledger in closed_ones}
     for ledger_id in range(state.first_ledger, state.ledger_id):
         if ledger_id not in recorded:
-            raise corrupt(LEDGERS, key2(topic_id, ledger_id), "it is not there")
+            raise missing(LEDGERS, key2(topic_id, ledger_id))
     open_one = LedgerInfo(
         state.ledger_id, state.next_entry, (state.ledger_opened_ms, None),
         state.messages - state.ledger_messages_before, state.bytes - state.ledger_bytes_before,
@@ -170,7 +172,7 @@ def stored(view: ReadView, topic_id: int, position: Position) -> Entry:
 
 
 def _missing(topic_id: int, position: Position) -> CorruptStore:
-    return corrupt(ENTRIES, key3(topic_id, *position), "it is not there")
+    return missing(ENTRIES, key3(topic_id, *position))
 
 
 def scan(view: ReadView, topic_id: int, after: Position, through: Position) -> Iterator[Entry]:
