@@ -16,7 +16,7 @@ import lmdb
 
 from storage.disk import data_file
 from storage.disk.codec import unsealed
-from storage.disk.lmdb_errors import damaged, readers_full
+from storage.disk.lmdb_errors import damaged, is_damage, readers_full
 from storage.disk.schema import Database
 from storage.disk.view import ReadView
 from storage.errors import StoreClosed, StoreFull, StoreInvalid
@@ -268,7 +268,7 @@ class _CountedView:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._raw.abort()
         self._map.end_view()
-        if isinstance(error, lmdb.Error):
+        if error is not None and is_damage(error):
             raise damaged(self._map.path, error) from error
         undecodable = self._view.named(error) if error is not None else None
         if undecodable is not None:

@@ -18,7 +18,7 @@ import lmdb
 from storage import faults
 from storage.actions import Action, Hint
 from storage.disk.data_map import DataMap
-from storage.disk.lmdb_errors import DAMAGE, damaged, refused
+from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import TXN_DEADLINES
@@ -157,6 +157,8 @@ class Writer:
             raise damaged(data_map.path, error) from error
         except BaseException as error:
             raw.abort()
+            if isinstance(error, SystemError) and is_damage(error):
+                raise damaged(data_map.path, error) from error
             undecodable = batch.named(error) if batch is not None else None
             if undecodable is not None:
                 raise undecodable from error

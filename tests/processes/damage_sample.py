@@ -131,7 +131,7 @@ def _ask_topic(store: Store, topic: str, asked: Questions) -> None:
         asked[f"{topic} {level.value}"] = lambda level=level: list(
             map(_message, store.reader(topic, isolation_level=level))
         )
-    asked[f"end of {topic}"] = lambda: list(
+    asked[f"second half of {topic}"] = lambda: list(
         map(
             _message, store.reader(topic, start=Position(1, 2), isolation_level=IsolationLevel.READ_COMMITTED)
         )
@@ -219,6 +219,15 @@ def writes(store: Store) -> Questions:
 def _read_in_transaction(store: Store) -> list[str]:
     with store.transaction() as txn:
         return list(map(repr, store.table("stock").scan(txn=txn)))
+
+
+CHANGES = ("consume", "serializable", "import", "end of", "send", "take over", "clear", "gc", "delete")
+"""The first words of the names of changes."""
+
+
+def is_change(name: str) -> bool:
+    """Whether a question of this name changes the store."""
+    return name.startswith(CHANGES)
 
 
 def answer(questions: Questions) -> dict[str, Any]:
