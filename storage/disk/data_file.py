@@ -15,6 +15,7 @@ from storage import faults
 from storage.disk import directory, schema
 from storage.disk.codec import unpack, unseal
 from storage.disk.lmdb_errors import readers_full, refused
+from storage.disk.pages import check_top_pages
 from storage.disk.schema import ALL, STORE, Database
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, StoreInvalid, UnknownFormat
 from storage.limits import MAP_BYTES_FALLBACK, MAP_BYTES_SPARE, MAP_BYTES_WANTED, READERS_MAX
@@ -50,6 +51,7 @@ def mapped(path: str, read_only: bool) -> Any:
     Raises:
         StoreFull, CorruptStore, NotPermitted, StoreInvalid, ReadersFull, NotAStore, UnknownFormat
     """
+    check_top_pages(path)
     raw = _open(path, read_only)
     try:
         _check_length(raw, path)

@@ -24,7 +24,7 @@ _FULL_WORDS: Final = ("No space left", "File too large", "quota exceeded", "ENOS
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether LMDB has met a damaged page: an error of its own, or an exception that py-lmdb returns beside a result."""
+    """Whether LMDB has met a damaged page: an error of LMDB, or one that py-lmdb returns beside a result."""
     if isinstance(error, SystemError):
         error = error.__cause__
     return isinstance(error, lmdb.Error)

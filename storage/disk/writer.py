@@ -149,23 +149,23 @@ class Writer:
                 self._commit(raw, batch)
             if not dry_run:
                 self.prologue_due_ns = due_ns
-        except lmdb.DiskError as error:
-            raw.abort()
-            raise refused(data_map.path, error) from error
-        except DAMAGE as error:
-            raw.abort()
-            raise damaged(data_map.path, error) from error
         except BaseException as error:
             raw.abort()
-            if isinstance(error, SystemError) and is_damage(error):
-                raise damaged(data_map.path, error) from error
-            undecodable = batch.named(error) if batch is not None else None
-            if undecodable is not None:
-                raise undecodable from error
+            ours = self._translated(error, batch)
+            if ours is not None:
+                raise ours from error
             raise
         if refusal is not None:
             raise refusal.error
         return result
+
+    def _translated(self, error: BaseException, batch: WriteBatch | None) -> StoreInvalid | None:
+        """The error of ours for a disk that refuses a change, a damaged page, or a record that does not decode."""
+        if isinstance(error, lmdb.DiskError):
+            return refused(self._map.path, error)
+        if isinstance(error, DAMAGE) or (isinstance(error, SystemError) and is_damage(error)):
+            return damaged(self._map.path, error)
+        return batch.named(error) if batch is not None else None
 
     def _run_prologue(self, batch: WriteBatch) -> int:
         """Call the prologue if due, or if a deadline is recorded; return the next `prologue_due_ns`."""

@@ -10,6 +10,7 @@ Verification holds one view throughout: a long-lived reader keeps pages from reu
 from __future__ import annotations
 
 from storage.disk.connection import Connection
+from storage.disk.pages import check_pages
 from storage.disk.schema import ALL, ENTRIES
 from storage.disk.view import ReadView
 from storage.errors import CorruptStore, StoreClosed
@@ -17,7 +18,6 @@ from storage.subscription import catalogue as subscriptions
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, state as states
 from storage.verify.log import Log, read_log
-from storage.verify.pages import check_pages
 from storage.verify.problem import Checked, Problem, Progress, Report
 from storage.verify.producers import ProducersCheck
 from storage.verify.reads import OpenTable, check_reads
@@ -84,9 +84,13 @@ def _check_commit(
 
     Records on damaged pages are not read: LMDB trusts its pages, and reading them may end the process.
     """
+
+    def report_page(page: int, message: str) -> None:
+        report(None, f"page {page}", message)
+
     while True:
         with connection.view() as view:
-            is_sound = check_pages(connection.path, view.commit, report, progress, full=full)
+            is_sound = check_pages(connection.path, view.commit, report_page, progress, full=full)
             if is_sound is None:
                 continue  # Two commits came between the view and the look at the meta pages.
             if not is_sound:

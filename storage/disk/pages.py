@@ -15,12 +15,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from struct import Struct, unpack_from
 
+from storage.actions import Action, Hint
 from storage.disk import directory
+from storage.errors import CorruptStore
 from storage.values.named_tuple import NamedTuple
-from storage.verify.problem import Progress, Report
+
+Report = Callable[[int, str], None]
+"""Called with the number of a damaged page, and the damage."""
+
+Progress = Callable[[str, int], None]
+"""Called with the tree being walked, and the number of pages since the last call."""
 
 _HEADER = Struct("=QHHHH")
 """Page number, padding, flags, end of the node offsets, begin of the nodes; of an overflow page a u32 count."""
@@ -37,6 +43,7 @@ _NO_PAGE = (1 << 64) - 1
 _PROBLEMS_MAX = 100
 _LEVELS_MAX = 32
 _PROGRESS_PAGES = 1000
+_TRIES = 100
 _FREE, _MAIN = "the free pages", "the databases"
 
 
@@ -79,13 +86,47 @@ def check_pages(
     Returns:
         Whether the pages are sound; None where later commits have overwritten the meta page of this commit.
     """
-    descriptor = os.open(os.path.join(path, directory.DATA), os.O_RDONLY | os.O_CLOEXEC)
-    with closing(os.fdopen(descriptor, "rb", buffering=0)) as file:
+    with open(os.path.join(path, directory.DATA), "rb", buffering=0) as file:
         walk = _Walk(file.fileno(), report, progress)
         meta = walk.read_meta(commit)
         if meta is not None and full:
             walk.run(meta)
         return None if meta is None and not walk.problems else not walk.problems
+
+
+def check_top_pages(path: str) -> None:
+    """Check the pages that LMDB reads when it opens a file: the meta pages, and the tree of the databases.
+
+    There is no view yet, so the pages may change in the middle: a page of the newest commit is overwritten after two
+    further commits at the earliest. So damage is damage if the newest commit is still the same after the look.
+
+    Raises:
+        CorruptStore
+    """
+    with open(os.path.join(path, directory.DATA), "rb", buffering=0) as file:
+        seen: int | None = None
+        damage: list[tuple[int, str]] = []
+        for _ in range(_TRIES):
+            newest, before = seen, damage
+            damage = []
+            walk = _Walk(file.fileno(), lambda page, message: damage.append((page, message)), None)  # noqa: B023
+            meta = walk.read_meta(None)
+            if meta is not None:
+                walk.run_top(meta)
+            if not damage:
+                return
+            seen = -1 if meta is None else meta.commit
+            if seen == newest and damage == before:
+                raise damaged_page(path, *damage[0])
+
+
+def damaged_page(path: str, page: int, message: str) -> CorruptStore:
+    """The error for a damaged page of the data file."""
+    return CorruptStore(
+        f"page {page} of {path} is damaged: {message}",
+        hint=Hint("Run `{}`, then restore a backup.", Action("store.maintenance.verify_store", full=True)),
+        page=page,
+    )
 
 
 class _Walk:
@@ -108,15 +149,17 @@ class _Walk:
     def _problem(self, page: int, message: str) -> None:
         self.problems += 1
         if self.problems <= _PROBLEMS_MAX:
-            self._report(None, f"page {page}", message)
+            self._report(page, message)
 
     # Meta pages
 
-    def read_meta(self, commit: int) -> _Meta | None:
-        """Check both meta pages, and return the one of a commit; None without one."""
+    def read_meta(self, commit: int | None) -> _Meta | None:
+        """Check both meta pages, and return the one of a commit, None for the newest; None without one."""
         metas = [self._meta(number) for number in (0, 1)]
         if metas[0] is None or metas[1] is None:
             return None
+        if commit is None:
+            commit = max(metas[0].commit, metas[1].commit)
         chosen = next((meta for meta in metas if meta is not None and meta.commit == commit), None)
         commits = metas[0].commit, metas[1].commit
         is_new = commits == (0, 0)
@@ -149,14 +192,32 @@ class _Walk:
 
     # Trees
 
-    def run(self, meta: _Meta) -> None:
-        """Walk over all trees, then compare the pages in use with the list of free pages."""
+    def run_top(self, meta: _Meta) -> None:
+        """Walk over the tree of the databases alone. A file that is too short is found where the file is opened."""
+        if meta.last_page >= os.fstat(self._descriptor).st_size // self._page_bytes:
+            return
+        self._begin(meta)
+        sub_trees: list[tuple[bytes, bytes]] = []
+        self._tree(_MAIN, meta.main, 0, lambda key, data: sub_trees.append((key, data)))
+        for name, data in sub_trees:
+            tree = _Tree(*_TREE.unpack(data)) if len(data) == _TREE.size else None
+            if tree is None or tree.flags or (tree.root != _NO_PAGE and not 1 < tree.root <= meta.last_page):
+                self._problem(meta.main.root, f"the record of {_label(name)} is damaged")
+
+    def _begin(self, meta: _Meta) -> bool:
+        """Begin with no page in use; False where the file is shorter than the meta page says."""
         pages_in_file = os.fstat(self._descriptor).st_size // self._page_bytes
         if meta.last_page >= pages_in_file:
             self._problem(0, f"the last page is {meta.last_page}, and the file has {pages_in_file} pages")
-            return
+            return False
         self._in_use = bytearray(meta.last_page + 1)
         self._in_use[0:2] = b"\1\1"
+        return True
+
+    def run(self, meta: _Meta) -> None:
+        """Walk over all trees, then compare the pages in use with the list of free pages."""
+        if not self._begin(meta):
+            return
         self._tree(_FREE, meta.free, _INTEGER_KEYS, self._note_free)
         sub_trees: list[tuple[bytes, bytes]] = []
         self._tree(_MAIN, meta.main, 0, lambda key, data: sub_trees.append((key, data)))
@@ -171,7 +232,7 @@ class _Walk:
                 self._in_use[number] = 1
 
     def _sub_tree(self, name: bytes, data: bytes) -> None:
-        label = f"database {name.decode('ascii', 'backslashreplace')}"
+        label = _label(name)
         if len(data) != _TREE.size:
             self._problem(0, f"{label} has a record of {len(data)} bytes")
             return
@@ -348,6 +409,10 @@ class _Walk:
         if walk.take is None:
             return b""
         return os.pread(self._descriptor, length, number * self._page_bytes + _HEADER.size)
+
+
+def _label(name: bytes) -> str:
+    return f"database {name.decode('ascii', 'backslashreplace')}"
 
 
 class _TreeWalk:
