@@ -191,7 +191,7 @@ class Environment:
         is_sound: bool | None = None
         while is_sound is None:
             with self.view() as view:
-                is_sound = check_pages(self.path, view.commit, lambda *found: damage.append(found))
+                is_sound = check_pages(self.path, view.commit, lambda *damaged: damage.append(damaged))
         if damage:
             raise damaged_page(self.path, *damage[0])
 

@@ -64,7 +64,7 @@ def check_pages(
         Whether the pages are sound; None where later commits have overwritten the meta page of this commit.
     """
     with open(os.path.join(path, directory.DATA), "rb", buffering=0) as file:
-        walk = _Walk(PageFile(file.fileno()), report, progress)
+        walk = _PageCheck(PageFile(file.fileno()), report, progress)
         metas = walk.read_metas()
         meta = next((meta for meta in metas if meta.commit == commit), None)
         if meta is not None:
@@ -90,7 +90,7 @@ def check_top_pages(path: str) -> None:
         for _ in range(_TRIES):
             newest, before = seen, damage
             damage = []
-            walk = _Walk(PageFile(file.fileno()), lambda *found: damage.append(found), None)  # noqa: B023
+            walk = _PageCheck(PageFile(file.fileno()), lambda *damaged: damage.append(damaged), None)  # noqa: B023
             metas = walk.read_metas()
             seen = max((meta.commit for meta in metas), default=-1)
             if metas:
@@ -110,7 +110,7 @@ def damaged_page(path: str, page: int, message: str) -> CorruptStore:
     )
 
 
-class _Walk:
+class _PageCheck:
     """The check of one commit.
 
     Attributes:
@@ -206,7 +206,7 @@ class _Walk:
         self._free += unpack_from(f"={count}Q", data, 8)
 
     def _tree(self, name: str, tree: Tree, flags: int, take: Callable[[bytes, bytes], None] | None) -> None:
-        walk = _TreeWalk(name, flags, take)
+        walk = _TreeCheck(name, flags, take)
         if tree.flags != flags:
             self._problem(0, f"{name}: flags are {tree.flags:#x}, not {flags:#x}")
         elif tree.root != NO_PAGE and 0 < tree.levels <= LEVELS_MAX:
@@ -214,15 +214,15 @@ class _Walk:
         counted = (walk.branch_pages, walk.leaf_pages, walk.overflow_pages, walk.entries)
         recorded = (tree.branch_pages, tree.leaf_pages, tree.overflow_pages, tree.entries)
         if counted != recorded or (tree.root == NO_PAGE) != (tree.levels == 0):
-            found = "{} branch, {} leaf and {} overflow pages with {} records".format(*counted)
+            pages_there = "{} branch, {} leaf and {} overflow pages with {} records".format(*counted)
             self._problem(tree.root if tree.root != NO_PAGE else 0, (
-                f"{name}: there are {found}; the database counts {recorded[0]}, {recorded[1]}, {recorded[2]} and "
+                f"{name}: there are {pages_there}; the database counts {recorded[0]}, {recorded[1]}, {recorded[2]} and "
                 f"{recorded[3]}, in {tree.levels} levels"
             ))  # fmt: skip
 
     # Pages
 
-    def _take(self, walk: _TreeWalk, number: int, count: int = 1) -> None:
+    def _take(self, walk: _TreeCheck, number: int, count: int = 1) -> None:
         """Note pages as in use.
 
         Raises:
@@ -237,7 +237,7 @@ class _Walk:
         if self._progress is not None and self._done % _PROGRESS_PAGES < count:
             self._progress(f"pages of {walk.name}", 0)
 
-    def _page(self, walk: _TreeWalk, number: int, level: int, low: bytes | None, high: bytes | None) -> None:
+    def _page(self, walk: _TreeCheck, number: int, level: int, low: bytes | None, high: bytes | None) -> None:
         """Check a page and all pages below, whose keys are from `low` on and below `high`; level 1 is the leaves."""
         try:
             self._take(walk, number)
@@ -254,7 +254,7 @@ class _Walk:
             self._page(walk, child, level - 1, first, following)
 
     def _branch(
-        self, walk: _TreeWalk, data: bytes, number: int, low: bytes | None, high: bytes | None
+        self, walk: _TreeCheck, data: bytes, number: int, low: bytes | None, high: bytes | None
     ) -> list[tuple[bytes | None, int]]:
         """The children of a branch page, each with the lowest key that leads there.
 
@@ -286,7 +286,9 @@ class _Walk:
             raise DamagedPage("has fewer than two children")
         return children
 
-    def _leaf(self, walk: _TreeWalk, data: bytes, number: int, low: bytes | None, high: bytes | None) -> None:
+    def _leaf(
+        self, walk: _TreeCheck, data: bytes, number: int, low: bytes | None, high: bytes | None
+    ) -> None:
         offsets = self._file.offsets(data, number, LEAF)
         walk.leaf_pages += 1
         extents, previous, room = [], b"", self._file.page_bytes - NODE.size
@@ -318,7 +320,7 @@ class _Walk:
         walk.entries += len(extents)
         self._file.check_filled(data, extents)
 
-    def _overflow(self, walk: _TreeWalk, number: int, length: int) -> bytes:
+    def _overflow(self, walk: _TreeCheck, number: int, length: int) -> bytes:
         """Check the overflow pages of a record; return the content where the walk takes it.
 
         Raises:
@@ -348,7 +350,7 @@ def _label(name: bytes) -> str:
     return f"database {name.decode('ascii', 'backslashreplace')}"
 
 
-class _TreeWalk:
+class _TreeCheck:
     """The counts of the walk over one tree.
 
     Attributes:
