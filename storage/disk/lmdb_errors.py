@@ -18,6 +18,9 @@ DAMAGE: Final = (
     lmdb.PageNotFoundError,
     lmdb.PageFullError,
     lmdb.CursorFullError,
+    lmdb.IncompatibleError,  # a flag of a node or a database is not what it was
+    lmdb.BadDbiError,
+    lmdb.InvalidParameterError,
 )
 _WRITE_BYTES_MAX: Final = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS: Final = ("No space left", "File too large", "quota exceeded", "ENOSPC")
