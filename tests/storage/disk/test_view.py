@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -173,18 +174,22 @@ def purged(store: Store) -> Iterator[None]:
 @pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x90"], ids=["empty", "noise", "short"])
 @pytest.mark.parametrize("is_batch", [False, True])
 def test_the_last_record_read_is_named_where_it_does_not_decode(
-    store: Store, payload: bytes, is_batch: bool
+    tmp_path: Path, payload: bytes, is_batch: bool
 ) -> None:
     """Decoding is the caller's; the view knows which record it was."""
     key = key2(1, 2)
-    store.connection.write(lambda batch: batch.put(TXN_KEYS, key, payload))
 
     def read(view: ReadView) -> object:
         return unpack(view.get(TXN_KEYS, key) or b"", 1)
 
-    with pytest.raises(CorruptStore, match=f"record {key.hex()} of txn_keys is corrupt"):
+    def ask(store: Store) -> object:
         if is_batch:
-            store.connection.write(read)
-        else:
-            with store.connection.view() as view:
-                read(view)
+            return store.connection.write(read)
+        with store.connection.view() as view:
+            return read(view)
+
+    Store.create(tmp_path / "damaged")
+    with Store.open(tmp_path / "damaged") as store:
+        store.connection.write(lambda batch: batch.put(TXN_KEYS, key, payload))
+        with pytest.raises(CorruptStore, match=f"record {key.hex()} of txn_keys is corrupt"):
+            ask(store)
