@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from storage import faults
 from storage.actions import Action, Hint
-from storage.disk.codec import U64, corrupt, key1, key2, pack, unpack_first
+from storage.disk.codec import U64, corrupt, key1, key2, missing, pack, unpack_first
 from storage.disk.schema import (
     PART_TABLE,
     ROWS,
@@ -68,8 +68,11 @@ def get(view: ReadView, name: str) -> TableEntry:
 def check_exists(view: ReadView, table: TableEntry) -> None:
     """Raises:
     TableNotFound: the table was deleted since the handle was made.
+    CorruptStore: the table exists, and its state is missing.
     """
     if not view.has(*states.record_of(table.table_id)):
+        if any(entry.table_id == table.table_id for entry in every(view)):
+            raise missing(*states.record_of(table.table_id))
         raise TableNotFound(f"table {table.name} was deleted", table=table.name)
 
 

@@ -18,6 +18,7 @@ from storage.subscription import catalogue as subscriptions
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, state as states
 from storage.verify.log import Log, read_log
+from storage.verify.ownerless import check_ownerless
 from storage.verify.problem import Checked, Problem, Progress, Report
 from storage.verify.producers import ProducersCheck
 from storage.verify.reads import OpenTable, check_reads
@@ -120,6 +121,7 @@ def _check_checksums(view: ReadView, report: Report, progress: Progress | None) 
 
 def _check_objects(view: ReadView, report: Report, full: bool, progress: Progress | None) -> None:
     check_transactions(view, report)
+    check_ownerless(view, report)
     if full:
         check_tables(view, report)
         check_order(view, report)
