@@ -34,6 +34,7 @@ SLOW = (
     "tests/docs/test_examples.py::test_the_tour_shows_what_the_readme_says_of_it",
     "tests/docs/test_picture.py",
     "tests/golden/test_golden.py::test_the_json_of_every_command_is_that_of_the_golden_file",
+    "tests/processes/test_damage.py::test_a_flipped_bit_is_found_or_does_no_harm",
     "tests/processes/test_lost_records.py",
     "tests/storage/disk/test_read_cache.py::test_forgetting_ranges_raises_the_watermark",
     "tests/txnctl/cli/test_supervise.py::test_the_end_of_a_short_command_is_seen_beside_another_thread",
