@@ -44,6 +44,9 @@ Report = Callable[[int, str], None]
 Progress = Callable[[str, int], None]
 """Called with the tree being walked, and the number of pages since the last call."""
 
+Take = Callable[[bytes, bytes, int], None]
+"""Called with key, data and flags of a record."""
+
 _PROBLEMS_MAX = 100
 _PROGRESS_PAGES = 1000
 _TRIES = 100
@@ -158,9 +161,13 @@ class _PageCheck:
         if meta.last_page >= self._file.pages or not self.check_commits(metas):
             return
         self._begin(meta)
-        sub_trees: list[tuple[bytes, bytes]] = []
-        self._tree(_MAIN, meta.main, 0, lambda key, data: sub_trees.append((key, data)))
-        for name, data in sub_trees:
+        if meta.main.flags:
+            return  # no store: LMDB has files of other kinds
+        databases: list[tuple[bytes, bytes, int]] = []
+        self._tree(_MAIN, meta.main, 0, lambda *record: databases.append(record))
+        for name, data, flags in databases:
+            if not flags & SUB_TREE:
+                continue  # no store, or a database that opening misses
             tree = Tree(*TREE.unpack(data)) if len(data) == TREE.size else None
             if tree is None or tree.flags or (tree.root != NO_PAGE and not 1 < tree.root <= meta.last_page):
                 self._problem(meta.main.root, f"the record of {_label(name)} is damaged")
@@ -179,9 +186,12 @@ class _PageCheck:
         if not self._begin(meta) or not self.check_commits(metas):
             return
         self._tree(_FREE, meta.free, INTEGER_KEYS, self._note_free)
-        sub_trees: list[tuple[bytes, bytes]] = []
-        self._tree(_MAIN, meta.main, 0, lambda key, data: sub_trees.append((key, data)))
-        for name, data in sub_trees:
+        databases: list[tuple[bytes, bytes, int]] = []
+        self._tree(_MAIN, meta.main, 0, lambda *record: databases.append(record))
+        for name, data, flags in databases:
+            if not flags & SUB_TREE:
+                self._problem(meta.main.root, f"{_label(name)} is no database")
+                continue
             self._sub_tree(name, data)
         for number in self._free:
             if not 1 < number <= meta.last_page:
@@ -198,14 +208,14 @@ class _PageCheck:
             return
         self._tree(label, Tree(*TREE.unpack(data)), 0, None)
 
-    def _note_free(self, _: bytes, data: bytes) -> None:
+    def _note_free(self, _: bytes, data: bytes, __: int) -> None:
         count = int.from_bytes(data[:8], sys.byteorder)
         if len(data) < 8 * (count + 1):
             self._problem(0, f"a list of {count} free pages has {len(data)} bytes")
             return
         self._free += unpack_from(f"={count}Q", data, 8)
 
-    def _tree(self, name: str, tree: Tree, flags: int, take: Callable[[bytes, bytes], None] | None) -> None:
+    def _tree(self, name: str, tree: Tree, flags: int, take: Take | None) -> None:
         walk = _TreeCheck(name, flags, take)
         if tree.flags != flags:
             self._problem(0, f"{name}: flags are {tree.flags:#x}, not {flags:#x}")
@@ -292,7 +302,7 @@ class _PageCheck:
         offsets = self._file.offsets(data, number, LEAF)
         walk.leaf_pages += 1
         extents, previous, room = [], b"", self._file.page_bytes - NODE.size
-        is_first, allowed = True, SUB_TREE if walk.name == _MAIN else BIG_DATA
+        is_first, allowed = True, SUB_TREE | BIG_DATA if walk.name == _MAIN else BIG_DATA
         for offset in offsets:
             if offset > room:
                 raise DamagedPage(f"has a node at {offset}")
@@ -316,7 +326,7 @@ class _PageCheck:
             if flags & BIG_DATA:
                 content = self._overflow(walk, int.from_bytes(data[begin:end], sys.byteorder), length)
             if walk.take is not None:
-                walk.take(key, content or data[begin:end])
+                walk.take(key, content or data[begin:end], flags)
         walk.entries += len(extents)
         self._file.check_filled(data, extents)
 
@@ -354,12 +364,12 @@ class _TreeCheck:
     """The counts of the walk over one tree.
 
     Attributes:
-        take: called with key and data of every record; None where no record is needed.
+        take: called with every record; None where no record is needed.
     """
 
     __slots__ = ("branch_pages", "entries", "flags", "leaf_pages", "name", "overflow_pages", "take")
 
-    def __init__(self, name: str, flags: int, take: Callable[[bytes, bytes], None] | None) -> None:
+    def __init__(self, name: str, flags: int, take: Take | None) -> None:
         self.name = name
         self.flags = flags
         self.take = take
