@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 
 from storage.actions import Hint, Keyword
-from storage.disk.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack_first
 from storage.disk.schema import AUDIT
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
@@ -108,7 +108,7 @@ def _forget(batch: WriteBatch, kind: Kind) -> None:
 def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
     """The reason of a change, found by its time; None without a reason, or when the record is gone."""
     for _, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
-        changed_ms, _, action, _, reason = unpack(payload)[:5]
+        changed_ms, _, action, _, reason = unpack_first(payload, 5)
         if changed_ms == at_ms and action in actions:
             return str(reason) if reason is not None else None
         if changed_ms < at_ms:
@@ -119,7 +119,7 @@ def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
 def changes_by(view: ReadView, process: ProcessIdentity) -> Iterator[AuditRecord]:
     """The changes that a process made, the newest first, as far as the trail reaches back."""
     for key, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
-        if ProcessIdentity.of(unpack(payload)[1]) == process:
+        if ProcessIdentity.of(unpack_first(payload, 2)[1]) == process:
             change = find(view, int.from_bytes(key, "big"))
             if change is not None:
                 yield change
@@ -137,7 +137,7 @@ def find(view: ReadView, number: int) -> AuditRecord | None:
     for kind in Kind:
         payload = view.get(AUDIT, key1(kind + number))
         if payload is not None:
-            changed_ms, identity, action, target, reason, effects = unpack(payload)[:6]
+            changed_ms, identity, action, target, reason, effects = unpack_first(payload, 6)
             return AuditRecord(
                 number, changed_ms, ProcessIdentity.of(identity), action, target, reason, effects
             )

@@ -9,5 +9,6 @@ The interface, which a second storage engine would have to offer to the rooms ab
                    (range_reads, read_times), in a mapped file (read_cache_file, read_cache_layout)
     schema, codec  the list of databases, and the packing of keys and values
     create         a new store, built in a build directory (build_dir) and then renamed to its path
+    pages          the pages of the data file, checked without LMDB
     directory      the checks of a store's directory and files before they are opened
 """

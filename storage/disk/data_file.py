@@ -15,6 +15,7 @@ from storage import faults
 from storage.disk import directory, schema
 from storage.disk.codec import unpack, unseal
 from storage.disk.lmdb_errors import readers_full, refused, too_many_files
+from storage.disk.pages import check_top_pages
 from storage.disk.schema import ALL, STORE, Database
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, StoreInvalid, UnknownFormat
 from storage.limits import MAP_BYTES_FALLBACK, MAP_BYTES_SPARE, MAP_BYTES_WANTED, READERS_MAX
@@ -53,6 +54,7 @@ def mapped(path: str, read_only: bool, has_table: bool = True) -> Any:
     Raises:
         StoreFull, CorruptStore, NotPermitted, StoreInvalid, ReadersFull, NotAStore, UnknownFormat
     """
+    check_top_pages(path)
     raw = _open(path, read_only, has_table)
     try:
         _check_length(raw, path)
@@ -115,7 +117,7 @@ def _check_format(raw: Any, path: str) -> None:
             raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
     if data is None:
         raise NotAStore(f"{path} is not a whole store: the format record is missing")
-    number = unpack(unseal(STORE, b"format", data))[0]
+    number = unpack(unseal(STORE, b"format", data), 1)[0]
     if number != schema.FORMAT_NUMBER:
         raise UnknownFormat(
             f"{path} has format {number}; this release reads format {schema.FORMAT_NUMBER}",

@@ -16,7 +16,7 @@ import lmdb
 
 from storage.disk import data_file, reader_table
 from storage.disk.codec import unsealed
-from storage.disk.lmdb_errors import damaged, readers_full
+from storage.disk.lmdb_errors import damaged, is_damage, readers_full
 from storage.disk.schema import Database
 from storage.disk.view import ReadView
 from storage.errors import Busy, StoreClosed, StoreFull, StoreInvalid
@@ -265,7 +265,7 @@ class DataMap:
 
 
 class _CountedView:
-    __slots__ = ("_map", "_raw")
+    __slots__ = ("_map", "_raw", "_view")
 
     def __init__(self, data_map: DataMap) -> None:
         self._map = data_map
@@ -274,7 +274,8 @@ class _CountedView:
         data_map = self._map
         self._raw = data_map.begin_view()
         try:
-            return ReadView(self._raw, data_map.databases, data_map.clock)
+            self._view = ReadView(self._raw, data_map.databases, data_map.clock)
+            return self._view
         except BaseException as error:
             self._raw.abort()
             data_map.end_view()
@@ -285,5 +286,8 @@ class _CountedView:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._raw.abort()
         self._map.end_view()
-        if isinstance(error, lmdb.Error):
+        if error is not None and is_damage(error):
             raise damaged(self._map.path, error) from error
+        undecodable = self._view.named(error) if error is not None else None
+        if undecodable is not None:
+            raise undecodable from error

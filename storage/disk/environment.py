@@ -12,6 +12,7 @@ import lmdb
 
 from storage.disk import directory
 from storage.disk.data_map import DataMap
+from storage.disk.pages import check_pages, damaged_page
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.writer import Writer
@@ -179,13 +180,28 @@ class Environment:
         return freed
 
     def copy(self, descriptor: int) -> None:
-        """Write a compacted, consistent copy of the data file to an open descriptor, from one view."""
+        """Write a compacted, consistent copy of the data file to an open descriptor, from one view.
+
+        Raises:
+            CorruptStore: a page is damaged. LMDB would copy it, or end the process.
+        """
+        self.check_usable()
+        self._check_pages()
         try:
             # The view counts: neither a change of the map nor a fork may come while LMDB copies.
             with self.view():
                 self._map.raw.copyfd(descriptor, compact=True)
         except lmdb.Error as error:
             raise StoreInvalid(f"{self.path} could not be copied: {error}") from error
+
+    def _check_pages(self) -> None:
+        damage: list[tuple[int, str]] = []
+        is_sound: bool | None = None
+        while is_sound is None:
+            with self.view() as view:
+                is_sound = check_pages(self.path, view.commit, lambda *damaged: damage.append(damaged))
+        if damage:
+            raise damaged_page(self.path, *damage[0])
 
     def look_in_place(self) -> None:
         """Check, at most once a second, that the store is still at its path; for callers that wait.

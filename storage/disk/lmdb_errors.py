@@ -19,12 +19,22 @@ DAMAGE: Final = (
     lmdb.PageNotFoundError,
     lmdb.PageFullError,
     lmdb.CursorFullError,
+    lmdb.IncompatibleError,  # a flag of a node or a database is not what it was
+    lmdb.BadDbiError,
+    lmdb.InvalidParameterError,
 )
 _WRITE_BYTES_MAX: Final = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS: Final = ("No space left", "File too large", "quota exceeded", "ENOSPC")
 
 
-def damaged(path: str, error: Exception) -> CorruptStore:
+def is_damage(error: BaseException | None) -> bool:
+    """Whether LMDB has met a damaged page: an error of LMDB, or one that py-lmdb returns beside a result."""
+    if isinstance(error, SystemError):
+        error = error.__cause__
+    return isinstance(error, lmdb.Error)
+
+
+def damaged(path: str, error: BaseException) -> CorruptStore:
     """The error for a damaged page of LMDB."""
     return CorruptStore(
         f"a page of {path} is damaged: {error}",

@@ -19,7 +19,7 @@ import lmdb
 from storage import faults
 from storage.actions import Action, Hint
 from storage.disk.data_map import DataMap
-from storage.disk.lmdb_errors import DAMAGE, damaged, refused
+from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import TXN_DEADLINES
@@ -181,6 +181,7 @@ class Writer:
     def _write_once(self, task: _Task[T]) -> T:
         dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
         refusal: DurableRefusal | None = None
+        batch: WriteBatch | None = None
         try:
             context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
             batch = WriteBatch(raw, context, task.naming)
@@ -207,14 +208,11 @@ class Writer:
                 self._commit(raw, batch)
             if not dry_run:
                 self.prologue_due_ns = due_ns
-        except lmdb.DiskError as error:
+        except BaseException as error:
             raw.abort()
-            raise refused(data_map.path, error) from error
-        except DAMAGE as error:
-            raw.abort()
-            raise damaged(data_map.path, error) from error
-        except BaseException:
-            raw.abort()
+            ours = self._translated(error, batch)
+            if ours is not None:
+                raise ours from error
             raise
         if refusal is not None:
             raise refusal.error
@@ -240,6 +238,14 @@ class Writer:
                 raise
             task.in_the_way += due
             raise _RunAgain from error
+
+    def _translated(self, error: BaseException, batch: WriteBatch | None) -> StoreInvalid | None:
+        """The error of ours for a disk that refuses a change, a damaged page, or a record that does not decode."""
+        if isinstance(error, lmdb.DiskError):
+            return refused(self._map.path, error)
+        if isinstance(error, DAMAGE) or (isinstance(error, SystemError) and is_damage(error)):
+            return damaged(self._map.path, error)
+        return batch.named(error) if batch is not None else None
 
     def _run_prologue(self, batch: WriteBatch) -> int:
         """Call the prologue if due, or if a deadline is recorded; return the next `prologue_due_ns`."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from storage.actions import Action, Hint
-from storage.disk.codec import key1, key2, pack, unpack
+from storage.disk.codec import key1, key2, pack, unpack_first
 from storage.disk.schema import CONSUMERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
@@ -46,7 +46,7 @@ class AttachedConsumer:
 def every(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
     """The recorded consumers in the order of attachment, dead ones that are not yet removed included."""
     return [
-        AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack(payload)[:4])
+        AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack_first(payload, 4))
         for key, payload in view.scan(CONSUMERS, key1(subscription_id))
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from storage.actions import Action, Hint
-from storage.disk.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack_first
 from storage.disk.schema import CONFLICTS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
@@ -98,7 +98,7 @@ def list_conflicts(
     """Recent conflicts, the newest first, up to the first one before a moment."""
     rows: list[ConflictRow] = []
     for key, payload in view.scan_back(CONFLICTS, b"", key1(view.superblock.last_conflict + 1)):
-        at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
+        at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack_first(payload, 8)
         if at_ms < since_ms:
             break
         if table not in (None, name):

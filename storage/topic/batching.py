@@ -175,8 +175,8 @@ def unpacked(entry: PackedColumns) -> Columns:
     """
     try:
         fields = entry.columns()
-    except (ValueError, TypeError) as error:
-        raise _not_packed(f"it does not unpack: {error}") from None
+    except ValueError as error:
+        raise _not_packed(str(error)) from None
     are_columns = isinstance(fields, list) and len(fields) == 4 and isinstance(fields[0], list)
     if not are_columns or not all(isinstance(field, list | None) for field in fields):
         raise _not_packed("it is not made of four columns")

@@ -12,7 +12,7 @@ from functools import partial
 
 from storage import faults
 from storage.actions import Action, Hint
-from storage.disk.codec import key1, pack, unpack
+from storage.disk.codec import corrupt, key1, pack, unpack_first
 from storage.disk.schema import (
     ABORTED,
     ENTRIES,
@@ -77,7 +77,7 @@ def find(view: ReadView, name: str) -> Topic | None:
     payload = view.get(TOPICS, full.encode("ascii"))
     if payload is None:
         return None
-    topic_id, created_ms, properties = unpack(payload)[:3]
+    topic_id, created_ms, properties = unpack_first(payload, 3)
     return Topic(full, topic_id, created_ms, properties) if topic_id else None
 
 
@@ -114,7 +114,7 @@ def _not_found(view: ReadView, name: str) -> TopicNotFound:
 def every(view: ReadView) -> Iterator[Topic]:
     """Yield all topics by name."""
     for key, payload in view.scan(TOPICS):
-        topic_id, created_ms, properties = unpack(payload)[:3]
+        topic_id, created_ms, properties = unpack_first(payload, 3)
         if topic_id:
             yield Topic(key.decode("ascii"), topic_id, created_ms, properties)
 
@@ -137,7 +137,7 @@ def create(
     ledger_id, epoch = 1, -1
     payload = batch.get(TOPICS, key)
     if payload is not None:
-        topic_id, _, _, ledger_id, epoch = unpack(payload)[:5]
+        topic_id, _, _, ledger_id, epoch = unpack_first(payload, 5)
         if topic_id:
             raise AlreadyExists(f"there is a topic {short_topic_name(full)} already", topic=full)
     batch.superblock.last_topic += 1
@@ -191,7 +191,9 @@ def unborn(name: str) -> Topic:
 def delete(batch: WriteBatch, topic: Topic) -> None:
     """Remove name and state; `purge_step` removes the rest. Nothing may hold the topic any more."""
     state = states.load(batch, topic.topic_id)
-    assert not state.open_txns, "no open transaction holds a topic that is deleted"
+    if state.open_txns:
+        why = f"it counts {state.open_txns} open transactions, and none is found"
+        raise corrupt(HEADS, key1(topic.topic_id), why)
     tombstone = [0, batch.now_ms, {}, state.ledger_id + 1, state.epoch]
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     states.delete(batch, topic.topic_id)

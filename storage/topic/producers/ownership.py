@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from storage.disk.codec import key1, key2, pack, unpack
+from storage.disk.codec import key1, key2, missing, pack, unpack_first
 from storage.disk.schema import OWNERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import OWNERS_KEPT
@@ -90,11 +90,22 @@ def end(topic: OpenTopic[WriteBatch], ended_by: str, successor: int | None = Non
 
 def go_on(topic: OpenTopic[WriteBatch], session: ProducerSession) -> None:
     """Note that the owner of the topic's epoch is connected again, by a session."""
-    owned = find(topic.view, topic.topic_id, topic.state.epoch)
-    assert owned is not None, "only the last owner resumes, and its record is kept"
+    owned = stored(topic)
     owned.session = session
     owned.ended_ms = owned.ended_by = owned.through = owned.successor = None
     _save(topic.view, topic.topic_id, owned)
+
+
+def stored(topic: OpenTopic[WriteBatch]) -> Ownership:
+    """The ownership of the topic's epoch, whose owner resumes.
+
+    Raises:
+        CorruptStore: its record is missing.
+    """
+    owned = find(topic.view, topic.topic_id, topic.state.epoch)
+    if owned is None:
+        raise missing(OWNERS, key2(topic.topic_id, max(topic.state.epoch, 0)))
+    return owned
 
 
 def find(view: ReadView, topic_id: int, epoch: int) -> Ownership | None:
@@ -120,7 +131,9 @@ def _save(batch: WriteBatch, topic_id: int, owned: Ownership) -> None:
 
 
 def _decode(epoch: int, payload: memoryview) -> Ownership:
-    session, how, process, granted, after, aborted, ended, ended_by, through, successor = unpack(payload)[:10]
+    session, how, process, granted, after, aborted, ended, ended_by, through, successor = unpack_first(
+        payload, 10
+    )
     owned = Ownership(epoch, ProducerSession.of(session) if session else None, how, process)
     owned.granted_ms, owned.after, owned.aborted = granted, Position(*after), aborted
     owned.ended_ms, owned.ended_by = ended, ended_by
