@@ -174,11 +174,12 @@ def test_the_report_names_the_store(run: Any, named: Path) -> None:
 _NO_COMMANDS = {
     "commands/demo.py": ["The store was temporary and is gone. To look into it: txnctl demo --keep"],
     "commands/store/verify_child.py": ["txnctl store verify"],
+    "commands/transactions/abort.py": ["txnctl transactions run "],
     "report/page.py": [
         " with `txnctl report`, from one read transaction. No message, no value and no key of the store is on this page."
     ],
 }
-"""A command that makes a store of its own, the name of a process, and the origin of a page."""
+"""A command that makes a store of its own, the names of processes, and the origin of a page."""
 
 _MADE_FOR_HELP = frozenset({"example", "option", "argument", "Group", "Command", "names_store", "forcible"})
 
@@ -215,4 +216,6 @@ def test_one_module_writes_commands_out() -> None:
         texts = written_out(ast.parse(path.read_text()))
         if texts:
             found[str(place)] = texts
+    # Remedies are shown as they stand by `errors explain`, and with the store as hints (`remedy_hint`).
+    assert found.pop("cli/remedies.py")
     assert found == _NO_COMMANDS
