@@ -14,7 +14,16 @@ from storage.engine import Engine
 from storage.json_form import Flat
 from storage.limits import READERS_MAX
 from storage.process.lock_file import LockFile
-from storage.reports import backlog, findings, livelock, producers, store_info, timeline, transactions
+from storage.reports import (
+    backlog,
+    findings,
+    livelock,
+    producers,
+    retention,
+    store_info,
+    timeline,
+    transactions,
+)
 from storage.reports.facts import (
     Facts,
     HolderFacts,
@@ -92,6 +101,7 @@ def overview_in(
         transactions=_transactions(view, engine, begun), producers=_queues(view, locks),
         tables=_tables(view, locks, begun, keys_shown),
         contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
+        retention_held=retention.held_topics(view),
     )  # fmt: skip
     judged = findings.judge(facts)
     return Overview(findings.verdict(judged), facts, judged)

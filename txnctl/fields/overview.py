@@ -38,6 +38,7 @@ OVERVIEW = fields_of(
         "producers": "Topics on which producers wait: how many, who is before them, who is next.",
         "tables": "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy).",
         "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
+        "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
         **FINDINGS,
     },
 )
