@@ -222,7 +222,16 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
     """
 
-    __slots__ = ("_open", "_undo", "bytes", "lock_file", "naming", "read_cache", "starts_clock")
+    __slots__ = (
+        "_open",
+        "_recorded_ms",
+        "_undo",
+        "bytes",
+        "lock_file",
+        "naming",
+        "read_cache",
+        "starts_clock",
+    )
 
     def __init__(self, raw: Any, context: BatchContext, naming: int) -> None:
         super().__init__(raw, context.databases, context.clock)
@@ -230,6 +239,7 @@ class WriteBatch(ReadView):
         self.read_cache = context.read_cache
         self.naming = naming
         self.bytes = 0
+        self._recorded_ms: int | None = None
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
         self._undo: list[Callable[[], object]] = []
         self.starts_clock = self.superblock.start_clock(context.clock)
@@ -319,6 +329,13 @@ class WriteBatch(ReadView):
     def now_ms(self) -> int:
         """Wall time, for the record."""
         return self.clock.wall_ns() // 1_000_000
+
+    @property
+    def recorded_ms(self) -> int:
+        """The wall time of the batch: one reading, for records that are found by the time they have in common."""
+        if self._recorded_ms is None:
+            self._recorded_ms = self.now_ms
+        return self._recorded_ms
 
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
