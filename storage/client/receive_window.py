@@ -112,7 +112,7 @@ class ReceiveWindow:
             return Selection(opened.cursor.read)
         selection = Walk(topic, opened, self._memory, self._size).select()
         if selection.exhausted:
-            dead_letter.send_letters(opened, attachment.topic, selection.exhausted)
+            dead_letter.retire(opened, attachment.topic, selection.exhausted)
         record_selection(opened, attachment.consumer_id, selection)
         self._memory.blocked_keys.know(opened.cursor.passes, selection.markers)
         return selection

@@ -37,9 +37,12 @@ class Cursor:
             `skip` of an aborted transaction whose marker dispatch has not reached.
         recalled: the end of an aborted cumulative acknowledgement beyond the delivered messages; until dispatch has
             come here, nothing up to here may be acknowledged cumulatively.
+        aborted_dropped: number of messages of aborted transactions that were acknowledged instead of copied to the
+            dead-letter topic.
     """
 
     __slots__ = (
+        "aborted_dropped",
         "blocked",
         "delivered",
         "generation",
@@ -64,6 +67,7 @@ class Cursor:
         self.delivered = self.redelivered = 0
         self.skipped_txns = self.blocked = self.passes = 0
         self.has_uncommitted_acks = False
+        self.aborted_dropped = 0
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -74,7 +78,8 @@ class Cursor:
             self.pending_cumulative,
         ]
         fields += [self.delivered, self.redelivered, self.recalled]
-        return pack([*fields, self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks])
+        fields += [self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks]
+        return pack([*fields, self.aborted_dropped])
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -86,6 +91,7 @@ class Cursor:
         cursor.delivered, cursor.redelivered = fields[5:7]
         cursor.recalled = as_position(fields[7]) if fields[7] else None
         cursor.skipped_txns, cursor.blocked, cursor.passes, cursor.has_uncommitted_acks = fields[8:12]
+        cursor.aborted_dropped = fields[12] if len(fields) > 12 else 0
         return cursor
 
 

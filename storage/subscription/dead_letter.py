@@ -1,12 +1,13 @@
 """The dead-letter topic: the topic of messages that were redelivered too often.
 
-The copy and the acknowledgement are one store transaction. The topic is created with the first letter.
+The copy and the acknowledgement are one store transaction. The topic is created with the first letter. A message of an
+aborted transaction, which only READ_UNCOMMITTED delivers, is acknowledged without a copy.
 """
 
 from __future__ import annotations
 
 from storage.actions import Hint, Keyword
-from storage.disk.view import WriteBatch
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import NAME_BYTES_MAX, REDELIVERIES_MAX
 from storage.subscription import message_set
@@ -18,7 +19,12 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
+from storage.txn import record as records
 from storage.values.names import LETTERS_PREFIX, full_topic_name
+from storage.values.txn_state import TransactionState
+
+Exhausted = tuple[Entry, Delivery, int]
+"""An entry, its delivery, and the messages that were redelivered as often as the policy allows."""
 
 
 def topic_name(topic: str, subscription: str) -> str:
@@ -49,24 +55,38 @@ def check_policy(
             ) from None
 
 
-def send_letters(
-    opened: OpenSubscription[WriteBatch], topic: Topic, exhausted: list[tuple[Entry, Delivery, int]]
-) -> int:
-    """Copy exhausted messages to the dead-letter topic and acknowledge the originals; return their number."""
-    batch, subscription = opened.view, opened.subscription
-    target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
-    letters = OpenTopic.load(batch, topics.find_or_create(batch, target).topic_id)
-    name, sent = f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX], 0
-    sequence_ids = SequenceIds(batch, letters.topic_id, name)
-    for entry, delivery, messages in exhausted:
-        columns = _letters(entry, message_set.indexes(messages), topic, subscription)
-        body = columns.body(name, sequence_ids.assign(columns.count, 0))
-        log.append(letters, MESSAGES, columns.count, 0, body)
+def retire(opened: OpenSubscription[WriteBatch], topic: Topic, exhausted: list[Exhausted]) -> None:
+    """Acknowledge exhausted messages, and copy those to the dead-letter topic that count.
+
+    A letter is a plain message, so messages of aborted transactions are acknowledged without a copy, and counted.
+    """
+    kept = [(entry, messages) for entry, _, messages in exhausted if not _is_aborted(opened.view, entry)]
+    if kept:
+        _send_letters(opened, topic, kept)
+    letters = sum(messages.bit_count() for _, messages in kept)
+    for _, delivery, messages in exhausted:
         delivery.take(messages)
         opened.deliveries.put(delivery)
         opened.acks.acknowledge(delivery.at, delivery.count, messages)
-        sent += columns.count
-    return sent
+    opened.cursor.aborted_dropped += sum(messages.bit_count() for *_, messages in exhausted) - letters
+
+
+def _is_aborted(view: ReadView, entry: Entry) -> bool:
+    return entry.txn != 0 and records.state_of(view, entry.txn) is TransactionState.ABORTED
+
+
+def _send_letters(
+    opened: OpenSubscription[WriteBatch], topic: Topic, exhausted: list[tuple[Entry, int]]
+) -> None:
+    batch, subscription = opened.view, opened.subscription
+    target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
+    letters = OpenTopic.load(batch, topics.find_or_create(batch, target).topic_id)
+    name = f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX]
+    sequence_ids = SequenceIds(batch, letters.topic_id, name)
+    for entry, messages in exhausted:
+        columns = _letters(entry, message_set.indexes(messages), topic, subscription)
+        body = columns.body(name, sequence_ids.assign(columns.count, 0))
+        log.append(letters, MESSAGES, columns.count, 0, body)
 
 
 def _letters(entry: Entry, indexes: list[int], topic: Topic, subscription: Subscription) -> Columns:

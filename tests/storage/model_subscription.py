@@ -275,13 +275,14 @@ class ModelSubscription:
         return self.max_redeliver_count is not None and self.times.get(slot, 0) > self.max_redeliver_count
 
     def bury(self, slot: Slot, blocked_keys: set[bytes] | None = None, key: bytes | None = None) -> None:
-        """To the dead-letter topic, once the message's own transaction is decided."""
+        """To the dead-letter topic, once the message's own transaction is decided; nowhere if that was aborted."""
         if self.topic.state(slot[0]) is OPEN and self.level is RU:
             if key is not None and blocked_keys is not None:
                 blocked_keys.add(key)
             return
-        letters = self.topic.model.letters.setdefault(f"{self.topic.name}-{self.name}-DLQ", [])
-        letters.append(self.topic.message(slot).value)
+        if self.topic.state(slot[0]) is not ABORTED:
+            letters = self.topic.model.letters.setdefault(f"{self.topic.name}-{self.name}-DLQ", [])
+            letters.append(self.topic.message(slot).value)
         self.acknowledge([slot])
 
     def give_back(self, consumer: ModelConsumer, slot: Slot, due_ns: int) -> None:
