@@ -91,7 +91,11 @@ class TestSending:
         receive(consumer)
         plain, letter = store.reader("t-a-DLQ")
         assert (letter.value, letter.key, letter.event_time) == (None, b"k", 7)
-        origin = {"REAL_TOPIC": "persistent://public/default/t", "REAL_SUBSCRIPTION": "a"}
+        origin = {
+            "REAL_TOPIC": "persistent://public/default/t",
+            "REAL_SUBSCRIPTION": "a",
+            "REAL_SUBSCRIPTION_ID": "1",
+        }
         assert letter.properties == {"p": "1", **origin, "ORIGIN_MESSAGE_ID": "1:0:1"}
         assert (plain.value, plain.key, plain.event_time) == (b"0", None, None)
         assert plain.properties == {**origin, "ORIGIN_MESSAGE_ID": "1:0:0"}
