@@ -6,6 +6,7 @@ The interface, which a second storage engine would have to offer to the rooms ab
     view           `ReadView` and `WriteBatch`: get, scan, put, delete, timestamps
     environment    behind a connection: copies, figures, readers, the lock file with the writer gate
     read_cache     timestamps of serializable reads, shared by all processes
+    received_marks the last message that each consumer received, shared by all processes
     schema, codec  the list of databases, and the packing of keys and values
     create         a new store, built in a build directory (build_dir) and then renamed to its path
     directory      the checks of a store's directory and files before they are opened

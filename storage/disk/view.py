@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from storage.disk.codec import key1, seal, unseal
 from storage.disk.read_cache import ReadCache
+from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
 from storage.disk.superblock import Superblock
 from storage.errors import TxnctlError
@@ -182,6 +183,7 @@ class BatchContext(NamedTuple):
     clock: Clock
     lock_file: LockFile
     read_cache: ReadCache
+    received_marks: ReceivedMarks
 
 
 class WriteBatch(ReadView):
@@ -191,12 +193,13 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
     """
 
-    __slots__ = ("_open", "bytes", "lock_file", "naming", "read_cache", "starts_clock")
+    __slots__ = ("_open", "bytes", "lock_file", "naming", "read_cache", "received_marks", "starts_clock")
 
     def __init__(self, raw: Any, context: BatchContext, naming: int) -> None:
         super().__init__(raw, context.databases, context.clock)
         self.lock_file = context.lock_file
         self.read_cache = context.read_cache
+        self.received_marks = context.received_marks
         self.naming = naming
         self.bytes = 0
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}

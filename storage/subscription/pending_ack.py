@@ -15,6 +15,7 @@ from storage.errors import InvalidValue, TransactionConflict, TxnctlError
 from storage.limits import PENDING_ENTRIES_MAX
 from storage.subscription import delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
+from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
@@ -392,12 +393,13 @@ def recall(opened: OpenSubscription[WriteBatch], first: Position, inside: int) -
         inside: the messages of the entry at `first` to recall; of later entries, all.
     """
     opened.cursor.generation += 1
+    untouched = UntouchedMessages(opened)
     for delivery in list(opened.deliveries.scan(first)):
         still_pending = 0
         for _, _, messages in one_by_one(opened.view, opened.subscription_id, delivery.at):
             still_pending |= message_set.decode(messages, delivery.count)
         taken = (inside if delivery.at == first else -1) & ~still_pending
-        for cut in delivery.take(taken):
+        for cut in untouched.uncount(delivery.at, delivery.take(taken)):
             due_ns = cut.due_ns if cut.holder == NOBODY else 0
             delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
         opened.deliveries.put(delivery)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage.disk.view import WriteBatch
 from storage.subscription.acknowledge import Item
+from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.open_subscription import OpenSubscription
 
@@ -17,7 +18,7 @@ def negative_acknowledge(
         consumer_id: gives back only messages in flight at this consumer; NOBODY, for an operator, gives back all
             messages without a pending acknowledgement.
     """
-    batch, given_back = opened.view, list[Item]()
+    batch, given_back, untouched = opened.view, list[Item](), UntouchedMessages(opened)
     for at, messages in items:
         delivery = opened.deliveries.find(at)
         if delivery is None:
@@ -25,7 +26,7 @@ def negative_acknowledge(
         chosen = _returnable(delivery, consumer_id) & (messages or -1)
         taken = delivery.take(chosen)
         opened.deliveries.note_taken(taken, consumer_id)
-        for part in taken:
+        for part in untouched.uncount(at, taken, consumer_id):
             # A consumer names messages that its application has received; an operator cannot tell.
             delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=batch.now_ns + delay_ns))
         opened.deliveries.put(delivery)

@@ -300,6 +300,8 @@ class ModelSubscription:
     def _lose(self, slot: Slot) -> None:
         """Out of flight; whether its application had received it, only the consumer knows."""
         consumer = self.holder.pop(slot, None)
+        if consumer is not None and slot in {each for each, _ in consumer.queue}:
+            self.times[slot] -= 1
         if consumer is not None and slot in consumer.handed_again:
             self.unsure.add(slot)
 
@@ -356,10 +358,10 @@ class ModelSubscription:
         ]
 
     def detach(self, consumer: ModelConsumer, untouched: bool) -> None:
-        """A consumer is gone; with `untouched` its queue counts as never handed out."""
-        queue = {slot for slot, _ in consumer.queue} if untouched else set()
+        """A consumer is gone, and its queue counts as never handed out; with `untouched` it tells so itself."""
+        queue = {slot for slot, _ in consumer.queue}
         for slot in [slot for slot, holder in self.holder.items() if holder is consumer]:
-            if slot in queue:
+            if slot in queue and untouched:
                 self._untouch(consumer, slot)
             elif untouched:
                 del self.holder[slot]
@@ -456,6 +458,7 @@ class ModelSubscription:
         """Delivery restarts at the first released message; what is in flight from there on is taken back."""
         first = min(released)
         for slot in [slot for slot in self.holder if slot >= first]:
+            self.times[slot] -= slot in {each for each, _ in self.holder[slot].queue}
             del self.holder[slot]
             self.withdrawn.add(slot)
         self.withdrawn |= {slot for slot in released if self.times.get(slot, 0)}
