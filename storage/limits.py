@@ -34,6 +34,9 @@ WRITE_BYTES_TARGET = 8 * 1024 * 1024
 REDELIVERIES_MAX = 1_000_000
 """Upper bound of the number of redeliveries after which a message goes to the dead-letter topic."""
 
+REDRIVE_STEP_MESSAGES = 1000
+"""Dead letters after which a store transaction of redrive ends."""
+
 SESSION_LEASE_MS = 60_000
 SESSION_LEASE_MS_MAX = 24 * 3600 * 1000
 """Lifetime of an unused session of the shell: default and upper bound."""

@@ -13,6 +13,7 @@ from storage.admin.audited_change import (
     to_delete,
     transactions_on,
 )
+from storage.admin.redrive import DeadLettersRedriven, redrive_letters
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ConsumerNotFound
@@ -304,6 +305,33 @@ class SubscriptionAdmin:
             total, before = total + step.skipped, before or step.mark_delete_position_before
         whole = step._replace(skipped=total, mark_delete_position_before=before or Position(0, -1))
         return result._replace(effects=result.effects._replace(change=whole))
+
+    def redrive_dead_letters(
+        self,
+        topic: str,
+        name: str,
+        count: int | None = None,
+        *,
+        dead_letter_topic: str | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> Changed[OfSubscription[DeadLettersRedriven]]:
+        """Give dead letters back to the subscription that they came from, with no redeliveries counted.
+
+        Oldest first, each letter once, in steps of bounded size. Letters stay in the log of the dead-letter topic.
+
+        Args:
+            count: letters to give back at most; all, if None.
+            dead_letter_topic: the topic to read; the subscription's, if None.
+
+        Raises:
+            SubscriptionNotFound, TopicNotFound, InvalidValue
+            ObjectHeld: a cumulative acknowledgement is pending in an open transaction.
+        """
+        if count is not None:
+            check_count("a number of letters to redrive", count)
+        request = ChangeRequest("subscriptions redrive", f"{topic} {name}", dry_run, reason)
+        return redrive_letters(self._engine, (topic, name), count, dead_letter_topic, request)
 
     def evict_consumers(
         self,

@@ -12,6 +12,7 @@ from storage.subscription import (
     catalogue as subscriptions,
     cursor as cursors,
     dead_letter,
+    delivered_window,
     delivery as deliveries,
     message_bound,
 )
@@ -28,7 +29,7 @@ from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import log
 from storage.topic.message_batch import MessageBatch, Piece
 from storage.topic.open_topic import OpenTopic
-from storage.values.position import Position
+from storage.values.position import MessageId, Position
 
 
 class ReceiveWindow:
@@ -38,7 +39,7 @@ class ReceiveWindow:
         seen: the commit of the last view that was looked at.
     """
 
-    __slots__ = ("_attachment", "_generation", "_key_order", "_memory", "_queue", "_size", "seen")
+    __slots__ = ("_attachment", "_generation", "_key_order", "_memory", "_number", "_queue", "_size", "seen")
 
     def __init__(self, attachment: Attachment, size: int) -> None:
         self._attachment = attachment
@@ -47,6 +48,7 @@ class ReceiveWindow:
         self._queue = ReceiverQueue()
         self._key_order = KeyOrder(attachment.subscription, attachment.consumer_id, self._queue)
         self._generation = -1
+        self._number: int | None = None
         self.seen = -1
 
     # Filling
@@ -110,18 +112,26 @@ class ReceiveWindow:
         self._generation = opened.cursor.generation
         if not attachment.is_active(living):
             return Selection(opened.cursor.read)
+        read = opened.cursor.read
         selection = Walk(topic, opened, self._memory, self._size).select()
         if selection.exhausted:
-            dead_letter.send_letters(opened, attachment.topic, selection.exhausted)
+            dead_letter.retire(opened, attachment.topic, selection.exhausted)
         record_selection(opened, attachment.consumer_id, selection)
+        self._number = None
+        if selection.dispatched and batch.received_marks.prepare(batch.superblock):
+            self._number = delivered_window.record(opened, attachment.consumer_id, read, selection)
         self._memory.blocked_keys.know(opened.cursor.passes, selection.markers)
         return selection
 
     # Taking
 
     def take(self, count: int) -> MessageBatch:
-        """The next messages, at most so many, for the application."""
-        return MessageBatch(self._queue.take(count), self._attachment.origin)
+        """The next messages, at most so many, for the application; a mark notes the last one of them."""
+        pieces = self._queue.take(count)
+        if pieces and self._number is not None:
+            marks, last = self._attachment.connection.environment.received_marks, pieces[-1]
+            marks.note(self._attachment.consumer_id, self._number, MessageId(*last.at, last.indexes[-1]))
+        return MessageBatch(pieces, self._attachment.origin)
 
     def count_readable(self, timestamp: int, count: int) -> int:
         """How many of the next messages were readable at a timestamp, at most `count`."""

@@ -7,6 +7,7 @@ The interface, which a second storage engine would have to offer to the rooms ab
     environment    behind a connection: copies, figures, readers, the lock file with the writer gate
     read_cache     timestamps of serializable reads, shared by all processes: of keys (key_reads), of ranges
                    (range_reads, read_times), in a mapped file (read_cache_file, read_cache_layout)
+    received_marks the last message that each consumer received, shared by all processes
     schema, codec  the list of databases, and the packing of keys and values
     create         a new store, built in a build directory (build_dir) and then renamed to its path
     pages          the pages of the data file, checked without LMDB

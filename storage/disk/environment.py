@@ -15,6 +15,7 @@ from storage.disk.data_map import DataMap
 from storage.disk.pages import check_pages, damaged_page
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
+from storage.disk.received_marks import ReceivedMarks
 from storage.disk.writer import Writer
 from storage.errors import StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
@@ -49,10 +50,11 @@ class Environment:
         self.clock = clock
         self.pid = os.getpid()
         self.read_cache = ReadCache(path, clock)
+        self.received_marks = ReceivedMarks(path)
         self.flusher = Flusher(clock)
         self._preallocation = Preallocation(os.path.join(path, directory.DATA))
         self._map = DataMap(path, clock)
-        self.writer = Writer(self._map, self._preallocation, self.read_cache)
+        self.writer = Writer(self._map, self._preallocation, self.read_cache, self.received_marks)
         self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
         self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
         self._is_still = False
@@ -82,6 +84,7 @@ class Environment:
             self._map.raw.close()
         self._preallocation.close()
         self.read_cache.close()
+        self.received_marks.close()
         self.lock_file.close()
         self._map.failed = "the handle is closed"
 
@@ -143,6 +146,7 @@ class Environment:
         """
         self._preallocation.close()
         self.read_cache.close()
+        self.received_marks.close()
         self.lock_file.close()
         self.flusher.forked()
         self._map.failed = "the store was opened before this process forked; open the store anew in the child"

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from storage.disk.codec import corrupt, decoded, key1, missing, seal, unseal
 from storage.disk.read_cache import ReadCache
+from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
 from storage.disk.superblock import Superblock
 from storage.errors import CorruptStore, TxnctlError
@@ -213,6 +214,7 @@ class BatchContext(NamedTuple):
     clock: Clock
     lock_file: LockFile
     read_cache: ReadCache
+    received_marks: ReceivedMarks
 
 
 class WriteBatch(ReadView):
@@ -230,6 +232,7 @@ class WriteBatch(ReadView):
         "lock_file",
         "naming",
         "read_cache",
+        "received_marks",
         "starts_clock",
     )
 
@@ -237,6 +240,7 @@ class WriteBatch(ReadView):
         super().__init__(raw, context.databases, context.clock)
         self.lock_file = context.lock_file
         self.read_cache = context.read_cache
+        self.received_marks = context.received_marks
         self.naming = naming
         self.bytes = 0
         self._recorded_ms: int | None = None

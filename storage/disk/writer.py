@@ -22,6 +22,7 @@ from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
+from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.superblock import check_wall
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
@@ -110,10 +111,17 @@ class Writer:
             only while a deadline is recorded. A dropped batch leaves the prologue due.
     """
 
-    def __init__(self, data_map: DataMap, preallocation: Preallocation, read_cache: ReadCache) -> None:
+    def __init__(
+        self,
+        data_map: DataMap,
+        preallocation: Preallocation,
+        read_cache: ReadCache,
+        received_marks: ReceivedMarks,
+    ) -> None:
         self._map = data_map
         self._preallocation = preallocation
         self._read_cache = read_cache
+        self._received_marks = received_marks
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
@@ -183,7 +191,9 @@ class Writer:
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:
-            context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
+            context = BatchContext(
+                data_map.databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
+            )
             batch = WriteBatch(raw, context, task.naming)
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)

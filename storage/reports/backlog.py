@@ -96,7 +96,7 @@ def _count_blocking(
     passed, last = max(cursor.read, cursor.mark_delete, covered), topic_state.last_confirmed
     waiting = max(topic_state.max_read, cursor.mark_delete, covered)
     beyond = _classes_of(view, topic_state, subscription, passed, reserved)
-    late = beyond if waiting <= passed else _classes_of(view, topic_state, subscription, waiting, reserved)
+    late = beyond if waiting == passed else _classes_of(view, topic_state, subscription, waiting, reserved)
     backlog.aborted = aborted.messages_between(view, topic_id, topic_state, passed, last) - beyond["aborted"]
     backlog.uncommitted = uncommitted_behind(view, topic_id, topic_state, waiting) - late["uncommitted"]
     backlog.blocked = blocked_behind(view, topic_id, topic_state, waiting) - late["blocked"]

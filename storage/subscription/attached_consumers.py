@@ -16,6 +16,8 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.lock_file import LockFile
+from storage.subscription import delivered_window
+from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.isolation import SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
@@ -106,11 +108,20 @@ def detach(
     """Remove a consumer and free the messages in flight there; return the number of messages.
 
     Args:
-        untouched: by entry, the messages that the consumer never gave to its application; None if only the consumer
-            could tell.
+        untouched: by entry, the messages that the consumer never gave to its application, if the consumer tells; None
+            for a consumer that is dead or evicted, of which its mark tells.
     """
     opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
-    return opened.deliveries.release(consumer_id, untouched)
+    if untouched is not None:
+        queued = untouched
+        released = opened.deliveries.release(consumer_id, lambda at, _: queued.get(at, 0), was_received=True)
+    else:
+        noted = UntouchedMessages(opened)
+        released = opened.deliveries.release(
+            consumer_id, lambda at, messages: noted.among(consumer_id, at, messages), was_received=False
+        )
+    delivered_window.remove(opened, consumer_id)
+    return released
 
 
 def is_attached(view: ReadView, subscription_id: int, consumer_id: int) -> bool:

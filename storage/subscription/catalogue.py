@@ -9,7 +9,7 @@ from storage.disk.codec import key1
 from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionNotFound
-from storage.subscription import cursor as cursors
+from storage.subscription import cursor as cursors, delivered_window
 from storage.subscription.isolation import check_on_open
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
@@ -91,3 +91,4 @@ def delete(batch: WriteBatch, subscription: Subscription) -> None:
     cursors.delete(batch, subscription.subscription_id)
     for database in (ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING):
         batch.delete_prefix(database, prefix)
+    batch.delete_prefix(CONSUMERS, delivered_window.prefix(subscription.subscription_id))

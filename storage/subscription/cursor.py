@@ -1,8 +1,8 @@
 """The cursor of a subscription: markDeletePosition and the messages acknowledged ahead of it.
 
-Invariant 1: markDeletePosition never moves back (but for seek). Acknowledged messages ahead of markDeletePosition are
-ranges of whole entries within a ledger, joined with their neighbours, or single entries with some messages
-acknowledged (ACKS). Ranges that follow markDeletePosition without a gap are taken into it.
+Invariant 1: markDeletePosition never moves back (but for seek and redrive). Acknowledged messages ahead of
+markDeletePosition are ranges of whole entries within a ledger, joined with their neighbours, or single entries with
+some messages acknowledged (ACKS). Ranges that follow markDeletePosition without a gap are taken into it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ class Cursor:
             `skip` of an aborted transaction whose marker dispatch has not reached.
         recalled: the end of an aborted cumulative acknowledgement beyond the delivered messages; until dispatch has
             come here, nothing up to here may be acknowledged cumulatively.
+        aborted_dropped: number of messages of aborted transactions that were acknowledged instead of copied to the
+            dead-letter topic.
     """
 
     __slots__ = (
+        "aborted_dropped",
         "blocked",
         "delivered",
         "generation",
@@ -64,6 +67,7 @@ class Cursor:
         self.delivered = self.redelivered = 0
         self.skipped_txns = self.blocked = self.passes = 0
         self.has_uncommitted_acks = False
+        self.aborted_dropped = 0
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -74,7 +78,8 @@ class Cursor:
             self.pending_cumulative,
         ]
         fields += [self.delivered, self.redelivered, self.recalled]
-        return pack([*fields, self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks])
+        fields += [self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks]
+        return pack([*fields, self.aborted_dropped])
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -86,6 +91,7 @@ class Cursor:
         cursor.delivered, cursor.redelivered = fields[5:7]
         cursor.recalled = as_position(fields[7]) if fields[7] else None
         cursor.skipped_txns, cursor.blocked, cursor.passes, cursor.has_uncommitted_acks = fields[8:12]
+        cursor.aborted_dropped = fields[12] if len(fields) > 12 else 0
         return cursor
 
 
@@ -204,6 +210,42 @@ class Acks(Generic[V]):
         if straddling is not None and straddling[1] > through[1]:
             cursor.mark_delete = Position(through[0], straddling[1])
             cursor.read = max(cursor.read, cursor.mark_delete)
+
+    def unacknowledge(self: Acks[WriteBatch], at: Position, count: int, messages: int) -> int:
+        """Take back acknowledgements of messages of one entry; return the messages that were acknowledged.
+
+        markDeletePosition moves back below the entry if need be, and dispatch counts the entry as read.
+        """
+        batch, before = self._view, self.of(at, count)
+        taken, rest = before & messages, before & ~messages
+        if not taken:
+            return 0
+        if at <= self._cursor.mark_delete:
+            self._move_back(at)
+        prefix = key1(self._subscription_id) + U64.pack(at[0])
+        around = _range_at(batch, self._subscription_id, at)
+        assert around is not None, "acknowledged messages ahead of markDeletePosition are in a range"
+        first, last, _ = around
+        batch.delete(ACKS, prefix + U64.pack(first))
+        if first < at[1]:
+            batch.put(ACKS, prefix + U64.pack(first), U64.pack(at[1] - 1))
+        if last > at[1]:
+            batch.put(ACKS, prefix + U64.pack(at[1] + 1), U64.pack(last))
+        if rest:
+            batch.put(ACKS, prefix + U64.pack(at[1]), U64.pack(at[1]) + message_set.encode(rest, count))
+        return taken
+
+    def _move_back(self: Acks[WriteBatch], at: Position) -> None:
+        """Move markDeletePosition below an entry; the entries up to the former position become ranges, one a ledger."""
+        cursor, through = self._cursor, self._cursor.mark_delete
+        cursor.read = max(cursor.read, through)
+        cursor.mark_delete = Position(at[0], at[1] - 1)
+        before: Position | None = through
+        while before is not None and before >= at:
+            first = at[1] if before[0] == at[0] else 0
+            if before[1] >= first:
+                self.acknowledge_entries(before[0], first, before[1])
+            before = written_positions.preceding(self._view, self._topic_id, Position(before[0], 0))
 
     def advance(self: Acks[WriteBatch]) -> None:
         """Take into markDeletePosition the acknowledged entries that follow it without a gap."""

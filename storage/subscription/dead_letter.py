@@ -1,12 +1,13 @@
 """The dead-letter topic: the topic of messages that were redelivered too often.
 
-The copy and the acknowledgement are one store transaction. The topic is created with the first letter.
+The copy and the acknowledgement are one store transaction. The topic is created with the first letter. A message of an
+aborted transaction, which only READ_UNCOMMITTED delivers, is acknowledged without a copy.
 """
 
 from __future__ import annotations
 
 from storage.actions import Hint, Keyword
-from storage.disk.view import WriteBatch
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import NAME_BYTES_MAX, REDELIVERIES_MAX
 from storage.subscription import message_set
@@ -18,12 +19,23 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
+from storage.txn import record as records
 from storage.values.names import LETTERS_PREFIX, full_topic_name
+from storage.values.position import MessageId
+from storage.values.txn_state import TransactionState
+
+Exhausted = tuple[Entry, Delivery, int]
+"""An entry, its delivery, and the messages that were redelivered as often as the policy allows."""
 
 
 def topic_name(topic: str, subscription: str) -> str:
     """Pulsar's name for the dead-letter topic of a subscription."""
     return f"{topic}-{subscription}-DLQ"
+
+
+def topic_of(topic: Topic, subscription: Subscription) -> str:
+    """The name of the dead-letter topic that a subscription has, set or by default."""
+    return subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
 
 
 def check_policy(
@@ -49,24 +61,57 @@ def check_policy(
             ) from None
 
 
-def send_letters(
-    opened: OpenSubscription[WriteBatch], topic: Topic, exhausted: list[tuple[Entry, Delivery, int]]
-) -> int:
-    """Copy exhausted messages to the dead-letter topic and acknowledge the originals; return their number."""
-    batch, subscription = opened.view, opened.subscription
-    target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
-    letters = OpenTopic.load(batch, topics.find_or_create(batch, target).topic_id)
-    name, sent = f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX], 0
-    sequence_ids = SequenceIds(batch, letters.topic_id, name)
-    for entry, delivery, messages in exhausted:
-        columns = _letters(entry, message_set.indexes(messages), topic, subscription)
-        body = columns.body(name, sequence_ids.assign(columns.count, 0))
-        log.append(letters, MESSAGES, columns.count, 0, body)
+def retire(opened: OpenSubscription[WriteBatch], topic: Topic, exhausted: list[Exhausted]) -> None:
+    """Acknowledge exhausted messages, and copy those to the dead-letter topic that count.
+
+    A letter is a plain message, so messages of aborted transactions are acknowledged without a copy, and counted.
+    """
+    kept = [(entry, messages) for entry, _, messages in exhausted if not is_aborted(opened.view, entry)]
+    if kept:
+        _send_letters(opened, topic, kept)
+    letters = sum(messages.bit_count() for _, messages in kept)
+    for _, delivery, messages in exhausted:
         delivery.take(messages)
         opened.deliveries.put(delivery)
         opened.acks.acknowledge(delivery.at, delivery.count, messages)
-        sent += columns.count
-    return sent
+    opened.cursor.aborted_dropped += sum(messages.bit_count() for *_, messages in exhausted) - letters
+
+
+def is_aborted(view: ReadView, entry: Entry) -> bool:
+    """Whether an entry is of an aborted transaction."""
+    return entry.txn != 0 and records.state_of(view, entry.txn) is TransactionState.ABORTED
+
+
+def _send_letters(
+    opened: OpenSubscription[WriteBatch], topic: Topic, exhausted: list[tuple[Entry, int]]
+) -> None:
+    batch, subscription = opened.view, opened.subscription
+    target = topics.find_or_create(batch, topic_of(topic, subscription))
+    letters = OpenTopic.load(batch, target.topic_id)
+    name = f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX]
+    sequence_ids = SequenceIds(batch, letters.topic_id, name)
+    for entry, messages in exhausted:
+        columns = _letters(entry, message_set.indexes(messages), topic, subscription)
+        body = columns.body(name, sequence_ids.assign(columns.count, 0))
+        log.append(letters, MESSAGES, columns.count, 0, body)
+
+
+def origins(letters: Entry, topic: Topic, subscription: Subscription) -> list[tuple[int, MessageId]]:
+    """The letters of one subscription in an entry of a dead-letter topic: batch index, and id of the original message.
+
+    Only the store publishes under the name of letters, so the properties are the store's. A letter without the id of
+    the subscription is of an earlier release, and belongs to the subscription by name.
+    """
+    if letters.kind != MESSAGES or not letters.producer_name.startswith(LETTERS_PREFIX):
+        return []
+    number = str(subscription.subscription_id)
+    return [
+        (index, MessageId.parse(pairs["ORIGIN_MESSAGE_ID"]))
+        for index, pairs in enumerate(letters.properties or ())
+        if pairs
+        and (pairs["REAL_TOPIC"], pairs["REAL_SUBSCRIPTION"]) == (topic.full_name, subscription.name)
+        and pairs.get("REAL_SUBSCRIPTION_ID", number) == number
+    ]
 
 
 def _letters(entry: Entry, indexes: list[int], topic: Topic, subscription: Subscription) -> Columns:
@@ -76,6 +121,7 @@ def _letters(entry: Entry, indexes: list[int], topic: Topic, subscription: Subsc
     for number, index in enumerate(indexes):
         pairs = dict((columns.properties[number] if columns.properties else None) or {})
         pairs["REAL_TOPIC"], pairs["REAL_SUBSCRIPTION"] = topic.full_name, subscription.name
+        pairs["REAL_SUBSCRIPTION_ID"] = str(subscription.subscription_id)
         pairs["ORIGIN_MESSAGE_ID"] = str(entry.message_id(index) if entry.count > 1 else entry.position)
         properties.append(pairs)
     columns.properties = properties

@@ -12,7 +12,7 @@ a message before it was delivered again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -26,6 +26,9 @@ from storage.values.position import Position, as_position
 
 NOBODY = 0
 PENDING = -1
+
+Untouched = Callable[[Position, int], int]
+"""Of messages of an entry, those that no application has received."""
 
 V = TypeVar("V", bound=ReadView, covariant=True)
 
@@ -227,12 +230,15 @@ class Deliveries(Generic[V]):
         sid = self._subscription_id
         self._view.delete_prefix(DELIVERIES, key1(sid), stop=key_through(sid, through))
 
-    def release(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int] | None) -> int:
+    def release(
+        self: Deliveries[WriteBatch], consumer_id: int, untouched: Untouched, *, was_received: bool
+    ) -> int:
         """Free all messages of a consumer that is gone; return the number.
 
         Args:
-            untouched: by entry, the messages that the consumer never gave to its application: such messages count as
-                not delivered. None if only the consumer could tell.
+            untouched: of the messages of an entry in flight there, those that the consumer never gave to its
+                application: such messages count as not delivered.
+            was_received: the consumer itself tells that its application received the rest.
         """
         released = 0
         for delivery in list(self.scan()):
@@ -240,7 +246,7 @@ class Deliveries(Generic[V]):
             if not held:
                 continue
             released += held.bit_count()
-            _free(delivery, held, None if untouched is None else untouched.get(delivery.at, 0))
+            _free(delivery, held, untouched(delivery.at, held), was_received=was_received)
             self.put(delivery)
         return released
 
@@ -254,15 +260,15 @@ class Deliveries(Generic[V]):
             delivery = self.find(at)
             if delivery is not None:
                 held = delivery.of(consumer_id) & messages
-                _free(delivery, held, held)
+                _free(delivery, held, held, was_received=False)
                 self.put(delivery)
 
 
-def _free(delivery: Delivery, held: int, untouched: int | None) -> None:
-    """Free a consumer's messages; untouched messages, None if unknown, count as not delivered."""
-    spare = held & (untouched or 0)
+def _free(delivery: Delivery, held: int, untouched: int, *, was_received: bool) -> None:
+    """Free a consumer's messages; untouched messages count as not delivered."""
+    spare = held & untouched
     for part in delivery.take(spare):
         part.times -= 1
         delivery.give(part.freed(was_received=False))
     for part in delivery.take(held & ~spare):
-        delivery.give(part.freed(was_received=untouched is not None))
+        delivery.give(part.freed(was_received=was_received))

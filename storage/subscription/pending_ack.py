@@ -15,6 +15,7 @@ from storage.errors import InvalidValue, TransactionConflict, TxnctlError
 from storage.limits import PENDING_ENTRIES_MAX
 from storage.subscription import delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
+from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
@@ -393,27 +394,10 @@ class PendingAcks:
             if pending.cumulative.position > cursor.read:
                 cursor.recalled = pending.cumulative.position
             cursor.read = cursor.mark_delete
-            self._recall(opened, cursor.mark_delete, -1)
+            recall(opened, cursor.mark_delete, -1)
         elif first is not None and is_ordered:
             # In the entry of the first released message, the messages before it stay in flight.
-            self._recall(opened, first[0], -(first[1] & -first[1]))
-
-    def _recall(self, opened: OpenSubscription[WriteBatch], first: Position, inside: int) -> None:
-        """Restart delivery at the first released message: recall the messages in flight or held back from there on.
-
-        Args:
-            inside: the messages of the entry at `first` to recall; of later entries, all.
-        """
-        opened.cursor.generation += 1
-        for delivery in list(opened.deliveries.scan(first)):
-            still_pending = 0
-            for _, _, messages in one_by_one(opened.view, opened.subscription_id, delivery.at):
-                still_pending |= message_set.decode(messages, delivery.count)
-            taken = (inside if delivery.at == first else -1) & ~still_pending
-            for cut in delivery.take(taken):
-                due_ns = cut.due_ns if cut.holder == NOBODY else 0
-                delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
-            opened.deliveries.put(delivery)
+            recall(opened, first[0], -(first[1] & -first[1]))
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
         """Subscription, and the pending messages."""
@@ -423,6 +407,25 @@ class PendingAcks:
         positions = [] if subscription is None else [at for at, _ in _pending_of(view, txn, object_id)[:100]]
         cumulative = pending.cumulative.position if pending.cumulative else None
         return SubscriptionWork(pending.topic_id, name, pending.messages, cumulative, positions)
+
+
+def recall(opened: OpenSubscription[WriteBatch], first: Position, inside: int) -> None:
+    """Restart delivery at a message that is free again: recall the messages in flight or held back from there on.
+
+    Args:
+        inside: the messages of the entry at `first` to recall; of later entries, all.
+    """
+    opened.cursor.generation += 1
+    untouched = UntouchedMessages(opened)
+    for delivery in list(opened.deliveries.scan(first)):
+        still_pending = 0
+        for _, _, messages in one_by_one(opened.view, opened.subscription_id, delivery.at):
+            still_pending |= message_set.decode(messages, delivery.count)
+        taken = (inside if delivery.at == first else -1) & ~still_pending
+        for cut in untouched.uncount(delivery.at, delivery.take(taken)):
+            due_ns = cut.due_ns if cut.holder == NOBODY else 0
+            delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
+        opened.deliveries.put(delivery)
 
 
 def acknowledge_cumulative(

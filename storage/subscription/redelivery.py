@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription.acknowledge import Item, missing
+from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
@@ -25,7 +26,7 @@ def negative_acknowledge(
     Raises:
         MessageNotFound: nothing is given back.
     """
-    batch, given_back = opened.view, list[Item]()
+    batch, given_back, untouched = opened.view, list[Item](), UntouchedMessages(opened)
     for at, messages in items:
         delivery = opened.deliveries.find(at)
         _check_exists(opened, at, messages, delivery)
@@ -34,7 +35,7 @@ def negative_acknowledge(
         chosen = _returnable(delivery, consumer_id) & (messages or -1)
         taken = delivery.take(chosen)
         opened.deliveries.note_taken(taken, consumer_id)
-        for part in taken:
+        for part in untouched.uncount(at, taken, consumer_id):
             # A consumer names messages that its application has received; an operator cannot tell.
             delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=batch.now_ns + delay_ns))
         opened.deliveries.put(delivery)

@@ -8,7 +8,7 @@ from storage.disk.codec import decoded, pack, unpack
 from storage.disk.schema import SUBSCRIPTIONS
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType, bound
 from storage.topic.state import TopicState
-from storage.values.position import Position, as_position
+from storage.values.position import MessageId, Position, as_position
 
 
 class Subscription:
@@ -18,11 +18,13 @@ class Subscription:
         on_open: block or skip at open transactions; part of the isolation level.
         dead_letter_topic, max_redeliver_count: the topic for messages that were redelivered so often; None: no topic.
         start: the first position of the cursor; messages before were never in the backlog.
+        redriven: by the id of a dead-letter topic, the last letter that redrive has examined there (batch index -1: the
+            whole entry).
     """
 
     __slots__ = (
-        "created_ms", "dead_letter_topic", "level", "max_redeliver_count", "name", "on_open", "start",
-        "subscription_id", "topic_id", "type",
+        "created_ms", "dead_letter_topic", "level", "max_redeliver_count", "name", "on_open",
+        "redriven", "start", "subscription_id", "topic_id", "type",
     )  # fmt: skip
 
     def __init__(self, topic_id: int, name: str, subscription_id: int = 0) -> None:
@@ -36,6 +38,7 @@ class Subscription:
         self.dead_letter_topic: str | None = None
         self.max_redeliver_count: int | None = None
         self.start = Position(0, -1)
+        self.redriven: dict[int, MessageId] = {}
 
     @property
     def skips(self) -> bool:
@@ -55,6 +58,7 @@ class Subscription:
             [
                 self.subscription_id, self.type.value, self.level.value, self.on_open.value, self.created_ms,
                 self.dead_letter_topic, self.max_redeliver_count, self.start,
+                [[topic_id, *examined] for topic_id, examined in self.redriven.items()],
             ]
         )  # fmt: skip
 
@@ -70,4 +74,6 @@ class Subscription:
         subscription.on_open, subscription.created_ms = OnOpen(fields[3]), fields[4]
         subscription.dead_letter_topic, subscription.max_redeliver_count = fields[5:7]
         subscription.start = as_position(fields[7])
+        if len(fields) > 8:
+            subscription.redriven = {row[0]: MessageId(*row[1:4]) for row in fields[8]}
         return subscription

@@ -275,13 +275,14 @@ class ModelSubscription:
         return self.max_redeliver_count is not None and self.times.get(slot, 0) > self.max_redeliver_count
 
     def bury(self, slot: Slot, blocked_keys: set[bytes] | None = None, key: bytes | None = None) -> None:
-        """To the dead-letter topic, once the message's own transaction is decided."""
+        """To the dead-letter topic, once the message's own transaction is decided; nowhere if that was aborted."""
         if self.topic.state(slot[0]) is OPEN and self.level is RU:
             if key is not None and blocked_keys is not None:
                 blocked_keys.add(key)
             return
-        letters = self.topic.model.letters.setdefault(f"{self.topic.name}-{self.name}-DLQ", [])
-        letters.append(self.topic.message(slot).value)
+        if self.topic.state(slot[0]) is not ABORTED:
+            letters = self.topic.model.letters.setdefault(f"{self.topic.name}-{self.name}-DLQ", [])
+            letters.append(self.topic.message(slot).value)
         self.acknowledge([slot])
 
     def give_back_problems(self, slot: Slot) -> set[str]:
@@ -305,6 +306,8 @@ class ModelSubscription:
     def _lose(self, slot: Slot) -> None:
         """Out of flight; whether its application had received it, only the consumer knows."""
         consumer = self.holder.pop(slot, None)
+        if consumer is not None and slot in {each for each, _ in consumer.queue}:
+            self.times[slot] -= 1
         if consumer is not None and slot in consumer.handed_again:
             self.unsure.add(slot)
 
@@ -361,10 +364,10 @@ class ModelSubscription:
         ]
 
     def detach(self, consumer: ModelConsumer, untouched: bool) -> None:
-        """A consumer is gone; with `untouched` its queue counts as never handed out."""
-        queue = {slot for slot, _ in consumer.queue} if untouched else set()
+        """A consumer is gone, and its queue counts as never handed out; with `untouched` it tells so itself."""
+        queue = {slot for slot, _ in consumer.queue}
         for slot in [slot for slot, holder in self.holder.items() if holder is consumer]:
-            if slot in queue:
+            if slot in queue and untouched:
                 self._untouch(consumer, slot)
             elif untouched:
                 del self.holder[slot]
@@ -461,6 +464,7 @@ class ModelSubscription:
         """Delivery restarts at the first released message; what is in flight from there on is taken back."""
         first = min(released)
         for slot in [slot for slot in self.holder if slot >= first]:
+            self.times[slot] -= slot in {each for each, _ in self.holder[slot].queue}
             del self.holder[slot]
             self.withdrawn.add(slot)
         self.withdrawn |= {slot for slot in released if self.times.get(slot, 0)}

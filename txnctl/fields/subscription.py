@@ -81,6 +81,9 @@ ROW = {
     "backlog_size": Help("Bytes stored beyond markDeletePosition.", kind="size"),
     "msg_out_counter": Help("Messages ever handed out."),
     "msg_redeliver_counter": Help("Of these, handed out again."),
+    "msg_aborted_drop_counter": Help(
+        "Messages of aborted transactions, redelivered too often: acknowledged without a dead letter."
+    ),
     "dead_letter_topic": Help("Where messages go that were redelivered too often; null is the default name."),
     "max_redeliver_count": Help("Redeliveries after which they go there; null is never."),
     **HELD_BY,

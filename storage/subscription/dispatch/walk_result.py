@@ -31,7 +31,7 @@ class Selection:
         dispatched: the messages to deliver; at most one value for each entry.
         passed: entries to pass over for good: ledger, entry, number of messages, the messages (WHOLE: all).
         held: messages to hold back now, because their key is blocked or the room is full.
-        exhausted: messages for the dead-letter topic.
+        exhausted: messages for the dead-letter topic, or to be dropped there.
         skipped: open transactions whose entries the walk skipped.
         behind: committed messages blocked behind a skipped transaction: transaction, entry, number of messages, the
             messages.

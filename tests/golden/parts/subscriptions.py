@@ -90,6 +90,7 @@ def _consume(teller: Teller) -> None:
         teller.wait(5)
     teller.do("consume events -s letters -n 1 --exec false")
     look_at_subscription(teller, "events letters")
+    teller.plan("subscriptions redrive events letters -n 1")
     teller.look("topics list", "subscriptions list keyed")
 
 

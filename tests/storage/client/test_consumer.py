@@ -143,3 +143,16 @@ class TestPolling:
         assert consumer.receive_batch(10, timeout=0) == []
         clock.advance(11)
         assert [message.value for message in consumer.receive_batch(10, timeout=0)] == [b"behind"]
+
+
+class TestCommits:
+    """Durable commits of a consumer."""
+
+    def test_a_receive_makes_none_of_its_own(self, store: Store) -> None:
+        """One for each window: the messages that the application has received are noted without a commit."""
+        store.create_producer("t").send_batch([b"x"] * 40)
+        with store.subscribe("t", "s", initial_position=EARLIEST, receiver_queue_size=10) as consumer:
+            before = store.connection.environment.last_commit()
+            for _ in range(40):
+                consumer.receive(timeout=0)
+            assert store.connection.environment.last_commit() - before == 4

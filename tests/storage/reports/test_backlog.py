@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage import Store
+from storage import EARLIEST, IsolationLevel, Store
 from tests.row_json import row_json
 
 
@@ -46,3 +46,21 @@ class TestSubscriptions:
         consumer.receive_batch(9, timeout=0)
         stats = row_json(busy.reports.subscription_stats("t", "E"))
         assert (stats["msgOutCounter"], stats["msgRedeliverCounter"]) == (4, 2)
+
+    def test_an_acknowledged_range_across_max_read(self, store: Store) -> None:
+        """At READ_UNCOMMITTED acknowledged up to an open transaction: dispatch at READ_COMMITTED passes the range."""
+        producer = store.create_producer("t")
+        for value in (b"0", b"1"):
+            producer.send(value)
+        producer.send(b"open", txn=store.begin_transaction())
+        level, admin = IsolationLevel.READ_UNCOMMITTED, store.admin.subscriptions
+        with store.subscribe(
+            "t", "s", initial_position=EARLIEST, subscription_isolation_level=level
+        ) as consumer:
+            consumer.acknowledge(list(consumer.receive_batch(9, timeout=0))[1:])
+        admin.update_subscription("t", "s", subscription_isolation_level=IsolationLevel.READ_COMMITTED)
+        for _ in range(2):
+            assert split(store, "s") == [1, 0, 0, 0, 0]
+            assert store.maintenance.verify_store() == []
+            store.subscribe("t", "s").receive_batch(9, timeout=0)
+            admin.evict_consumers("t", "s")

@@ -91,7 +91,11 @@ class TestSending:
         receive(consumer)
         plain, letter = store.reader("t-a-DLQ")
         assert (letter.value, letter.key, letter.event_time) == (None, b"k", 7)
-        origin = {"REAL_TOPIC": "persistent://public/default/t", "REAL_SUBSCRIPTION": "a"}
+        origin = {
+            "REAL_TOPIC": "persistent://public/default/t",
+            "REAL_SUBSCRIPTION": "a",
+            "REAL_SUBSCRIPTION_ID": "1",
+        }
         assert letter.properties == {"p": "1", **origin, "ORIGIN_MESSAGE_ID": "1:0:1"}
         assert (plain.value, plain.key, plain.event_time) == (b"0", None, None)
         assert plain.properties == {**origin, "ORIGIN_MESSAGE_ID": "1:0:0"}
@@ -124,7 +128,84 @@ class TestUndecided:
         assert store.topics() == ["t"]
         end_transaction(store, end, txn)
         assert receive(consumer) == []
-        assert letters(store) == [b"poison"]
+        assert store.topics() == (["t", "t-a-DLQ"] if end == "commit" else ["t"])
+
+    @pytest.mark.parametrize("type_", TYPES)
+    def test_an_aborted_message_is_acknowledged_without_a_copy(
+        self, store: Store, type_: SubscriptionType
+    ) -> None:
+        """A letter is a plain message, which every reader would take for committed: dropped and counted instead."""
+        txn, producer = store.begin_transaction(), store.create_producer("t")
+        producer.send_batch([b"aborted", b"aborted too"], txn=txn)
+        end_transaction(store, "abort", txn)
+        producer.send(b"plain")
+        consumer = attach(store, 0, subscription_isolation_level=RU, subscription_type=type_)
+        aborted, _, plain = receive(consumer)
+        consumer.negative_acknowledge(plain, delay=0)
+        consumer.negative_acknowledge(aborted, delay=0)
+        assert [message.value for message in receive(consumer)] in ([], [b"aborted too", b"plain"])
+        receive(consumer)
+        assert letters(store) == [b"plain"]
+        stats = store.reports.subscription_stats("t", "a").row.stats
+        assert (stats.msg_aborted_drop_counter, stats.msg_backlog) == (1, 1)
+        assert receive(consumer) == []
+
+    def test_messages_of_two_fates_in_one_window(self, store: Store) -> None:
+        """Of exhausted messages dispatched together, the committed are copied and the aborted are not."""
+        ends, producer = ["commit", "abort", "commit", "abort"], store.create_producer("t")
+        for number, end in enumerate(ends):
+            txn = store.begin_transaction()
+            producer.send(b"%d" % number, txn=txn)
+            end_transaction(store, end, txn)
+        consumer = attach(store, 0, subscription_isolation_level=RU)
+        for message in receive(consumer):
+            consumer.negative_acknowledge(message, delay=0)
+        assert receive(consumer) == []
+        assert letters(store) == [b"0", b"2"]
+        stats = store.reports.subscription_stats("t", "a").row.stats
+        assert (stats.msg_aborted_drop_counter, stats.msg_backlog) == (2, 0)
+        assert row_json(store.reports.subscription_stats("t", "a"))["msgAbortedDropCounter"] == 2
+
+    def test_an_operator_who_gives_an_aborted_message_back_makes_no_letter(self, store: Store) -> None:
+        """The same rule, whoever gave the message back."""
+        txn = store.begin_transaction()
+        store.create_producer("t").send(b"aborted", txn=txn)
+        end_transaction(store, "abort", txn)
+        consumer = attach(store, 0, subscription_isolation_level=RU)
+        (message,) = receive(consumer)
+        ids = [message.message_id]
+        store.admin.acknowledgements.negative_acknowledge_messages("t", "a", ids, delay=0)
+        assert receive(consumer) == []
+        assert store.topics() == ["t"]
+
+    def test_a_message_of_an_overdue_transaction_makes_no_letter(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """The reaper aborts the transaction on the way of the next dispatch, and the message is dropped."""
+        txn = store.begin_transaction(timeout=1)
+        store.create_producer("t").send(b"overdue", txn=txn)
+        consumer = attach(store, 0, subscription_isolation_level=RU)
+        consumer.negative_acknowledge(receive(consumer)[0], delay=0)
+        assert receive(consumer) == []
+        clock.advance(2)
+        assert receive(consumer) == []
+        assert store.topics() == ["t"]
+        assert store.reports.subscription_stats("t", "a").row.stats.msg_aborted_drop_counter == 1
+
+    def test_a_level_that_changed_makes_no_letter(self, store: Store) -> None:
+        """READ_COMMITTED leaves an exhausted message of an aborted transaction out, as any aborted message."""
+        txn = store.begin_transaction()
+        store.create_producer("t").send(b"aborted", txn=txn)
+        consumer = attach(store, 0, subscription_isolation_level=RU)
+        consumer.negative_acknowledge(receive(consumer)[0], delay=0)
+        consumer.close()
+        end_transaction(store, "abort", txn)
+        store.admin.subscriptions.update_subscription(
+            "t", "a", subscription_isolation_level=IsolationLevel.READ_COMMITTED
+        )
+        assert receive(attach(store)) == []
+        assert store.topics() == ["t"]
+        assert store.reports.subscription_stats("t", "a").row.stats.msg_backlog == 0
 
     def test_order_is_kept_around_it(self, store: Store) -> None:
         """In a batch of which the first message waits, the second comes before what follows the batch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage import EARLIEST, Store, SubscriptionType
+from storage import EARLIEST, MessageId, Store, SubscriptionType
 from storage.process.clock import ManualClock
 from tests.storage.walk_steps import (
     FAILOVER,
@@ -55,13 +55,13 @@ class TestFlight:
     def test_a_dead_consumers_messages_are_free_at_once(
         self, store: Store, attach: Attach, path: str, clock: ManualClock, type_: SubscriptionType
     ) -> None:
-        """What a process held when it died goes to the next, in order on Exclusive and Failover."""
+        """They go to the next, in order; what the dead one's application never received counts as not delivered."""
         send(store, *"012")
         with Store.open(path, clock=clock) as other:
             dead = other.subscribe("t", "a", subscription_type=type_, initial_position=EARLIEST)
             assert len(dead.receive_batch(2, timeout=0)) == 2
         again = receive(attach())
-        assert [(m.value, m.redelivery_count) for m in again] == [(b"0", 1), (b"1", 1), (b"2", 1)]
+        assert [(m.value, m.redelivery_count) for m in again] == [(b"0", 1), (b"1", 1), (b"2", 0)]
 
     def test_on_failover_the_first_attached_is_handed_everything(self, store: Store, attach: Attach) -> None:
         """The second one waits, and takes over with what was not acknowledged."""
@@ -86,3 +86,27 @@ class TestFlight:
         store.admin.transactions.abort_transaction(txn)
         (message,) = receive(attach())
         assert (message.txn_id, message.txn_state.value) == (txn, "ABORTED")  # type: ignore[union-attr]
+
+
+class TestWithdrawn:
+    """Messages taken from the queue of a consumer before its application received them."""
+
+    def test_an_abort_counts_what_was_received(self, store: Store, attach: Attach) -> None:
+        """However many transactions are aborted, the messages behind the received one keep their count."""
+        send(store, *"0123")
+        consumer = attach()
+        for times in range(3):
+            txn = store.begin_transaction()
+            (message,) = receive(consumer, 1)
+            assert (message.value, message.redelivery_count) == (b"0", times)
+            consumer.acknowledge(message, txn=txn)
+            store.admin.transactions.abort_transaction(txn)
+        assert [message.redelivery_count for message in receive(consumer)] == [3, 0, 0, 0]
+
+    def test_an_operator_who_gives_messages_back(self, store: Store, attach: Attach) -> None:
+        """A message that waited in a queue counts as not delivered."""
+        send(store, *"01")
+        consumer = attach(SHARED)
+        message_ids = [receive(consumer, 1)[0].message_id, MessageId(1, 1)]
+        store.admin.acknowledgements.negative_acknowledge_messages("t", "a", message_ids, delay=0)
+        assert [message.redelivery_count for message in receive(consumer)] == [1, 0]

@@ -49,6 +49,10 @@ subscriptions = Group(
             "txnctl.commands.subscriptions.nack:nack",
             "Give messages back for redelivery after a delay.",
         ),
+        "redrive": (
+            "txnctl.commands.subscriptions.redrive:redrive",
+            "Give dead letters back to the subscription that they came from.",
+        ),
         "evict": (
             "txnctl.commands.subscriptions.evict:evict",
             "Detach consumers and redeliver the messages in flight.",

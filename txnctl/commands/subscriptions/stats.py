@@ -70,6 +70,9 @@ def _numbers(context: Context, one: OneSubscription) -> Iterator[str]:
     )
     again = plural(stats.msg_redeliver_counter, "redelivery", "redeliveries")
     yield f"  delivered    {count(stats.msg_out_counter)}, of these {again}"
+    if stats.msg_aborted_drop_counter:
+        dropped = plural(stats.msg_aborted_drop_counter, "message")
+        yield f"  dropped      {dropped} of aborted transactions, without a dead letter"
     yield f"  cursor       {cursor_line(stats)}"
     yield f"  topic        {ends_line(one)}"
     yield from consumer_lines(context, stats.consumers)
