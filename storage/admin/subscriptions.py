@@ -329,7 +329,7 @@ class SubscriptionAdmin:
             ObjectHeld: a cumulative acknowledgement is pending in an open transaction.
         """
         if count is not None:
-            check_count("a number of letters to redrive", count)
+            check_count("a number of letters to redrive", count, 1)
         request = ChangeRequest("subscriptions redrive", f"{topic} {name}", dry_run, reason)
         return redrive_letters(self._engine, (topic, name), count, dead_letter_topic, request)
 

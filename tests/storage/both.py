@@ -195,11 +195,29 @@ class Both(ModelledStore):
         cumulative = [row["txnId"] for row in rows if row["kind"] == "cumulative"]
         assert cumulative == ([f"0:{mine.cumulative[0]}"] if mine.cumulative else [])
         listed = {(row["messageId"], row["txnId"]) for row in rows if row["kind"] == "individual"}
-        pending = {("{}:{}".format(*topic.log[slot[0]].at), f"0:{txn}") for slot, txn in mine.pending.items()}
         if mine.cumulative:
             # What it absorbed in its own last entry may be listed beside it.
-            pending |= listed & {("{}:{}".format(*topic.log[mine.cumulative[1][0]].at), cumulative[0])}
-        assert listed == pending
+            last = "{}:{}".format(*topic.log[mine.cumulative[1][0]].at)
+            absorbed = {
+                row for row in listed if row[1] == cumulative[0] and f"{row[0]}:".startswith(f"{last}:")
+            }
+            listed -= absorbed - _pending(topic, mine)
+        assert listed == _pending(topic, mine)
+
+
+def _pending(topic: ModelTopic, mine: ModelSubscription) -> set[tuple[str, str]]:
+    """Pending acknowledgements as they are listed: a whole entry by its position, a part of one message by message."""
+    whole = Counter((slot[0], txn) for slot, txn in mine.pending.items())
+    return {
+        (
+            str(
+                message_id(topic, slot) if len(entry.messages) > whole[slot[0], txn] else Position(*entry.at)
+            ),
+            f"0:{txn}",
+        )
+        for slot, txn in mine.pending.items()
+        for entry in (topic.log[slot[0]],)
+    }
 
 
 def after_start(topic: ModelTopic, start: Any, level: Any) -> tuple[int, list[Slot]]:
