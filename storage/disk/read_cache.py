@@ -22,6 +22,8 @@ from typing import Final
 from zlib import crc32
 
 from storage import faults
+from storage.actions import Hint
+from storage.disk.lmdb_errors import FREE_SPACE
 from storage.disk.superblock import Superblock
 from storage.errors import StoreFull, StoreUnsafe
 from storage.process.clock import Clock
@@ -142,7 +144,10 @@ class ReadCache:
                 self._map = mmap.mmap(descriptor, _BYTES)
                 self._descriptor, descriptor = descriptor, -1
         except OSError as error:
-            raise StoreFull(f"no room for {self._path}: {error.strerror}", hint="Free some space.") from error
+            raise StoreFull(
+                f"no room for {self._path}: {error.strerror}",
+                hint=Hint("Free some space: `{}` tells how.", FREE_SPACE),
+            ) from error
         finally:
             if descriptor >= 0:
                 os.close(descriptor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from storage import audit_trail
 from storage.admin.purge import purge_deleted
+from storage.disk.reserve import ReserveShare
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
@@ -72,6 +73,7 @@ def collect_garbage(
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(
-            lambda batch: audit_trail.record(batch, process, "store gc", "store", reason, audited)
+            lambda batch: audit_trail.record(batch, process, "store gc", "store", reason, audited),
+            share=ReserveShare.WHOLE,
         )
     return CollectResult(collected, dry_run=False)

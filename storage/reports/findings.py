@@ -25,7 +25,10 @@ READER_BEHIND_MAX = 1000
 VERSIONS_HIGH = 100_000
 """Superseded versions of a table that are worth a run of gc, if the table has fewer keys."""
 
-_FULLNESS_HINT = "A write that finds no room is refused, whole; what is stored stays readable."
+_FULLNESS_HINT = (
+    "A write that finds no room is refused, whole; what is stored stays readable. A reserve is kept for what frees "
+    "space: this lists it."
+)
 
 
 _SEVERITIES = ("critical", "warning", "info")
@@ -61,9 +64,7 @@ def _disk(facts: Facts) -> Iterator[Finding]:
     ):
         if free < least_bytes and free * 100 < whole * percent:
             what = f"the disk of the store has {free >> 20:,} MiB left"
-            yield Finding(
-                code, severity, "disk", what, _FULLNESS_HINT, Action("store.reports.list_databases")
-            )
+            yield Finding(code, severity, "disk", what, _FULLNESS_HINT, Action("store.reports.list_freeable"))
             return
 
 

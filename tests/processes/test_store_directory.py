@@ -273,11 +273,12 @@ def test_a_file_that_is_not_the_owners_is_refused_untouched(
 
 
 def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
-    """What is created in it while root uses it, LMDB's lock file and the compacted file, belongs to its owner."""
+    """What is created in it while root uses it, LMDB's lock file, the reserve and the compacted file, belongs to its owner."""
     owner = 1001 if os.geteuid() == 0 else os.geteuid()
     for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
         os.chown(each, owner, -1)
     os.unlink(os.path.join(spare, "lock.mdb"))
+    os.unlink(os.path.join(spare, "reserve"))
     with Store.open(spare, read_only=True) as store:
         assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
     with Store.open(spare) as store:
@@ -285,7 +286,7 @@ def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
         store.maintenance.compact_store()
         store.maintenance.backup_store(spare + ".backup")
     assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
-        FILES, owner
+        (*FILES, "reserve"), owner
     )
     copied = Path(spare + ".backup")
     assert {each.stat().st_uid for each in (copied, *copied.iterdir())} == {os.geteuid()}
