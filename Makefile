@@ -16,6 +16,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 CRASH_ROUNDS ?= 500
 TRANSACTIONS ?= 100000
+FLIPS ?= 10000
 TAKEOVERS ?= 10000
 MESSAGES ?= 10000000
 
@@ -27,7 +28,7 @@ PIP_FAILED = { echo; \
 
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench crash-sweep \
-	serializability takeovers scale figures picture clean
+	flips serializability takeovers scale figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -85,6 +86,9 @@ bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
 
 crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUNDS rounds each, without a time limit
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=0 -m crash_sweep
+
+flips: $(INSTALLED_DEV)  ## FLIPS bits flipped and pages zeroed, each in a copy: no wrong answer that verify does not find
+	$(BIN)/python -m tests.processes.damage $(FLIPS)
 
 serializability: $(INSTALLED_DEV)  ## random transactions of processes that are killed, TRANSACTIONS of them, judged
 	TRANSACTIONS=$(TRANSACTIONS) $(BIN)/python -m pytest -q -s --timeout=0 tests/processes/test_table_serializability.py

@@ -55,6 +55,9 @@ class Hint(str):
         hint.template, hint.parts = template, parts
         return hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Hint, (self.template, *self.parts)
+
 
 def _literal(value: object) -> str:
     """A value in Python's notation; ids, names and positions as text."""

@@ -7,10 +7,11 @@ the bound, so that frequent expiries neither grow the store nor displace the cha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 
 from storage.actions import Hint, Keyword
-from storage.disk.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack_first
 from storage.disk.schema import AUDIT
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
@@ -56,6 +57,8 @@ def check_reason(reason: str | None) -> None:
     """
     if reason is None:
         return
+    if not isinstance(reason, str):
+        raise InvalidValue(f"a reason is text, not {reason!r}")
     if len(reason) > REASON_CHARACTERS_MAX:
         raise InvalidValue(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters, not {len(reason):,}")
     if reason and not reason.strip(". \u2026"):
@@ -87,7 +90,7 @@ def record(
         effects: a row, stored in its JSON form.
     """
     batch.superblock.last_audit += 1
-    fields = [batch.now_ms, identity.fields(), action, target, reason, to_json(effects)]
+    fields = [batch.recorded_ms, identity.fields(), action, target, reason, to_json(effects)]
     batch.put(AUDIT, key1(kind + batch.superblock.last_audit), pack(fields))
     _forget(batch, kind)
 
@@ -105,12 +108,21 @@ def _forget(batch: WriteBatch, kind: Kind) -> None:
 def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
     """The reason of a change, found by its time; None without a reason, or when the record is gone."""
     for _, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
-        changed_ms, _, action, _, reason = unpack(payload)[:5]
+        changed_ms, _, action, _, reason = unpack_first(payload, 5)
         if changed_ms == at_ms and action in actions:
             return str(reason) if reason is not None else None
         if changed_ms < at_ms:
             break
     return None
+
+
+def changes_by(view: ReadView, process: ProcessIdentity) -> Iterator[AuditRecord]:
+    """The changes that a process made, the newest first, as far as the trail reaches back."""
+    for key, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
+        if ProcessIdentity.of(unpack_first(payload, 2)[1]) == process:
+            change = find(view, int.from_bytes(key, "big"))
+            if change is not None:
+                yield change
 
 
 def numbers(view: ReadView) -> list[int]:
@@ -125,7 +137,7 @@ def find(view: ReadView, number: int) -> AuditRecord | None:
     for kind in Kind:
         payload = view.get(AUDIT, key1(kind + number))
         if payload is not None:
-            changed_ms, identity, action, target, reason, effects = unpack(payload)[:6]
+            changed_ms, identity, action, target, reason, effects = unpack_first(payload, 6)
             return AuditRecord(
                 number, changed_ms, ProcessIdentity.of(identity), action, target, reason, effects
             )

@@ -34,6 +34,7 @@ class Engine:
         self.connection = connection
         if not connection.read_only and connection.environment.writer.prologue is None:
             connection.environment.writer.prologue = self.upkeep
+            connection.environment.writer.holder_ends = self.reaper
 
     @classmethod
     def open(

@@ -10,7 +10,7 @@
     │                         LostConflict · WriteTooOld · RequestTooOld · ConditionFailed · ReadOnlyTransaction
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
-    │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid
+    │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid · TooManyFiles
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── OutcomeUnknown (10)
@@ -22,6 +22,7 @@ A class exists only where a caller would act differently. The message is for peo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -142,6 +143,16 @@ class Conflict(TxnctlError):
 
     code = "conflict"
     exit_code = 4
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, held_by: Sequence[int] = (), **details: Any
+    ) -> None:
+        """Args:
+        held_by: the open transactions over which the request is refused. The writer ends those that are overdue or
+            whose owner is dead, and decides again.
+        """
+        super().__init__(message, hint=hint, **details)
+        self.held_by = held_by
 
 
 class AlreadyExists(Conflict):
@@ -319,6 +330,12 @@ class StoreFull(StoreInvalid):
     """The disk, a quota or the address space is full. Acknowledged messages are safe."""
 
     code = "store-full"
+
+
+class TooManyFiles(StoreInvalid):
+    """This process, or the machine, has as many files open as it may have. Acknowledged messages are safe."""
+
+    code = "too-many-files"
 
 
 class StoreUnsafe(StoreInvalid):

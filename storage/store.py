@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 from storage.client.run_transaction import TransactionRunner
 from storage.engine import Engine
-from storage.errors import InvalidValue
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
 from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
 from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.values.arguments import check_count
 from storage.values.names import named
 from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -181,7 +181,7 @@ class Store(TransactionRunner):
         self, topic: str, *, producer_name: str | None = None, access_mode: AccessMode | str | None = None,
         timeout: float | None = None, txn: Txn | None = None, topic_epoch: int | None = None,
         resume: str | None = None, connected: bool = True, create_topic: bool = False,
-        on_wait: OnTurn | None = None,
+        create_late: bool = False, on_wait: OnTurn | None = None,
     ) -> Producer:  # fmt: skip
         """Connect a producer to a topic, until the producer is closed or this process dies.
 
@@ -193,7 +193,7 @@ class Store(TransactionRunner):
             topic_epoch: the epoch of the previous connection, which must still be the epoch of the topic.
             resume: the previous session's token. Its epoch is resumed unless another producer owned or produced since.
             connected: False, for Shared only, connects during each send instead.
-            create_topic: create the topic if it is missing.
+            create_topic, create_late: create a missing topic, now or with the first message, which then connects.
             on_wait: called once with the producers before this one, if the producer has to wait.
 
         Raises:
@@ -209,6 +209,7 @@ class Store(TransactionRunner):
         request = connecting.access_request(mode, producer_name, topic_epoch, resume, spare)
         waiting = connecting.WaitOptions(timeout, on_wait)
         options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic)
+        options.create_late = create_late
         create = producing.create if connected else producing.create_passing
         return create(self.connection, self.engine.coordinator, options)
 
@@ -247,7 +248,7 @@ class Store(TransactionRunner):
 
     def reader(
         self, topic: str, *, start: Start = EARLIEST,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
     ) -> Reader:  # fmt: skip
         """Make a reader of a topic from `start` on. A reader leaves nothing in the store.
 
@@ -292,8 +293,7 @@ class Store(TransactionRunner):
         from storage.subscription import attach
         from storage.subscription.isolation import SubscriptionMode
 
-        if receiver_queue_size < 1:
-            raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
+        check_count("the size of a receiver queue", receiver_queue_size, 1)
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
         options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
@@ -326,15 +326,15 @@ class Store(TransactionRunner):
 
         self.connection.write(lambda batch: tables.create(batch, name))
 
-    def table(self, name: str) -> Table:
-        """Open a table to read and write.
+    def table(self, name: str, *, create: bool = False) -> Table:
+        """Open a table to read and write; with `create` a missing table is created by the first write, in its commit.
 
         Raises:
             TableNotFound, InvalidName
         """
         from storage.client.table import Table
 
-        return Table.open(self.engine, name)
+        return Table.open(self.engine, name, create=create)
 
     # Transactions
 

@@ -7,7 +7,7 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.process.identity import ProcessIdentity
+from storage.process.identity import ProcessIdentity, descends_from
 from storage.reports import backlog
 from storage.reports.backlog import Backlog
 from storage.reports.timeline import holder, producers_of
@@ -134,6 +134,13 @@ class AbortResult(NamedTuple):
     effects: list[AbortEffect]
 
 
+class OwnAbort(NamedTuple):
+    """The effects of an abort by a process that the owner of the transaction has started, for the audit trail."""
+
+    result: Flat[AbortResult]
+    by_own_command: bool
+
+
 class AbortRequest(NamedTuple):
     """An abort as asked for: see `TransactionAdmin.abort_transaction`."""
 
@@ -150,10 +157,11 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
     process, coordinator = engine.process, engine.coordinator
 
     def change(batch: WriteBatch) -> AbortResult:
-        record = records.get(batch, txn)
+        record = records.open_record(batch, txn)
         before = _before(batch, record)
         is_open, refusal = record.state is TransactionState.OPEN, None
-        if request.fence and not is_open:
+        is_aborted = record.state is TransactionState.ABORTED
+        if request.fence and is_aborted and not record.producers_fenced:
             raise too_late_to_fence(record)
         if is_open and not request.force and record.owner != process:
             refusal = owner_at_work(batch, record, before.owner_state)
@@ -165,6 +173,8 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
         producers = _producers(batch, txn, touched) if request.fence else []
         if request.if_version is not None and record.state is not TransactionState.COMMITTED:
             coordinator.check_version(batch, txn, request.if_version)
+        if is_open:
+            record.producers_fenced = request.fence
         ended = coordinator.abort(batch, txn, process, AbortReason.ASKED, request.reason)
         fenced = [_fence(engine, batch, *producer) for producer in producers]
         result = AbortResult(
@@ -172,10 +182,17 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
             refusal.message if refusal is not None else None, [*_effects(batch, ended, counted), *fenced],
         )  # fmt: skip
         if not ended.already:
-            audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, result)
+            effects = OwnAbort(result, True) if _is_own_command(process, record.owner) else result
+            audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, effects)
         return result
 
     return engine.connection.write(change, naming=txn, dry_run=request.dry_run, share=ReserveShare.WHOLE)
+
+
+def _is_own_command(process: ProcessIdentity, owner: ProcessIdentity) -> bool:
+    """Whether the owner of the transaction has started this process, as `transactions run` starts its command."""
+    is_here = (process.host, process.boot_id) == (owner.host, owner.boot_id)
+    return is_here and descends_from(owner.pid, owner.started)
 
 
 def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:

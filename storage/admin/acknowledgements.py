@@ -19,8 +19,9 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import catalogue as topics
 from storage.txn import record as records
+from storage.values.arguments import check_many
 from storage.values.named_tuple import NamedTuple
-from storage.values.position import MessageId, Position
+from storage.values.position import MessageId, Position, position_of
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -87,6 +88,7 @@ class AcknowledgementAdmin:
             as `Consumer.acknowledge`
         """
         audit_trail.check_reason(reason)
+        check_many("message ids", message_ids)
         txn_id = 0 if txn is None else txn_number(self._engine.connection, txn)
         if cumulative and len(message_ids) != 1:
             raise InvalidValue("a cumulative acknowledgement takes one message id")
@@ -135,13 +137,15 @@ class AcknowledgementAdmin:
             InvalidValue: the subscription is Shared or Key_Shared.
             MessageNotFound: there is no such position.
             TransactionConflict: an open transaction holds a message of the range.
+            InvalidPosition
         """
+        through = position_of(position)
 
         def change(batch: WriteBatch) -> AcknowledgedThrough:
             entry = topics.get(batch, topic)
             subscription = subscriptions.get(batch, entry, name)
             acknowledger = Acknowledger(self._engine.coordinator, subscription, self._engine.process)
-            after = acknowledger.acknowledge_through(batch, position)
+            after = acknowledger.acknowledge_through(batch, through)
             return AcknowledgedThrough(entry.full_name, name, Position(*after))
 
         return self._engine.connection.write(change, share=ReserveShare.PART)
@@ -159,11 +163,12 @@ class AcknowledgementAdmin:
         """Give messages back that are in flight or free, to be delivered again after `delay` seconds.
 
         Raises:
-            TopicNotFound, SubscriptionNotFound, InvalidValue
+            TopicNotFound, SubscriptionNotFound, MessageNotFound, InvalidPosition, InvalidValue
         """
         delay_ns = nanoseconds(delay, "a delay")
 
         audit_trail.check_reason(reason)
+        check_many("message ids", message_ids)
 
         def change(batch: WriteBatch) -> NegativelyAcknowledged:
             entry = topics.get(batch, topic)

@@ -7,15 +7,16 @@ change; `force` aborts these transactions first, in the same store transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 from storage import audit_trail
-from storage.actions import Hint, Keyword
+from storage.actions import Action, Hint, Keyword
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
-from storage.errors import ObjectHeld
+from storage.errors import NotFound, ObjectHeld
 from storage.json_form import Flat
 from storage.subscription import catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
@@ -44,6 +45,22 @@ FREEING: Final = frozenset(
     }
 )
 """Audited changes that free space, or let go of something: on a full disk they use the reserve."""
+
+
+@contextmanager
+def to_delete(listed: Action) -> Iterator[None]:
+    """Name the list of objects where a deletion finds nothing; other changes advise to create the object.
+
+    Raises:
+        NotFound: of the block, with the hint replaced.
+    """
+    try:
+        yield
+    except NotFound as error:
+        parts = error.hint.parts if isinstance(error.hint, Hint) else ()
+        if any(isinstance(part, Action) and "create" in part.call for part in parts):
+            error.hint = Hint("`{}` shows what there is.", listed)
+        raise
 
 
 class ChangeRequest(NamedTuple):
@@ -144,6 +161,7 @@ def abort_holders(
         raise ObjectHeld(
             f"{subject} is held by open transactions: {', '.join(names[:5])}",
             hint=Hint("Wait for them to end, or use {} to abort them first.", Keyword("force", True)),
+            held_by=holders,
             transactions=names,
         )
     for txn in holders:

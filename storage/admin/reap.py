@@ -12,16 +12,26 @@ from storage.engine import Engine
 from storage.limits import REAP_STEP_MAX
 from storage.reports import transactions
 from storage.reports.transactions import TransactionRow
-from storage.txn import reaper
+from storage.txn import reaper, record as records
+from storage.values.arguments import check_count
 
 
 def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | None) -> list[TransactionRow]:
-    """End overdue and orphaned transactions in store transactions of bounded size, and return their rows."""
+    """End overdue and orphaned transactions in store transactions of bounded size, and return their rows.
+
+    The rows of a dry run are those of the open transactions, each with the reason of the abort that would follow.
+    """
     audit_trail.check_reason(reason)
+    check_count("a number of transactions", limit)
     process, rows = engine.process, list[TransactionRow]()
 
     def change(batch: WriteBatch, room: int) -> list[TransactionRow]:
-        ended, names = engine.reaper.reap(batch, room), transactions.topic_names(batch)
+        names = transactions.topic_names(batch)
+        due = {*reaper.overdue(batch), *reaper.orphaned(batch, engine.lock_file)} if dry_run else set[int]()
+        open_rows = {txn: transactions.row_of(batch, engine, records.get(batch, txn), names) for txn in due}
+        ended = engine.reaper.reap(batch, room, reason)
+        if dry_run:
+            return [open_rows[end.record.txn_id]._replace(reason=end.record.reason_code) for end in ended]
         ended_rows = [transactions.row_of(batch, engine, end.record, names) for end in ended]
         if ended_rows:
             aborted = Aborted([row.txn_id for row in ended_rows])

@@ -13,6 +13,7 @@ from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.topic import retention
 from storage.topic.retention import RetentionLimits
 from storage.values.named_tuple import NamedTuple
+from storage.values.names import chosen
 
 
 class RetentionChanged(NamedTuple):
@@ -126,7 +127,7 @@ class SettingsAdmin:
         return changed
 
     def set_reap_policy(
-        self, policy: str, *, dry_run: bool = False, reason: str | None = None
+        self, policy: ReapPolicy | str, *, dry_run: bool = False, reason: str | None = None
     ) -> Changed[ReapPolicyChanged]:
         """Set the transactions that the next writer reaps.
 
@@ -136,12 +137,10 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
-        names = {member.name.lower(): member for member in ReapPolicy}
-        if policy not in names:
-            raise InvalidValue(f"{policy!r} is no reap policy", hint=f"One of {', '.join(names)}.")
+        asked = chosen(ReapPolicy, policy, "reap policy")
 
         def change(batch: WriteBatch) -> ReapPolicyChanged:
-            before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), names[policy]
-            return ReapPolicyChanged(before.name.lower(), policy)
+            before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), asked
+            return ReapPolicyChanged(before.name.lower(), asked.name.lower())
 
         return run_change(self._engine, ChangeRequest("store config", "reap-policy", dry_run, reason), change)

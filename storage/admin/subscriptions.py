@@ -10,11 +10,12 @@ from storage.admin.audited_change import (
     OfSubscription,
     abort_holders,
     change_subscription,
+    to_delete,
     transactions_on,
 )
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
-from storage.errors import ConsumerNotFound, InvalidValue
+from storage.errors import ConsumerNotFound
 from storage.subscription import (
     attach,
     attached_consumers,
@@ -27,6 +28,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
+from storage.values.arguments import check_count
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -147,12 +149,9 @@ class SubscriptionAdmin:
             subscriptions.delete(batch, subscription)
             return SubscriptionDeleted([consumer.name for consumer in living], aborted)
 
-        return change_subscription(
-            self._engine,
-            (topic, name),
-            ChangeRequest("subscriptions delete", f"{topic} {name}", dry_run, reason),
-            change,
-        )
+        request = ChangeRequest("subscriptions delete", f"{topic} {name}", dry_run, reason)
+        with to_delete(Action("store.reports.list_subscriptions")):
+            return change_subscription(self._engine, (topic, name), request, change)
 
     def update_subscription(
         self,
@@ -266,8 +265,7 @@ class SubscriptionAdmin:
         Raises:
             SubscriptionNotFound, InvalidValue
         """
-        if count < 1:
-            raise InvalidValue(f"the number of messages to skip is at least 1, not {count}")
+        check_count("the number of messages to skip", count, 1)
         request = ChangeRequest("subscriptions skip", f"{topic} {name}", dry_run, reason)
         return self._skip(topic, name, count, beyond_max_read, request)
 

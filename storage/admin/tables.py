@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from storage.admin.audited_change import Changed, ChangeRequest, abort_holders, run_change
+from storage.actions import Action
+from storage.admin.audited_change import Changed, ChangeRequest, abort_holders, run_change, to_delete
 from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
@@ -37,7 +38,8 @@ class TableAdmin:
         """
 
         def change(batch: WriteBatch) -> TableDeleted:
-            table = tables.get(batch, name)
+            with to_delete(Action("store.reports.list_tables")):
+                table = tables.get(batch, name)
             holders = tables.holders(batch, table.table_id)
             aborted = abort_holders(self._engine, batch, f"table {name}", holders, force)
             table_state = state.find(batch, table.table_id)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from storage.actions import Hint, Keyword
+from storage.actions import Action, Hint, Keyword
 from storage.admin.audited_change import (
     Changed,
     ChangeRequest,
     abort_holders,
     run_change,
+    to_delete,
     transactions_on,
 )
 from storage.admin.purge import purge_deleted
@@ -98,7 +99,8 @@ class TopicAdmin:
         """
 
         def change(batch: WriteBatch) -> TopicDeleted:
-            topic = topics.get(batch, name)
+            with to_delete(Action("store.reports.list_topics")):
+                topic = topics.get(batch, name)
             attached = list(subscriptions.every(batch, topic.topic_id))
             holders = _transactions_on_topic(batch, topic, attached)
             producers = [session.name for session in sessions.living(batch, topic.topic_id, batch.lock_file)]
@@ -275,6 +277,7 @@ def _check_unheld(topic: Topic, consumers: list[str], producers: list[str], hold
                 "Close them, and let the transactions end; or use {}, which evicts and aborts them.",
                 Keyword("force", True),
             ),
+            held_by=holders,
             consumers=consumers,
             producers=producers,
             transactions=ids,

@@ -43,5 +43,8 @@ class TransactionAdmin:
     def reap_transactions(
         self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
     ) -> list[TransactionRow]:
-        """End up to `limit` overdue and orphaned transactions now, and return the row of each."""
+        """End up to `limit` overdue and orphaned transactions now, and return the row of each.
+
+        A dry run returns the rows of the open transactions, with the reason of the abort that would follow.
+        """
         return reap_transactions(self._engine, limit, dry_run, reason)

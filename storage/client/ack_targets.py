@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage.client.same_store import check_same_topic
-from storage.errors import InvalidPosition
 from storage.subscription.acknowledge import Item, add_item, item_of
 from storage.topic.message import Message, MessageOrigin
 from storage.topic.message_batch import MessageBatch
+from storage.values import position
 from storage.values.position import LateMessageId, MessageId, Position
 
 Acknowledged = Message | MessageId | LateMessageId | Sequence[Message | MessageId | LateMessageId]
@@ -32,7 +32,8 @@ def items_of(messages: Acknowledged, origin: MessageOrigin) -> list[Item]:
         for piece in messages.pieces:
             add_item(items, piece.at, piece.messages)
         return list(items.items())
-    is_many = isinstance(messages, Sequence) and not isinstance(messages, MessageId)
+    # Texts and positions are sequences too, and no lists of messages.
+    is_many = isinstance(messages, Sequence) and not isinstance(messages, MessageId | Position | str | bytes)
     many: Any = messages if is_many else [messages]
     for message in many:
         if isinstance(message, Message):
@@ -50,9 +51,7 @@ def message_id_of(message: object, origin: MessageOrigin) -> MessageId:
         InvalidPosition
         InvalidValue: a message of a different topic or store.
     """
-    message_id = message.message_id if isinstance(message, Message | LateMessageId) else message
-    if not isinstance(message_id, MessageId):
-        raise InvalidPosition(f"{message!r} is neither a message nor a message id")
     if isinstance(message, Message):
         check_same_topic(origin, message)
-    return message_id
+        return message.message_id
+    return position.message_id_of(message)

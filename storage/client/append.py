@@ -7,6 +7,7 @@ ids are new. Messages sent at once and messages buffered by a transaction pass t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
@@ -27,19 +28,39 @@ from storage.values.receipt import StoredEntry
 from storage.values.txn_state import TransactionState
 
 
+class Creation(Protocol):
+    """The creation of a producer's topic; see `topic_creation.py`."""
+
+    def connect(self, batch: WriteBatch) -> tuple[Topic, Credential]:
+        """Create the topic, and connect the producer."""
+
+
 class ProducerProgress:
-    """The progress of a producer: the name under which messages are published, and the sequence ids used so far."""
+    """The progress of a producer.
 
-    __slots__ = ("last_sequence_id", "name", "next_sequence")
+    Attributes:
+        topic, credential: the topic, and the right to publish there.
+        creation: creates the topic with the first message; None if there is a topic.
+        name: under which messages are published; None if the first one is to give it.
+        next_sequence, last_sequence_id: the sequence ids used so far.
+    """
 
-    def __init__(self, name: str | None, next_sequence: int = 0, last_sequence_id: int = -1) -> None:
-        self.name = name
-        self.next_sequence = next_sequence
-        self.last_sequence_id = last_sequence_id
+    __slots__ = ("creation", "credential", "last_sequence_id", "name", "next_sequence", "topic")
+
+    def __init__(self, topic: Topic, credential: Credential, creation: Creation | None) -> None:
+        self.topic = topic
+        self.credential = credential
+        self.creation = creation
+        self.name = credential.name
+        self.next_sequence = 0
+        self.last_sequence_id = -1
 
     def copy(self) -> ProducerProgress:
         """A copy for a batch that may come to nothing, or run again."""
-        return ProducerProgress(self.name, self.next_sequence, self.last_sequence_id)
+        same = ProducerProgress(self.topic, self.credential, self.creation)
+        same.name = self.name
+        same.next_sequence, same.last_sequence_id = self.next_sequence, self.last_sequence_id
+        return same
 
 
 class Outgoing:
@@ -62,14 +83,17 @@ class Appender:
     """
 
     def __init__(
-        self, coordinator: Coordinator, process: ProcessIdentity, topic: Topic, credential: Credential
+        self,
+        coordinator: Coordinator,
+        process: ProcessIdentity,
+        topic: Topic,
+        credential: Credential,
+        creation: Creation | None = None,
     ) -> None:
         self._coordinator = coordinator
         self._process = process
         self.open_transactions = FencedTransactions(coordinator, process)
-        self.topic = topic
-        self.credential = credential
-        self.progress = ProducerProgress(credential.name)
+        self.progress = ProducerProgress(topic, credential, creation)
         self.fenced: ProducerFenced | None = None
 
     def refusal(
@@ -80,20 +104,25 @@ class Appender:
             self._coordinator.abort_fenced(batch, record, self._process, error.message)
         return batch.refuse(error)
 
-    def open_topic(self, batch: WriteBatch) -> OpenTopic[WriteBatch]:
-        """Open the topic.
 
-        Raises:
-            TopicNotFound
-            ProducerFenced: the topic was deleted, and created again.
-        """
-        try:
-            topic = self.topic
-            return OpenTopic(batch, topic.topic_id, topic.name, states.load(batch, topic.topic_id))
-        except TopicNotFound:
-            if topics.find(batch, self.topic.full_name) is None:
-                raise
-            raise errors.recreated(self.topic.name, self.progress.name, self.credential.epoch) from None
+def _open_topic(batch: WriteBatch, progress: ProducerProgress) -> OpenTopic[WriteBatch]:
+    """Open the topic of a producer; create a topic that waits for the first message.
+
+    Raises:
+        TopicNotFound
+        ProducerFenced: the topic was deleted, and created again.
+        ProducerBusy: a different process has created the topic, and keeps it.
+    """
+    if progress.creation is not None:
+        progress.topic, progress.credential = progress.creation.connect(batch)
+        progress.creation = None
+    topic = progress.topic
+    try:
+        return OpenTopic(batch, topic.topic_id, topic.name, states.load(batch, topic.topic_id))
+    except TopicNotFound:
+        if topics.find(batch, topic.full_name) is None:
+            raise
+        raise errors.recreated(topic.name, progress.name, progress.credential.epoch) from None
 
 
 class BatchAppend:
@@ -127,8 +156,8 @@ class BatchAppend:
         try:
             if appender.fenced is not None:
                 raise appender.fenced
-            self._topic = appender.open_topic(self._batch)
-            self._session, progress.name = appender.credential.check_publish(self._topic, progress.name)
+            self._topic = _open_topic(self._batch, progress)
+            self._session, progress.name = progress.credential.check_publish(self._topic, progress.name)
         except ProducerFenced as error:
             if error.details["lastSequenceId"] is None and progress.last_sequence_id >= 0:
                 error.details["lastSequenceId"] = progress.last_sequence_id
@@ -162,7 +191,7 @@ class BatchAppend:
     ) -> StoredEntry:
         name = self.progress.name
         assert name is not None, "a producer that may publish has a name"
-        topic_id = self._appender.topic.topic_id
+        topic_id = self.progress.topic.topic_id
         fresh: Sequence[int] = range(part.count)
         if given is not None:
             fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn)
@@ -171,7 +200,7 @@ class BatchAppend:
             if len(fresh) < len(given):
                 assert isinstance(part, Columns), "packed entries come without sequence ids"
                 part, given = part.pick(fresh), [given[index] for index in fresh]
-        elif self._appender.credential.keeps_sequences:
+        elif self.progress.credential.keeps_sequences:
             sequence_ids = SequenceIds(self._batch, topic_id, name)
             self.progress.next_sequence = sequence_ids.assign(len(fresh), self._txn)
         sequence = self.progress.next_sequence
@@ -200,6 +229,6 @@ class BatchAppend:
         used: list[uncommitted_entries.SequenceRange] = []
         if is_given:
             used = [(name, sequence_id, sequence_id) for sequence_id in ids]
-        elif self._appender.credential.keeps_sequences:
+        elif self.progress.credential.keeps_sequences:
             used = [(name, ids[0], ids[-1])]
         return uncommitted_entries.append(topic, self._txn, count, body, used)

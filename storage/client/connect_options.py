@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import SESSION_LEASE_MS_MAX
@@ -39,9 +40,10 @@ class ConnectOptions:
     Attributes:
         lease_ms: the lease of a session for the shell; 0 for a session that is attached to this process.
         create_topic: create the topic if it is missing.
+        create_late: the first message does so, and connects the producer.
     """
 
-    __slots__ = ("create_topic", "lease_ms", "request", "topic", "wait")
+    __slots__ = ("create_late", "create_topic", "lease_ms", "request", "topic", "wait")
 
     def __init__(
         self,
@@ -59,7 +61,21 @@ class ConnectOptions:
         self.request = request
         self.wait = wait
         self.create_topic = create_topic
+        self.create_late = False
         self.lease_ms = 0 if lease is None else _lease_ms(lease)
+
+    def may_create_late(self, connection: Connection) -> bool:
+        """Whether a message may create the topic: it is missing, and no session or epoch of a former one is asked for.
+
+        Raises:
+            InvalidName
+        """
+        request = self.request
+        is_asked = self.create_topic or self.create_late
+        if not is_asked or request.resume is not None or request.brings is not None:
+            return False
+        with connection.view() as view:
+            return topics.find(view, self.topic) is None
 
     def find_topic(self, batch: WriteBatch) -> Topic:
         """Find the topic, or create it if the options say so.
@@ -67,7 +83,7 @@ class ConnectOptions:
         Raises:
             TopicNotFound
         """
-        if self.create_topic:
+        if self.create_topic or self.create_late:
             return topics.find_or_create(batch, self.topic)
         return topics.get(batch, self.topic)
 

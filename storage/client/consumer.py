@@ -20,6 +20,7 @@ from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionT
 from storage.topic.message import Message
 from storage.topic.message_batch import MessageBatch
 from storage.txn import record as records
+from storage.values.arguments import check_count
 from storage.values.position import LateMessageId, MessageId
 from storage.values.txn_id import TxnID
 
@@ -106,6 +107,7 @@ class Consumer:
             ConsumerEvicted, TransactionNotFound
         """
         self._attachment.check_not_closed()
+        check_count("a number of messages", max_messages)
         clock, window = self._connection.clock, self._window
         until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
         bound = None if txn is None else self._message_bound(txn)
@@ -200,7 +202,11 @@ class Consumer:
     def negative_acknowledge(
         self, message: Message | MessageId | LateMessageId, *, delay: float = 60.0
     ) -> None:
-        """Give a message back, to be delivered again after `delay` seconds."""
+        """Give a message back, to be delivered again after `delay` seconds; acknowledged, it stays so.
+
+        Raises:
+            InvalidPosition, InvalidValue, MessageNotFound, ConsumerEvicted
+        """
         items = items_of(message, self._attachment.origin)
         self._window.give_back(items, nanoseconds(delay, "a delay"))
 

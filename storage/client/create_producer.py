@@ -19,13 +19,15 @@ from storage.txn.fenced_txns import FencedTransactions
 
 
 def create(connection: Connection, coordinator: Coordinator, options: ConnectOptions) -> Producer:
-    """Make a producer that is connected until it is closed.
+    """Make a producer that is connected until it is closed, at once or by a first message that creates its topic.
 
     Raises:
         as `connect`
     """
     from storage.client.admission_wait import connect
 
+    if options.create_late and options.may_create_late(connection):
+        return _creating(connection, coordinator, options, connects=True)
     topic, session = connect(connection, coordinator, options)
     return Producer(connection, coordinator, topic, Connected(topic, session))
 
@@ -39,11 +41,24 @@ def create_passing(connection: Connection, coordinator: Coordinator, options: Co
     mode, name = options.request.mode, options.request.name
     if mode.is_exclusive:
         raise InvalidValue(f"access mode {mode.value} needs a producer that stays connected")
+    if options.may_create_late(connection):
+        return _creating(connection, coordinator, options, connects=False)
     with connection.view() as view:
-        find = topics.find if options.create_topic else topics.get
-        topic = find(view, options.topic)
-    topic = topic or connection.write(options.find_topic)
+        topic = topics.get(view, options.topic)
     return Producer(connection, coordinator, topic, Passing(topic, name))
+
+
+def _creating(
+    connection: Connection, coordinator: Coordinator, options: ConnectOptions, *, connects: bool
+) -> Producer:
+    """Make a producer whose first message creates the topic."""
+    from storage.client.topic_creation import TopicCreation, Unconnected
+
+    creation = TopicCreation(connection, coordinator, options, connects=connects)
+    connection.check_writable()
+    return Producer(
+        connection, coordinator, topics.unborn(options.topic), Unconnected(options.request), creation
+    )
 
 
 def borrow(connection: Connection, coordinator: Coordinator, name: str, text: str) -> Producer:
@@ -78,7 +93,7 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
                 hint=Hint(
                     "`{}` shows the sessions; `{}` opens one.",
                     Action("store.reports.list_producers", topic.name),
-                    Action("open_session"),
+                    Action("store.open_session", topic.name),
                 ),
                 topic=topic.name,
             )
@@ -86,7 +101,8 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
         raise InvalidValue(
             f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
             hint=Hint(
-                "Give that producer a name, or open a session with `{}`.", Action("store.open_session")
+                "Give that producer a name, or open a session with `{}`.",
+                Action("store.open_session", topic.name),
             ),
         )
     borrowed = Borrowed(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, overload
 
-from storage.client.append import Appender, BatchAppend, Outgoing
+from storage.client.append import Appender, BatchAppend, Creation, Outgoing
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
@@ -58,20 +58,30 @@ class Producer:
     """Made by `Store.create_producer`. For one thread at a time."""
 
     def __init__(
-        self, connection: Connection, coordinator: Coordinator, topic: Topic, credential: Credential
+        self,
+        connection: Connection,
+        coordinator: Coordinator,
+        topic: Topic,
+        credential: Credential,
+        creation: Creation | None = None,
     ) -> None:
+        """Args:
+        creation: creates the topic, and connects the producer, with the first message.
+        """
         self._connection = connection
         self._coordinator = coordinator
-        self._topic = topic
-        self._credential = credential
-        self._appender = Appender(coordinator, connection.identity, topic, credential)
+        self._appender = Appender(coordinator, connection.identity, topic, credential, creation)
         self._buffering: Work | None = None
         self._has_left = False
         self._closed = False
 
     @property
+    def _credential(self) -> Credential:
+        return self._appender.progress.credential
+
+    @property
     def topic(self) -> str:
-        return self._topic.name
+        return self._appender.progress.topic.name
 
     @property
     def producer_name(self) -> str | None:
@@ -205,7 +215,7 @@ class Producer:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreClosed(f"this producer on {self._topic.name} is closed")
+            raise StoreClosed(f"this producer on {self.topic} is closed")
 
     def _send_alone(self, columns: Columns) -> MessageId:
         """Store one checked message, outside transactions and without a sequence id: always a new message."""

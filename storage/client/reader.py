@@ -22,6 +22,7 @@ from storage.topic.message import Message, MessageOrigin
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
+from storage.values.arguments import check_count
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 from storage.values.txn_state import TransactionState
 
@@ -71,6 +72,7 @@ class Reader:
 
     def read_batch(self, max_messages: int) -> list[Message]:
         """The next messages, at most so many; fewer, or none, at the end of the visible log."""
+        check_count("a number of messages", max_messages)
         messages: list[Message] = []
         while len(messages) < max_messages:
             message = self._next()

@@ -26,6 +26,8 @@ from storage.table.key_range import KeyRange
 from storage.table.row import COMMITTED, VALUE_AT
 from storage.table.visibility import Version
 from storage.txn.options import CheckMode
+from storage.values.arguments import check_count
+from storage.values.names import named
 
 if TYPE_CHECKING:
     from storage.client.final_version import FinalVersion
@@ -68,20 +70,45 @@ class Table:
         self._connection = connection
         self._coordinator = coordinator
         self._entry = entry
-        self._prefix = key1(entry.table_id)
-        self._fetch = connection.environment.fetcher(
-            ROWS, states.record_of(entry.table_id), rows.COMMITTED, rows.holder_of
-        )
+        self._prefix = bytes(8)
+        self._fetch: Callable[[bytes], tuple[bytes | None, bytes | None]] = self._find_and_fetch
+        if entry.table_id > 0:
+            self._bind(entry)
 
     @classmethod
-    def open(cls, engine: Engine, name: str) -> Table:
-        """Open a table by name.
+    def open(cls, engine: Engine, name: str, *, create: bool = False) -> Table:
+        """Open a table by name, or with `create` one that the first write creates if the table is missing.
 
         Raises:
             TableNotFound, InvalidName
         """
         with engine.connection.view() as view:
-            return cls(engine.connection, lambda: engine.coordinator, tables.get(view, name))
+            entry = (tables.find(view, name) or tables.unborn(name)) if create else tables.get(view, name)
+            return cls(engine.connection, lambda: engine.coordinator, entry)
+
+    def _bind(self, entry: TableEntry) -> None:
+        self._entry = entry
+        self._prefix = key1(entry.table_id)
+        self._fetch = self._connection.environment.fetcher(
+            ROWS, states.record_of(entry.table_id), rows.COMMITTED, rows.holder_of
+        )
+
+    @property
+    def _stored(self) -> TableEntry:
+        """The table in the store, to be read.
+
+        Raises:
+            TableNotFound: nothing is written yet to a table that the first write creates.
+        """
+        if self._entry.table_id < 0:
+            with self._connection.view() as view:
+                self._bind(tables.get(view, self._entry.name))
+        return self._entry
+
+    def _find_and_fetch(self, stored_key: bytes) -> tuple[bytes | None, bytes | None]:
+        """The first fetch from a table that was not there when this object was made."""
+        prefix = key1(self._stored.table_id)
+        return self._fetch(prefix + stored_key[len(prefix) :])
 
     @property
     def name(self) -> str:
@@ -90,7 +117,7 @@ class Table:
     @property
     def table_id(self) -> int:
         """A number of its own: the same name created again is a new table."""
-        return self._entry.table_id
+        return self._stored.table_id
 
     # Reading
 
@@ -100,7 +127,7 @@ class Table:
         *,
         txn: Txn | None = None,
         at: int | FinalVersion | None = None,
-        check: CheckMode | None = None,
+        check: CheckMode | str | None = None,
     ) -> bytes | None:
         """The value under a key, or None.
 
@@ -117,6 +144,7 @@ class Table:
         """
         if (
             at is None
+            and (check is None or type(check) is CheckMode)
             and (txn is None or self._is_reader_here(txn))
             and not self._connection.is_closed
             and type(key) is bytes
@@ -132,8 +160,8 @@ class Table:
         return None if version is None else version.value
 
     def _is_reader_here(self, txn: Txn) -> bool:
-        """Whether a transaction only reads, is open, and was begun through the connection of the table."""
-        if not getattr(txn, "is_open_reader", False):
+        """Whether a transaction only reads, is open and in time, and was begun through the table's connection."""
+        if not getattr(txn, "is_readable", False):
             return False
         return txn.connection is self._connection  # type: ignore[union-attr]
 
@@ -143,16 +171,16 @@ class Table:
         *,
         txn: Txn | None = None,
         at: int | FinalVersion | None = None,
-        check: CheckMode | None = None,
+        check: CheckMode | str | None = None,
     ) -> Row | None:
         """As `get`, with the version."""
         version = self._find(key, txn, at, check)
         return None if version is None else _row(key, version)
 
     def _find(
-        self, key: bytes, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | None
+        self, key: bytes, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | str | None
     ) -> Version | None:
-        return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
+        return self._reader(txn, at, check).read_version(self._stored, rows.check_key(key))
 
     def scan(
         self,
@@ -164,7 +192,7 @@ class Table:
         limit: int | None = None,
         txn: Txn | None = None,
         at: int | FinalVersion | None = None,
-        check: CheckMode | None = None,
+        check: CheckMode | str | None = None,
     ) -> Iterator[Row]:
         """The rows of a range, in order of their keys.
 
@@ -180,9 +208,9 @@ class Table:
             as `get`
         """
         key_range = KeyRange.of(prefix, start, end, reverse)
-        if limit is not None and limit < 0:
-            raise InvalidValue(f"a limit is 0 or more, not {limit}")
-        pages = self._reader(txn, at, check).read_pages(self._entry, key_range, limit)
+        if limit is not None:
+            check_count("a limit", limit)
+        pages = self._reader(txn, at, check).read_pages(self._stored, key_range, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
     def version_at(self, at: int | None = None) -> FinalVersion:
@@ -208,14 +236,14 @@ class Table:
         """
         from storage.table import report
 
-        if parts < 1:
-            raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
-        return report.split(self._connection, self._entry, parts)
+        check_count("a number of parts", parts, 1)
+        return report.split(self._connection, self._stored, parts)
 
     def _reader(
-        self, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | None
+        self, txn: Txn | None, at: int | FinalVersion | None, check_mode: CheckMode | str | None
     ) -> RowReader | Work:
         """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
+        check = named(CheckMode, check_mode, "check mode")
         if at is not None:
             if txn is not None or check is not None:
                 raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
@@ -270,7 +298,7 @@ class Table:
 
         def write(work: Work) -> int:
             if expected is not None:
-                check_version(work, self._entry, key, expected)
+                check_version(work, self._stored, key, expected)
             return work.write_key(self._entry, key, value)
 
         return self._in(txn, write)
@@ -291,11 +319,7 @@ class Table:
         """
 
         def write_all(work: Work) -> int:
-            checked = (
-                (rows.check_key(key), None if value is None else rows.check_value(value))
-                for key, value in pairs
-            )
-            return work.write_keys(self._entry, checked)
+            return work.write_keys(self._entry, map(_checked_pair, pairs))
 
         return self._in(txn, write_all)
 
@@ -305,7 +329,7 @@ class Table:
         """All stored versions of a key, the newest first, a write intent included."""
         from storage.table import report
 
-        return report.list_versions(self._connection, self._entry, rows.check_key(key))
+        return report.list_versions(self._connection, self._stored, rows.check_key(key))
 
     def intents(self, limit: int | None = None) -> list[IntentRow]:
         """The write intents of the table: keys and their transactions.
@@ -315,20 +339,37 @@ class Table:
         """
         from storage.table import report
 
-        return report.table_intents(self._connection, self._entry, limit)
+        if limit is not None:
+            check_count("a limit", limit)
+        return report.table_intents(self._connection, self._stored, limit)
 
     def stats(self) -> TableStats:
         """Counts of the table."""
         from storage.table import report
 
-        return report.table_stats(self._connection, self._entry)
+        return report.table_stats(self._connection, self._stored)
 
     def history(self, limit: int | None = None) -> list[ConflictRow]:
         """Recent conflicts over keys of the table, the newest first."""
         from storage.table import conflict
 
+        if limit is not None:
+            check_count("a limit", limit)
         with self._connection.view() as view:
             return conflict.list_conflicts(view, limit, self._entry.name)
+
+
+def _checked_pair(pair: tuple[bytes, bytes | None]) -> tuple[bytes, bytes | None]:
+    """A key with its value, or with None.
+
+    Raises:
+        InvalidValue
+    """
+    try:
+        key, value = pair
+    except (TypeError, ValueError):
+        raise InvalidValue(f"a row to import is a key with its value, not {pair!r}") from None
+    return rows.check_key(key), None if value is None else rows.check_value(value)
 
 
 def _row(key: bytes, version: Version) -> Row:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from storage.actions import Hint, Keyword
+from storage.disk.codec import decoded, missing
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import TransactionTimedOut
@@ -119,7 +120,12 @@ def committed_value(
     start = _ALWAYS if txn is None else txn.start
     mode = check or (txn.check if txn is not None else None) or CheckMode.MINIMAL
     at = rows.intent_at(payload)
-    if record is None or mode is CheckMode.NONE or records.packed_state_code(record) != COMMITTED:
+    holder = rows.holder_of(payload)
+    if holder is None or mode is CheckMode.NONE:
+        return rows.finalized_value(payload, at)
+    if record is None:
+        raise missing(*holder)
+    if decoded(*holder, memoryview(record), records.packed_state_code) != COMMITTED:
         return rows.finalized_value(payload, at)
     if mode is CheckMode.MINIMAL and rows.intent_version(payload, at) > start:
         return rows.finalized_value(payload, at)
@@ -140,7 +146,7 @@ def _check_readable(view: ReadView, txn_id: int) -> None:
         raise not_open(record, "used")
     if record.is_overdue(view.now_ns):
         raise TransactionTimedOut(
-            f"the deadline of transaction {record.id} has passed; the next writer aborts it",
+            f"the deadline of transaction {record.id} has passed, and it can only be aborted",
             hint=Hint("Begin a new one, with a longer {} if the work needs it.", Keyword("timeout")),
             transaction=str(record.id),
             state="OPEN",

@@ -36,13 +36,11 @@ class Transaction(ABC):
 
     Attributes:
         connection: the handle of the store that the transaction was begun through.
-        is_open_reader: whether the transaction is read-committed and has not ended.
         start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
     """
 
     def __init__(self, connection: Connection, request: BeginRequest) -> None:
         self.connection = connection
-        self.is_open_reader = False
         self.start = 0
         self._options = request.options
         self._aborted_here = False
@@ -106,6 +104,11 @@ class Transaction(ABC):
             ReadOnlyTransaction, and as `Producer.flush`
         """
         return self.work.number()
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the transaction is read-committed, and has neither ended nor passed its deadline."""
+        return False
 
     @property
     def isolation(self) -> TransactionIsolation:

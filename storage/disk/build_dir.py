@@ -14,15 +14,20 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
+from storage.disk import read_cache_file
 from storage.disk.directory import FILES, give_to_owner
+
+_OURS: Final = {*FILES, read_cache_file.FILE_NAME}
+_ANY: Final = re.compile(r"\..+\.[0-9]+\.new", re.DOTALL)
 
 
 @contextmanager
 def build_directory(destination: str, store: str | None = None) -> Iterator[str]:
     """Make an empty, locked directory beside `destination`; without a rename the directory is removed at the end.
 
-    Build directories of dead builders for the same destination are removed first.
+    Build directories of dead builders beside `destination` are removed first, whatever they were to become.
 
     Args:
         store: an existing store, whose owner becomes owner of the build directory; None for the user of this process.
@@ -31,7 +36,7 @@ def build_directory(destination: str, store: str | None = None) -> Iterator[str]
         OSError: the directory cannot be made.
     """
     parent, name = os.path.split(destination)
-    _remove_leftovers(parent, name)
+    remove_leftovers(parent, name)
     path = os.path.join(parent, f".{name}.{os.getpid()}.new")
     descriptor = _make(path)
     try:
@@ -63,14 +68,18 @@ def is_build_dir(name: str, destination: str) -> bool:
     return re.fullmatch(rf"\.{re.escape(destination)}\.[0-9]+\.new", name) is not None
 
 
-def _remove_leftovers(parent: str, name: str) -> None:
-    """Remove the build directories of dead builders for the destination `name`, as far as permissions allow."""
+def remove_leftovers(parent: str, name: str | None = None) -> None:
+    """Remove the build directories of dead builders in `parent`, as far as permissions allow.
+
+    An empty directory is removed only if it is named after the destination `name`: any user may have made an empty one.
+    """
     for entry in os.listdir(parent):
-        if is_build_dir(entry, name):
-            _remove_if_dead(os.path.join(parent, entry))
+        if _ANY.fullmatch(entry):
+            is_ours = name is not None and is_build_dir(entry, name)
+            _remove_if_dead(os.path.join(parent, entry), may_be_empty=is_ours)
 
 
-def _remove_if_dead(path: str) -> None:
+def _remove_if_dead(path: str, *, may_be_empty: bool) -> None:
     try:
         descriptor = _open(path)
     except OSError:
@@ -78,7 +87,8 @@ def _remove_if_dead(path: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Only files of a store prove that a builder made this directory: a user may have chosen the same name.
-        if _has_name(descriptor, path) and set(os.listdir(path)) <= set(FILES):
+        files = set(os.listdir(path))
+        if _has_name(descriptor, path) and files <= _OURS and (files or may_be_empty):
             shutil.rmtree(path, ignore_errors=True)
     except BlockingIOError:
         return  # The builder lives.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from struct import Struct
-from typing import Any
+from collections.abc import Callable
+from struct import Struct, error as struct_error
+from typing import Any, Final, TypeVar
 from zlib import crc32
 
-from msgpack import packb, unpackb
+from msgpack import UnpackException, packb, unpackb
 
 from storage.actions import Action, Hint
 from storage.disk.schema import Database
 from storage.errors import CorruptStore
 from storage.values.position import Position
+
+T = TypeVar("T")
 
 U64 = Struct(">Q")
 U64X2 = Struct(">QQ")
@@ -41,6 +44,10 @@ def seal(database: Database, key: bytes, payload: bytes) -> bytes:
     return crc32(payload[: database.sealed], crc32(key, database.seed)).to_bytes(4, "big") + payload
 
 
+UNDECODABLE: Final = (struct_error, UnpackException, ValueError, TypeError, LookupError, AttributeError)
+"""Anything that decoding raises for bytes that are not the expected record."""
+
+
 def unseal(database: Database, key: bytes, data: bytes) -> memoryview:
     """The payload of a stored value.
 
@@ -68,6 +75,27 @@ def unsealed(database: Database, key: bytes, data: bytes) -> bytes:
     return payload
 
 
+def decoded(database: Database, key: bytes, payload: memoryview, decode: Callable[[memoryview], T]) -> T:
+    """Decode the record under a key.
+
+    Raises:
+        CorruptStore: the payload is not such a record.
+    """
+    try:
+        return decode(payload)
+    except CorruptStore as problem:
+        if problem.details:
+            raise
+        raise corrupt(database, key, problem.message) from None
+    except UNDECODABLE as problem:
+        raise corrupt(database, key, f"it cannot be decoded: {problem}") from problem
+
+
+def missing(database: Database, key: bytes) -> CorruptStore:
+    """The error for a record that another record says must be there."""
+    return corrupt(database, key, "it is not there")
+
+
 def corrupt(database: Database, key: bytes, why: str) -> CorruptStore:
     """The error for a damaged record."""
     return CorruptStore(
@@ -87,6 +115,29 @@ def pack(fields: Any) -> bytes:
     return data
 
 
-def unpack(data: bytes | memoryview) -> Any:
-    """The record packed in `data`; the caller reports a record that does not unpack."""
-    return unpackb(data, raw=False, strict_map_key=False)
+def unpack(data: bytes | memoryview, least: int = 0) -> Any:
+    """The record packed in `data`.
+
+    Args:
+        least: the number of elements that the record has at least.
+
+    Raises:
+        CorruptStore: the record does not unpack, or has fewer elements; without its database and key, which the view
+            that the record was read from adds (`ReadView.named`).
+    """
+    try:
+        fields = unpackb(data, raw=False, strict_map_key=False)
+    except (UnpackException, ValueError) as problem:
+        raise CorruptStore(f"it cannot be decoded: {problem}") from problem
+    if least and not (isinstance(fields, list) and len(fields) >= least):
+        raise CorruptStore(f"it cannot be decoded: it has fewer than {least} elements")
+    return fields
+
+
+def unpack_first(data: bytes | memoryview, count: int) -> Any:
+    """The first elements of the record packed in `data`, which may have more.
+
+    Raises:
+        CorruptStore: as `unpack`
+    """
+    return unpack(data, count)[:count]

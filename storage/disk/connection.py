@@ -36,6 +36,8 @@ _VISIBLE_S = 0.001
 
 _open: dict[tuple[int, str], tuple[Environment, int]] = {}
 _open_lock = threading.Lock()
+_left_open: set[str] = set()
+"""Paths of stores whose environment this process, a child of a fork, could not close."""
 
 
 def _before_fork() -> None:
@@ -54,7 +56,8 @@ def _after_fork_in_child() -> None:
     global _open_lock
     _open_lock = threading.Lock()
     for environment, _ in _open.values():
-        environment.forked()
+        if not environment.forked():
+            _left_open.add(environment.path)
     _open.clear()
 
 
@@ -245,6 +248,11 @@ def _acquire(
         environment, count = _open.get(key, (None, 0))
         if environment is not None and environment.read_only and not read_only:
             environment.reopen_for_writing(timeout_s, on_wait)
+        if path in _left_open:
+            raise StoreInvalid(
+                f"{path} cannot be opened after this fork: the parent was inside a long read of it",
+                hint="Fork before a backup or verify begins, or start the child anew (spawn).",
+            )
         if environment is None:
             environment = Environment(path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
         _open[key] = (environment, count + 1)

@@ -10,19 +10,20 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EEXIST, ENOTEMPTY
 from typing import Any
 
 from storage import faults
-from storage.disk import data_file, directory, reserve
+from storage.disk import data_file, directory, reader_table, reserve
 from storage.disk.build_dir import build_directory, is_build_dir
 from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
-from storage.disk.superblock import Superblock
+from storage.disk.superblock import Superblock, check_wall
 from storage.disk.view import SUPERBLOCK_KEY
-from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
-from storage.limits import READERS_MAX
+from storage.errors import AlreadyExists, InvalidValue, StoreInvalid, TxnctlError
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
+from storage.system_errors import refusal
 
 _LOCK_WORDS = b"txnctl store lock\n"
 _INSIDE = "store"
@@ -31,16 +32,15 @@ _INSIDE = "store"
 _IN_ORDER = (directory.LOCK, directory.LMDB_LOCK, directory.DATA)
 """The order of moves into an existing directory: first the lock file, which marks leftovers, last the data file."""
 
-_READER_TABLE_BYTES = 64 * READERS_MAX + 128
-
 
 def create(path: str, clock: Clock) -> None:
     """Create an empty store; see `Store.create`."""
     check_platform()
+    check_wall(clock)
     path = directory.resolved(path, os.path.abspath)
     with building(path) as build_dir:
         directory.check_local(build_dir, os.stat(build_dir).st_dev)
-        _reserve(os.path.join(build_dir, directory.LMDB_LOCK))
+        reader_table.reserve(build_dir)
         data_file.create(build_dir, clock, _first_records)
         write_lock_file(os.path.join(build_dir, directory.LOCK))
         install(build_dir, path)
@@ -55,17 +55,30 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
         store: an existing store, whose owner becomes owner of the build directory; None for the user of this process.
 
     Raises:
-        AlreadyExists, StoreInvalid, NotPermitted, StoreFull
+        AlreadyExists, InvalidValue, StoreInvalid, NotPermitted, StoreFull
     """
     check_free(path)
+    if store is None:
+        _check_outside(path)
     _make_parent(os.path.dirname(path))
+    build_dir = None
     try:
         with build_directory(
             os.path.join(path, _INSIDE) if os.path.isdir(path) else path, store
         ) as build_dir:
             yield build_dir
     except OSError as error:
-        raise _explain(path, error) from error
+        raise _name_leftover(_explain(path, error), build_dir) from error
+    except StoreInvalid as error:
+        raise _name_leftover(error, build_dir) from error.__cause__
+
+
+def _name_leftover(error: TxnctlError, build_dir: str | None) -> TxnctlError:
+    """The error, which names the build directory where the failure did not let it be removed either."""
+    if build_dir is not None and os.path.lexists(build_dir):
+        error.message += f"; {build_dir} is left"
+        error.hint = error.hint or "The next backup or restore there removes it, as does a gc of the store."
+    return error
 
 
 def check_free(path: str) -> None:
@@ -76,6 +89,22 @@ def check_free(path: str) -> None:
     """
     if os.path.lexists(path) and not _is_free_directory(path):
         raise AlreadyExists(f"{path} exists already and was left unchanged", path=path)
+
+
+def _check_outside(path: str) -> None:
+    """Check that no directory above `path` is a store: the two would be moved, copied and removed together.
+
+    Raises:
+        InvalidValue
+    """
+    place, above = os.path.realpath(path), os.path.realpath(os.path.dirname(path))
+    while place != above:
+        if all(os.path.lexists(os.path.join(above, name)) for name in (directory.DATA, directory.LOCK)):
+            raise InvalidValue(
+                f"{path} lies inside the store {above}; nothing was changed",
+                hint="Choose a path outside of every store.",
+            )
+        place, above = above, os.path.dirname(above)
 
 
 def install(build_dir: str, path: str) -> None:
@@ -130,8 +159,16 @@ def _give(file: str, store: str) -> None:
 
 
 def _make_parent(parent: str) -> None:
+    """Make the directories above a store, and sync their names: the store would be lost with any of them."""
+    missing = parent
     try:
+        while not os.path.lexists(missing):
+            missing = os.path.dirname(missing)
         os.makedirs(parent, exist_ok=True)
+        made = parent
+        while made != missing:
+            made = os.path.dirname(made)
+            _sync(made)
     except (FileExistsError, NotADirectoryError):
         raise StoreInvalid(f"cannot create a store below {parent}: a part of the path is a file") from None
     except OSError as error:
@@ -159,15 +196,9 @@ def _is_lock_file(path: str) -> bool:
 
 def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
     """Translate an error of the operating system at `path` into an error of storage."""
-    import errno
-
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return NotPermitted(f"cannot write a store at {path}: {error.strerror}")
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StoreFull(f"no room for a store at {path}: {error.strerror}")
-    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+    if error.errno in (ENOTEMPTY, EEXIST):
         return AlreadyExists(f"another process created {path} meanwhile; nothing was changed", path=path)
-    return StoreInvalid(f"cannot write a store at {path}: {error.strerror}")
+    return refusal(f"cannot write a store at {path}", error)
 
 
 def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
@@ -177,15 +208,6 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
         STORE: {b"format": seal(STORE, b"format", pack(formats))},
         HEADS: {SUPERBLOCK_KEY: seal(HEADS, SUPERBLOCK_KEY, Superblock(store_id, clock).encode())},
     }
-
-
-def _reserve(path: str) -> None:
-    """Allocate LMDB's reader table: on a full disk a write through the memory map would kill the process."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.posix_fallocate(descriptor, 0, _READER_TABLE_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 def write_lock_file(path: str) -> None:

@@ -14,7 +14,8 @@ import lmdb
 from storage import faults
 from storage.disk import directory, schema
 from storage.disk.codec import unpack, unseal
-from storage.disk.lmdb_errors import readers_full, refused
+from storage.disk.lmdb_errors import readers_full, refused, too_many_files
+from storage.disk.pages import check_top_pages
 from storage.disk.schema import ALL, STORE, Database
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, StoreInvalid, UnknownFormat
 from storage.limits import MAP_BYTES_FALLBACK, MAP_BYTES_SPARE, MAP_BYTES_WANTED, READERS_MAX
@@ -30,7 +31,7 @@ def create(
         StoreFull
     """
     try:
-        raw = lmdb.open(path, map_size=1 << 24, mode=0o600, max_dbs=64, max_readers=READERS_MAX)
+        raw = lmdb.open(os.fsencode(path), map_size=1 << 24, mode=0o600, max_dbs=64, max_readers=READERS_MAX)
         try:
             handles = {db.name: raw.open_db(db.name.encode()) for db in ALL}
             faults.reach("store.create.before_format")
@@ -44,13 +45,17 @@ def create(
         raise refused(path, error) from error
 
 
-def mapped(path: str, read_only: bool) -> Any:
+def mapped(path: str, read_only: bool, has_table: bool = True) -> Any:
     """Open LMDB's environment of a whole store of a known format, with the largest map that the process may have.
+
+    Args:
+        has_table: whether LMDB uses its reader table (`reader_table.py`).
 
     Raises:
         StoreFull, CorruptStore, NotPermitted, StoreInvalid, ReadersFull, NotAStore, UnknownFormat
     """
-    raw = _open(path, read_only)
+    check_top_pages(path)
+    raw = _open(path, read_only, has_table)
     try:
         _check_length(raw, path)
         _check_format(raw, path)
@@ -63,13 +68,14 @@ def mapped(path: str, read_only: bool) -> Any:
     return raw
 
 
-def _open(path: str, read_only: bool) -> Any:
+def _open(path: str, read_only: bool, has_table: bool) -> Any:
     size = os.stat(os.path.join(path, directory.DATA)).st_size
     for map_bytes in (MAP_BYTES_WANTED, max(MAP_BYTES_FALLBACK, 2 * size), size + MAP_BYTES_SPARE):
         try:
+            # As bytes: py-lmdb refuses text with bytes that are not UTF-8.
             return lmdb.open(
-                path, map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
-                max_readers=READERS_MAX, max_spare_txns=0,
+                os.fsencode(path), map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
+                max_readers=READERS_MAX, max_spare_txns=0, lock=has_table,
             )  # fmt: skip
         except (MemoryError, lmdb.MemoryError):
             continue
@@ -85,7 +91,7 @@ def _open(path: str, read_only: bool) -> Any:
         except (lmdb.ReadonlyError, PermissionError) as error:
             raise NotPermitted(f"{path} cannot be opened: {error}") from error
         except lmdb.Error as error:
-            raise StoreInvalid(f"{path} cannot be opened: {error}") from error
+            raise too_many_files(path, error) or StoreInvalid(f"{path} cannot be opened: {error}") from error
     raise StoreFull(
         f"no address space for the map of {path}, which has {size:,} bytes",
         hint="Raise the limit on address space (ulimit -v).",
@@ -111,7 +117,7 @@ def _check_format(raw: Any, path: str) -> None:
             raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
     if data is None:
         raise NotAStore(f"{path} is not a whole store: the format record is missing")
-    number = unpack(unseal(STORE, b"format", data))[0]
+    number = unpack(unseal(STORE, b"format", data), 1)[0]
     if number != schema.FORMAT_NUMBER:
         raise UnknownFormat(
             f"{path} has format {number}; this release reads format {schema.FORMAT_NUMBER}",

@@ -14,12 +14,12 @@ from zlib import crc32
 
 import lmdb
 
-from storage.disk import data_file
+from storage.disk import data_file, reader_table
 from storage.disk.codec import unsealed
-from storage.disk.lmdb_errors import damaged, readers_full
+from storage.disk.lmdb_errors import damaged, is_damage, readers_full
 from storage.disk.schema import Database
 from storage.disk.view import ReadView
-from storage.errors import StoreClosed, StoreFull, StoreInvalid
+from storage.errors import Busy, StoreClosed, StoreFull, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
@@ -37,6 +37,8 @@ class DataMap:
         locks: the lock file.
         read_only: whether the map is for reading only.
         failed: why the map is no longer usable; None while it is usable.
+        lock: held during a short call of LMDB outside views and batches, so that meanwhile the map does not change and
+            the process does not fork: a child cannot close an environment that a call of another thread is using.
     """
 
     def __init__(self, path: str, clock: Clock) -> None:
@@ -44,8 +46,8 @@ class DataMap:
         self.clock = clock
         self.failed: str | None = None
         self._views = 0
-        self._lock = threading.RLock()
-        self._views_done = threading.Condition(self._lock)
+        self.lock = threading.RLock()
+        self._views_done = threading.Condition(self.lock)
         self._changes = False
 
     def open(
@@ -60,10 +62,13 @@ class DataMap:
         """Map the file. A map for writing passes the writer gate, unless the caller is inside.
 
         Raises:
-            WriterBusy, CorruptStore, and as `data_file.mapped`
+            WriterBusy, StoreInUse, CorruptStore, and as `data_file.mapped`
         """
         self.locks, self.read_only = locks, read_only
-        self.raw = data_file.mapped(self.path, read_only)
+        has_table = inside_gate or reader_table.secure(
+            self.path, locks, self.clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
+        )
+        self.raw = data_file.mapped(self.path, read_only, has_table)
         try:
             if read_only or inside_gate:
                 self.databases = data_file.databases(self.raw, self.path, read_only)
@@ -109,7 +114,7 @@ class DataMap:
             alone: the first byte of records without a reference.
             follow: database and key of the second record, given the first.
         """
-        name, seed, lock = database.name, database.seed, self._lock
+        name, seed, lock = database.name, database.seed, self.lock
         guard_name, guard_key = guard[0].name, guard[1]
         # The guard is looked up once a commit. Commits of a replaced file count anew, in a new environment.
         guarded: Any = None
@@ -179,7 +184,9 @@ class DataMap:
                 self.resize(0)
             except lmdb.ReadersFullError:
                 self.end_view()
-                if self.raw.reader_check():
+                with self.lock:
+                    freed = self.raw.reader_check()
+                if freed:
                     continue
                 raise readers_full(self.path) from None
             except BaseException:
@@ -206,13 +213,17 @@ class DataMap:
     def stop_views(self, timeout_s: float) -> bool:
         """Wait until no view is open, and let no view begin until `let_views_go`; False after `timeout_s`."""
         self._views_done.acquire()
+        # Without `_changes` overlapping views of two threads would never leave a moment without a view.
+        self._changes = True
         is_still = self._views_done.wait_for(lambda: not self._views, timeout_s)
         if not is_still:
-            self._views_done.release()
+            self.let_views_go()
         return is_still
 
     def let_views_go(self) -> None:
         """Let views begin again."""
+        self._changes = False
+        self._views_done.notify_all()
         self._views_done.release()
 
     def resize(self, size: int, *, inside_gate: bool = False) -> None:
@@ -228,7 +239,7 @@ class DataMap:
             try:
                 self.raw.set_mapsize(size)
             except (MemoryError, lmdb.Error) as error:
-                self._reopen(inside_gate)
+                self.reopen(self.locks, read_only=self.read_only, inside_gate=inside_gate)
                 raise StoreFull(
                     f"{self.path} needs more address space than this process may have: {error}",
                     hint="Raise the limit (ulimit -v). Acknowledged messages are safe.",
@@ -237,17 +248,24 @@ class DataMap:
                 self._changes = False
                 self._views_done.notify_all()
 
-    def _reopen(self, inside_gate: bool) -> None:
-        """Open the environment again: py-lmdb has dropped it after a failed change of the map."""
+    def reopen(
+        self,
+        locks: LockFile,
+        *,
+        read_only: bool,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        inside_gate: bool = False,
+    ) -> None:
+        """Open the environment again, as before a change that failed; if that fails too, the handle has failed."""
         self.drop()
         try:
-            self.open(self.locks, read_only=self.read_only, inside_gate=inside_gate)
-        except StoreInvalid as error:
-            self.failed = f"the map could not grow, and the store could not be opened again: {error.message}"
+            self.open(locks, read_only=read_only, timeout_s=timeout_s, inside_gate=inside_gate)
+        except (StoreInvalid, Busy) as error:
+            self.failed = f"a change failed, and the store could not be opened again: {error.message}"
 
 
 class _CountedView:
-    __slots__ = ("_map", "_raw")
+    __slots__ = ("_map", "_raw", "_view")
 
     def __init__(self, data_map: DataMap) -> None:
         self._map = data_map
@@ -256,7 +274,8 @@ class _CountedView:
         data_map = self._map
         self._raw = data_map.begin_view()
         try:
-            return ReadView(self._raw, data_map.databases, data_map.clock)
+            self._view = ReadView(self._raw, data_map.databases, data_map.clock)
+            return self._view
         except BaseException as error:
             self._raw.abort()
             data_map.end_view()
@@ -267,5 +286,8 @@ class _CountedView:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._raw.abort()
         self._map.end_view()
-        if isinstance(error, lmdb.Error):
+        if error is not None and is_damage(error):
             raise damaged(self._map.path, error) from error
+        undecodable = self._view.named(error) if error is not None else None
+        if undecodable is not None:
+            raise undecodable from error

@@ -6,11 +6,20 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from errno import ELOOP, ENAMETOOLONG
 from typing import Final
 
 from storage.actions import Action, Hint, Keyword
-from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
+from storage.errors import (
+    CorruptStore,
+    InvalidValue,
+    NotAStore,
+    StoreInvalid,
+    StoreNotFound,
+    StoreUnsafe,
+)
 from storage.process import lock_file
+from storage.system_errors import refusal
 
 DATA: Final = "data.mdb"
 LMDB_LOCK: Final = "lock.mdb"
@@ -32,6 +41,7 @@ _NETWORK: Final = (
 _ROOT: Final = 0
 _MAGIC: Final = 0xBEEFC0DE
 _META_BYTES: Final = 4096
+_SHOWN_CHARACTERS: Final = 200
 _COMMIT_AT: Final = 16 + 128
 
 
@@ -40,21 +50,37 @@ def resolved(path: str, how: Callable[[str], str]) -> str:
 
     Raises:
         StoreNotFound: the path is relative to a directory that was removed.
+        InvalidValue: the path has a NUL character.
+        StoreInvalid: the path is too long, or leads through a loop of links.
     """
+    if "\0" in path:
+        raise InvalidValue(f"no path has a NUL character: {path!r}")
     try:
-        return how(path)
+        absolute = how(path)
     except FileNotFoundError:
         raise StoreNotFound(
             f"cannot tell where {path} is: the current directory was removed",
             hint="Change to another directory, or name the store by its whole path.",
         ) from None
+    try:
+        os.lstat(absolute)
+    except OSError as error:
+        if error.errno in (ENAMETOOLONG, ELOOP):
+            raise _unreachable(absolute, error) from None
+    return absolute
+
+
+def _unreachable(path: str, error: OSError) -> StoreInvalid:
+    is_long = len(path) > _SHOWN_CHARACTERS
+    shown = f"{path[:_SHOWN_CHARACTERS]}… ({len(path)} characters)" if is_long else path
+    return StoreInvalid(f"cannot reach {shown}: {error.strerror}", hint="Name the store by another path.")
 
 
 def check(path: str) -> None:
     """Check that `path` is a directory with the files of a store, safe to open.
 
     Raises:
-        StoreNotFound, NotAStore, NotPermitted, StoreUnsafe, CorruptStore
+        StoreNotFound, NotAStore, NotPermitted, StoreUnsafe, CorruptStore, StoreInvalid
     """
     try:
         directory = os.stat(path)
@@ -65,8 +91,8 @@ def check(path: str) -> None:
                 "Create one with `{}`, or name another with {}.", Action("Store.create"), Keyword("path")
             ),
         ) from None
-    except PermissionError as error:
-        raise NotPermitted(f"cannot look at {path}: {error.strerror}") from None
+    except OSError as error:
+        raise refusal(f"cannot look at {path}", error) from None
     if not stat.S_ISDIR(directory.st_mode):
         raise NotAStore(f"{path} is a file, not the directory of a store")
     _check_has_data(path)
@@ -94,7 +120,7 @@ def _check_has_data(path: str) -> None:
 
 
 def _check_file(path: str, name: str, owner: int) -> None:
-    """Check for a plain file that only its owner may write. LMDB's lock file may be missing: LMDB makes a new one."""
+    """Check for a plain file that only its owner may write. LMDB's lock file may be missing: `reader_table`."""
     file = os.path.join(path, name)
     try:
         status = os.lstat(file)
@@ -102,8 +128,8 @@ def _check_file(path: str, name: str, owner: int) -> None:
         if name == LMDB_LOCK:
             return
         raise NotAStore(f"{path} is a directory, but not a whole txnctl store: {name} is missing") from None
-    except PermissionError as error:
-        raise NotPermitted(f"cannot look into {path}: {error.strerror}") from None
+    except OSError as error:
+        raise refusal(f"cannot look into {path}", error) from None
     if not stat.S_ISREG(status.st_mode):
         raise StoreUnsafe(f"{file} is a link or a special file; a store needs a plain file")
     _check_private(file, status)
@@ -130,25 +156,23 @@ def give_to_owner(descriptor: int, path: str) -> None:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
-def make_reader_table(path: str) -> None:
-    """As root, make LMDB's lock file if it is missing: LMDB would make a file of root's in a user's store.
+def make_subdirectory(path: str, store: str) -> None:
+    """Make a directory in the store at `store` for the store's owner alone, if it is missing.
 
     Raises:
-        NotPermitted
+        NotPermitted, StoreFull, TooManyFiles, StoreInvalid
     """
-    if os.geteuid() != _ROOT:
-        return
-    file = os.path.join(path, LMDB_LOCK)
     try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.mkdir(path, 0o700)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            give_to_owner(descriptor, path)
+            give_to_owner(descriptor, store)
         finally:
             os.close(descriptor)
     except FileExistsError:
         return
     except OSError as error:
-        raise NotPermitted(f"cannot create {file}: {error.strerror}") from None
+        raise refusal(f"cannot create {path}", error) from None
 
 
 def _check_private(path: str, status: os.stat_result) -> None:
@@ -185,8 +209,8 @@ def _check_magic(data: str) -> None:
     try:
         with open(data, "rb") as file:
             meta_pages = file.read(2 * _META_BYTES)
-    except PermissionError as error:
-        raise NotPermitted(f"cannot read {data}: {error.strerror}") from None
+    except OSError as error:
+        raise refusal(f"cannot read {data}", error) from None
     if len(meta_pages) < 2 * _META_BYTES:
         raise CorruptStore(f"{data} is truncated: {len(meta_pages)} bytes are less than the two first pages")
     if (

@@ -12,6 +12,7 @@ import lmdb
 
 from storage.disk import directory
 from storage.disk.data_map import DataMap
+from storage.disk.pages import check_pages, damaged_page
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.writer import Writer
@@ -58,7 +59,6 @@ class Environment:
         self._in_place_ns = 0
         check_platform()
         directory.check(path)
-        directory.make_reader_table(path)
         locks = open_locks(path, clock, read_only=read_only)
         try:
             locks.share_store()
@@ -92,11 +92,11 @@ class Environment:
             try:
                 locks.share_store()
                 self._map.raw.close()
+                before.end_unlisted_reading()
                 self._map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
             except BaseException:
                 locks.close()
-                self._map.drop()
-                self._map.open(before, read_only=True)
+                self._map.reopen(before, read_only=True, timeout_s=timeout_s)
                 raise
             before.close()
 
@@ -118,8 +118,8 @@ class Environment:
     def before_fork(self) -> None:
         """Wait until no batch and no view is open, so that the child can close the environment; see `forked`.
 
-        A thread that forks inside its own batch or view would wait for itself: after two seconds the fork goes on, and
-        the child cannot open this store anew.
+        A thread that forks inside its own batch or view would wait for itself, and a backup in a second thread may take
+        long: after two seconds the fork goes on, and the child is refused to open this store anew.
         """
         self._is_still = self.lock_file.gate.stop_threads(_FORK_WAIT_S)
         if self._is_still:
@@ -133,8 +133,10 @@ class Environment:
             self._map.let_views_go()
             self.lock_file.gate.let_threads_go()
 
-    def forked(self) -> None:
+    def forked(self) -> bool:
         """Close the parent's environment, in the child: LMDB must not be used across a fork.
+
+        Return False if the environment stays open, because a view or a call of the parent is in it.
 
         Reader slots and kernel locks belong to a process. With no transaction of LMDB open (and none kept for reuse),
         closing releases nothing of the parent, and the child can open the store anew.
@@ -146,39 +148,60 @@ class Environment:
         self._map.failed = "the store was opened before this process forked; open the store anew in the child"
         if self._is_still:
             self._map.drop()
+        return self._is_still
 
     # LMDB's own figures
 
     def last_commit(self) -> int:
         """The number of the last commit of any process; cheap enough for polling."""
-        self.check_usable()
-        number: int = self._map.raw.info()["last_txnid"]
+        with self._map.lock:
+            self.check_usable()
+            number: int = self._map.raw.info()["last_txnid"]
         return number
 
     def info(self) -> dict[str, int]:
         """LMDB's own figures: map size, pages, readers."""
-        self.check_usable()
-        return {**self._map.raw.info(), "psize": self._map.raw.stat()["psize"]}
+        with self._map.lock:
+            self.check_usable()
+            return {**self._map.raw.info(), "psize": self._map.raw.stat()["psize"]}
 
     def readers(self) -> str:
         """LMDB's reader table, as LMDB prints it."""
-        self.check_usable()
-        text: str = self._map.raw.readers()
+        with self._map.lock:
+            self.check_usable()
+            text: str = self._map.raw.readers()
         return text
 
     def check_readers(self) -> int:
         """Free the slots of dead readers; return the number of freed slots."""
-        self.check_usable()
-        freed: int = self._map.raw.reader_check()
+        with self._map.lock:
+            self.check_usable()
+            freed: int = self._map.raw.reader_check()
         return freed
 
     def copy(self, descriptor: int) -> None:
-        """Write a compacted, consistent copy of the data file to an open descriptor, from one view."""
+        """Write a compacted, consistent copy of the data file to an open descriptor, from one view.
+
+        Raises:
+            CorruptStore: a page is damaged. LMDB would copy it, or end the process.
+        """
         self.check_usable()
+        self._check_pages()
         try:
-            self._map.raw.copyfd(descriptor, compact=True)
+            # The view counts: neither a change of the map nor a fork may come while LMDB copies.
+            with self.view():
+                self._map.raw.copyfd(descriptor, compact=True)
         except lmdb.Error as error:
             raise StoreInvalid(f"{self.path} could not be copied: {error}") from error
+
+    def _check_pages(self) -> None:
+        damage: list[tuple[int, str]] = []
+        is_sound: bool | None = None
+        while is_sound is None:
+            with self.view() as view:
+                is_sound = check_pages(self.path, view.commit, lambda *damaged: damage.append(damaged))
+        if damage:
+            raise damaged_page(self.path, *damage[0])
 
     def look_in_place(self) -> None:
         """Check, at most once a second, that the store is still at its path; for callers that wait.

@@ -9,8 +9,9 @@ import lmdb
 
 from storage.actions import Action, Hint
 from storage.disk import directory
-from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid
+from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid, TooManyFiles
 from storage.limits import READERS_MAX, WRITE_BYTES_TARGET
+from storage.system_errors import TOO_MANY
 
 DAMAGE: Final = (
     lmdb.BadTxnError,  # LMDB's answer to every call after an unreadable page
@@ -18,18 +19,38 @@ DAMAGE: Final = (
     lmdb.PageNotFoundError,
     lmdb.PageFullError,
     lmdb.CursorFullError,
+    lmdb.IncompatibleError,  # a flag of a node or a database is not what it was
+    lmdb.BadDbiError,
+    lmdb.InvalidParameterError,
 )
 FREE_SPACE: Final = Action("store.reports.list_freeable")
 _WRITE_BYTES_MAX: Final = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS: Final = ("No space left", "File too large", "quota exceeded", "ENOSPC")
 
 
-def damaged(path: str, error: Exception) -> CorruptStore:
+def is_damage(error: BaseException | None) -> bool:
+    """Whether LMDB has met a damaged page: an error of LMDB, or one that py-lmdb returns beside a result."""
+    if isinstance(error, SystemError):
+        error = error.__cause__
+    return isinstance(error, lmdb.Error)
+
+
+def damaged(path: str, error: BaseException) -> CorruptStore:
     """The error for a damaged page of LMDB."""
     return CorruptStore(
         f"a page of {path} is damaged: {error}",
         hint=Hint("Run `{}`, then restore a backup.", Action("store.maintenance.verify_store", full=True)),
     )
+
+
+def too_many_files(path: str, error: Exception) -> TooManyFiles | None:
+    """The error for a file that LMDB could not open because too many are open; None for a different error."""
+    if any(os.strerror(number) in str(error) for number in TOO_MANY):
+        return TooManyFiles(
+            f"{path} cannot be opened: too many files are open",
+            hint="Close some files, or raise the limit on open files (ulimit -n).",
+        )
+    return None
 
 
 def readers_full(path: str) -> ReadersFull:
@@ -43,6 +64,9 @@ def readers_full(path: str) -> ReadersFull:
 def refused(path: str, error: Exception) -> StoreInvalid:
     """The error for a change that the disk refused; StoreFull where there is no room."""
     text = str(error)
+    too_many = too_many_files(path, error)
+    if too_many is not None:
+        return too_many
     is_short_write = "Input/output error" in text and not _has_room(path)
     if is_short_write or any(words in text for words in _FULL_WORDS):
         return StoreFull(

@@ -2,162 +2,157 @@
 
 One mapped file in the store's directory, touched inside the writer gate only and never synced, as its content need not
 survive a reboot. The file belongs to one store, incarnation, boot and generation. A process that finds the file absent,
-foreign or half-changed by a killed process starts a new generation, in a batch that first raises the durable watermark
-to the last issued timestamp: every transaction that might contradict a forgotten read is then refused.
+foreign, damaged or half-changed by a killed process starts a new generation, in a batch that first raises the durable
+watermark to the last issued timestamp: every transaction that might contradict a forgotten read is then refused.
 
-Keys live in a hash table of fixed size, each slot with the latest reader of any of its keys. Ranges beyond the room for
-them are forgotten by raising the file's own watermark. Both can only refuse too much. The file also holds the last
-timestamp that was issued without a commit.
+Keys are in slots (`key_reads.py`), ranges in a log (`range_reads.py`); both grow with use, up to a bound, and cover
+reads beyond by watermarks of a slot or a table. They can only refuse too much. The header has the last timestamp that
+was issued without a commit. Every part has a checksum (`read_cache_layout.py`), which is looked at before the part is
+believed.
 
 Invariant 18: the read time of a key or gap never falls. Bytes: docs/FORMAT.md.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-from contextlib import suppress
-from struct import Struct
+from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
 from storage import faults
-from storage.actions import Hint
-from storage.disk.lmdb_errors import FREE_SPACE
+from storage.disk.key_reads import KeyReads, empty_slots
+from storage.disk.range_reads import RangeReads
+from storage.disk.read_cache_file import ReadCacheFile
+from storage.disk.read_cache_layout import (
+    DIRTY_AT,
+    HEADER_BYTES,
+    IDENTITY,
+    ISSUED_AT,
+    LAYOUT_AT,
+    LAYOUT_BYTES,
+    MAGIC,
+    SLOTS_FROM,
+    WHOLE,
+    FileLayout,
+    LaterRead,
+    Place,
+    ReadsDamaged,
+    issued_part,
+    parse_issued,
+)
 from storage.disk.superblock import Superblock
-from storage.errors import StoreFull, StoreUnsafe
 from storage.process.clock import Clock
 
-FILE_NAME: Final = "reads.cache"
-
-_IDENTITY = Struct(">8s16sQ16sQQ")  # magic, store id, incarnation, boot id, inode, generation
-_MAGIC: Final = b"txnreads"
-_DIRTY_AT: Final = 64
-_ISSUED_AT: Final = 72
-_WATERMARK_AT: Final = 80
-_RANGES_AT: Final = 88
-_CHANGES_AT: Final = 96
-_U64 = Struct(">Q")
-_SLOT = Struct(">QQ")  # timestamp, transaction
-_SLOTS_FROM: Final = 4096
-SLOTS: Final = 1 << 16
-_RANGE = Struct(">QQQHHB")  # table, timestamp, transaction, bytes of start and end, whether there is an end
-_RANGE_BYTES: Final = 1024
-_RANGES_FROM: Final = _SLOTS_FROM + SLOTS * _SLOT.size
-RANGES_MAX: Final = 256
-_BYTES: Final = _RANGES_FROM + RANGES_MAX * _RANGE_BYTES
-
-Range = tuple[int, int, int, bytes, bytes | None]
-"""Table, timestamp, transaction (0 before a number is issued), first key, the key after the last (None: no end)."""
+_PEEKS: Final = 3
 
 
 class ReadCache:
     """The mapped file of one store in one process. Every call is made inside the writer gate."""
 
-    __slots__ = ("_changes", "_clock", "_descriptor", "_identified", "_identity", "_map", "_path", "_ranges")
+    __slots__ = (
+        "_clock",
+        "_file",
+        "_header",
+        "_identified",
+        "_identity",
+        "_keys",
+        "_layout",
+        "_ranges",
+        "_start",
+    )
 
     def __init__(self, directory: str, clock: Clock) -> None:
         self._clock = clock
-        self._path = os.path.join(directory, FILE_NAME)
-        self._map: mmap.mmap | None = None
-        self._descriptor = -1
-        self._identity = b""
+        self._file = ReadCacheFile(directory)
         self._identified: tuple[int, bytes] | None = None
-        self._ranges: list[Range] = []
-        self._changes = -1
+        self._identity = self._header = b""
+        self._start = 0
+        self._layout = FileLayout()
+        self._keys: KeyReads | None = None
+        self._ranges: RangeReads | None = None
 
     def close(self) -> None:
         """Unmap and close the file."""
-        if self._map is not None:
-            self._map.close()
-            self._map = None
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-        self._identified = None
+        self._file.close()
+        self._forget_file()
 
     @property
     def is_attached(self) -> bool:
         """Whether this process has the file mapped."""
-        return self._map is not None
+        return self._file.data is not None
 
     def is_valid(self, superblock: Superblock) -> bool:
-        """Whether the file exists, is whole, and belongs to this store, boot and generation."""
+        """Whether the file exists, is whole, and belongs to this store, boot and generation.
+
+        Slots and ranges are checked where they are read.
+        """
         if not superblock.read_generation:
             return False
         # The boot is the clock's: the superblock names the boot of the last write.
         identified = (superblock.read_generation, self._clock.boot_id())
         if self._identified != identified:
             # A lost file begins a new generation, so only a new generation makes another look necessary.
-            if not self._attach():
+            self._forget_file()
+            if not self._file.attach():
                 return False
-            self._identity = self._identify(superblock, os.fstat(self._descriptor).st_ino)
-            self._identified, self._changes = identified, -1
-        data = self._map
+            self._identity = self._identify(superblock, self._file.inode)
+            self._start = crc32(self._identity)
+            self._identified = identified
+        data = self._file.data
         assert data is not None, "an identified file is mapped"
-        return data[: _IDENTITY.size] == self._identity and not data[_DIRTY_AT]
+        header = data[:HEADER_BYTES]
+        return header == self._header or self._accept(header)
 
-    def drop_removed(self) -> None:
-        """Unmap a file that was removed, so that the cache is not valid: its reads are forgotten at the next write."""
-        if self._map is not None and not os.fstat(self._descriptor).st_nlink:
-            self.close()
+    def drop_lost(self) -> None:
+        """Unmap a file that was removed or cut short: it counts no more, and the next write forgets its reads."""
+        if self._file.drop_lost():
+            self._forget_file()
+
+    def _forget_file(self) -> None:
+        self._identified = None
+        self._header = b""
+        self._keys = self._ranges = None
 
     def _identify(self, superblock: Superblock, inode: int) -> bytes:
         boot_id = self._clock.boot_id()
-        return _IDENTITY.pack(
-            _MAGIC, superblock.store_id, superblock.incarnation, boot_id, inode, superblock.read_generation
+        return IDENTITY.pack(
+            MAGIC, superblock.store_id, superblock.incarnation, boot_id, inode, superblock.read_generation
         )
 
-    def _attach(self) -> bool:
-        """Map the file if it exists, and unmap a file that was removed meanwhile."""
-        self.drop_removed()
-        if self._map is not None:
-            return True
-        try:
-            self._open(os.O_RDWR)
-        except FileNotFoundError:
+    def _accept(self, header: bytes) -> bool:
+        """Check a header that has changed, and take its layout."""
+        if header[: IDENTITY.size] != self._identity or header[DIRTY_AT]:
             return False
-        return self._map is not None
+        layout = header[LAYOUT_AT : LAYOUT_AT + LAYOUT_BYTES]
+        if parse_issued(header, self._start) is None or crc32(layout, self._start) != WHOLE:
+            return False
+        bits, before = self._layout.slot_bits, self._file.data
+        self._layout.parse(layout)
+        assert before is not None, "the header comes from the mapped file"
+        if self._layout.total_bytes > len(before) and not self._file.follow(self._layout.total_bytes):
+            return False
+        if self._keys is None or self._ranges is None:
+            self._ranges = RangeReads(self._file.data, self._layout, self._start)
+            bits = 0
+        if bits != self._layout.slot_bits or before is not self._file.data:
+            self._place()
+        self._header = header
+        return True
 
-    def _open(self, flags: int) -> None:
-        try:
-            descriptor = os.open(self._path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise StoreUnsafe(
-                f"{self._path} cannot be opened: {error.strerror}",
-                hint="Remove the file; the next writer makes a new one.",
-            ) from error
-        try:
-            if flags & os.O_CREAT:
-                os.fchmod(descriptor, 0o600)
-                # A write through memory for which a full disk has no page would kill the process.
-                os.posix_fallocate(descriptor, 0, _BYTES)
-            status = os.fstat(descriptor)
-            if status.st_mode & 0o022 or status.st_nlink != 1:
-                raise StoreUnsafe(
-                    f"{self._path} may be written by other users",
-                    hint="Remove the file; the next writer makes a new one.",
-                )
-            if status.st_size == _BYTES:
-                self._map = mmap.mmap(descriptor, _BYTES)
-                self._descriptor, descriptor = descriptor, -1
-        except OSError as error:
-            raise StoreFull(
-                f"no room for {self._path}: {error.strerror}",
-                hint=Hint("Free some space: `{}` tells how.", FREE_SPACE),
-            ) from error
-        finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+    def _place(self) -> None:
+        """Find slots and ranges in a new map, or at new places."""
+        assert self._ranges is not None, "the file is valid"
+        self._keys = KeyReads(self._file.data, self._layout.slot_bits, self._start)
+        self._ranges.data = self._file.data
+
+    # Timestamps issued without a commit
 
     def catch_up(self, superblock: Superblock) -> None:
         """Move the timestamp oracle past timestamps issued without a commit, at the start of a batch.
 
         Called where the store has a generation of the read cache; without one no timestamp was issued so.
         """
-        self.drop_removed()
+        self.drop_lost()
         issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
         if issued > superblock.last_timestamp:
             superblock.last_timestamp = issued
@@ -174,151 +169,170 @@ class ReadCache:
 
     def _peek_issued(self, superblock: Superblock) -> int | None:
         """The last timestamp issued without a commit; None if the file is lost."""
-        try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            data = os.pread(descriptor, _ISSUED_AT + _U64.size, 0)
-            inode = os.fstat(descriptor).st_ino
-        finally:
-            os.close(descriptor)
-        is_ours = data[: _IDENTITY.size] == self._identify(superblock, inode)
-        return int(_U64.unpack_from(data, _ISSUED_AT)[0]) if is_ours else None
+        for _ in range(_PEEKS):  # A process inside the gate may be half-way through writing the timestamp.
+            header, inode = self._file.read_header()
+            identity = self._identify(superblock, inode)
+            if header[: IDENTITY.size] != identity:
+                return None
+            issued = parse_issued(header, crc32(identity))
+            if issued is not None:
+                return issued
+        return None
 
     @property
     def issued(self) -> int:
         """The last timestamp issued without a commit."""
-        assert self._map is not None, "the file is valid"
-        return int(_U64.unpack_from(self._map, _ISSUED_AT)[0])
+        return int.from_bytes(self._header[ISSUED_AT : ISSUED_AT + 8], "big")
 
     def note_issued(self, timestamp: int) -> None:
         """Record a timestamp that is issued without a commit."""
-        assert self._map is not None and timestamp > self.issued, "timestamps grow"
-        # One copy of eight bytes: `pack_into` stores byte after byte, and `last_issued` is not inside the gate.
-        self._map[_ISSUED_AT : _ISSUED_AT + _U64.size] = _U64.pack(timestamp)
+        data, part = self._file.data, issued_part(timestamp, self._start)
+        assert data is not None and timestamp > self.issued, "timestamps grow"
+        data[ISSUED_AT : ISSUED_AT + len(part)] = part
+        self._header = data[:HEADER_BYTES]
 
-    def start_anew(self, superblock: Superblock) -> None:
+    # Generations
+
+    def start_anew(self, superblock: Superblock, *, knows_issued: bool = False) -> None:
         """Start a new generation within a batch, which forgets every read and raises the watermark.
 
         The new generation is valid once the batch, and with it the watermark, is committed. Before the first generation
         there were no reads to forget.
+
+        Args:
+            knows_issued: the file was valid at the start of the batch, so that nothing later than the last timestamp of
+                the superblock was issued.
+
+        Raises:
+            StoreFull, StoreInvalid, StoreUnsafe
         """
-        superblock.last_timestamp = max(superblock.last_timestamp, superblock.timestamp_mark)
+        if not knows_issued:
+            superblock.last_timestamp = max(superblock.last_timestamp, superblock.timestamp_mark)
         if superblock.read_generation:
             superblock.read_watermark = superblock.last_timestamp
         superblock.read_generation += 1
         superblock.changes += 1
-        if not self._attach():
-            with suppress(FileNotFoundError):
-                os.unlink(self._path)
-            self._open(os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        data = self._map
-        assert data is not None, "a file of the right size is mapped"
-        data[_DIRTY_AT] = 1
-        data[_IDENTITY.size : _DIRTY_AT] = bytes(_DIRTY_AT - _IDENTITY.size)
-        data[: _IDENTITY.size] = self._identify(superblock, os.fstat(self._descriptor).st_ino)
-        data[_DIRTY_AT + 1 :] = bytes(_BYTES - _DIRTY_AT - 1)
-        _U64.pack_into(data, _ISSUED_AT, superblock.last_timestamp)
-        data[_DIRTY_AT] = 0
-        self._identified = None
+        layout = FileLayout()
+        data = self._file.create(layout.total_bytes)
+        identity = self._identify(superblock, self._file.inode)
+        start = crc32(identity)
+        data[SLOTS_FROM : layout.log_from] = empty_slots(layout.slot_bits, start)
+        issued = issued_part(superblock.last_timestamp, start)
+        header = (identity + issued).ljust(LAYOUT_AT, b"\0") + layout.encode(start)
+        data[:HEADER_BYTES] = header.ljust(HEADER_BYTES, b"\0")
+        self._forget_file()
+
+    def _condemn(self) -> None:
+        """Make the file count no more, for every process."""
+        data = self._file.data
+        assert data is not None, "the file was valid"
+        data[DIRTY_AT] = 1
+        self._header = b""
+
+    # Reads
 
     def record_key(self, table_id: int, key: bytes, timestamp: int, txn: int) -> None:
-        """Record that a transaction reads a key, present or absent."""
-        data, at = self._map, _slot(table_id, key)
-        assert data is not None, "the file is valid"
-        if _U64.unpack_from(data, at)[0] < timestamp:
-            data[_DIRTY_AT] = 1
-            faults.reach("read_cache.half_changed")
-            _SLOT.pack_into(data, at, timestamp, txn)
-            data[_DIRTY_AT] = 0
+        """Record that a transaction reads a key, present or absent.
+
+        Raises:
+            ReadsDamaged: the file counts no more.
+        """
+        try:
+            while not self._keys.record(table_id, key, timestamp, txn):  # type: ignore[union-attr]
+                self._make_room_for_keys()
+        except ReadsDamaged:
+            self._condemn()
+            raise
 
     def record_range(self, table_id: int, start: bytes, end: bytes | None, timestamp: int, txn: int) -> None:
         """Record that a transaction reads all keys from `start` on below `end`, the gaps between keys included.
 
-        The new range replaces an older or equally old range within it: a scan that goes on, or runs again.
+        Raises:
+            ReadsDamaged: the file counts no more.
         """
-        data, ranges = self._map, self._load_ranges()
-        assert data is not None, "the file is valid"
-        position = len(ranges)
-        for index, (table, before, _, first, after) in enumerate(ranges):
-            if table != table_id:
-                continue
-            if before >= timestamp and _is_within((start, end), (first, after)):
-                return
-            if before <= timestamp and _is_within((first, after), (start, end)):
-                position = index
-                break
-        data[_DIRTY_AT] = 1
-        if position == RANGES_MAX:
-            ranges = self._forget(ranges)
-            position = len(ranges)
-        self._put_range(position, (table_id, timestamp, txn, start, end))
+        ranges, data, key_range = self._ranges, self._file.data, (table_id, start, end)
+        assert ranges is not None and data is not None, "the file is valid"
+        if ranges.knows(key_range, timestamp):
+            return
+        record = ranges.encoded(key_range, (timestamp, txn))
+        if not ranges.has_room(record):
+            self._rewrite_log()
+            data = self._file.data
+            assert data is not None, "the file is valid"
+        data[DIRTY_AT] = 1
         faults.reach("read_cache.half_changed")
-        _U64.pack_into(data, _RANGES_AT, max(len(ranges), position + 1))
-        _U64.pack_into(data, _CHANGES_AT, _U64.unpack_from(data, _CHANGES_AT)[0] + 1)
-        data[_DIRTY_AT] = 0
-        self._changes = -1
+        ranges.append(record, key_range, timestamp)
+        self._write_layout()
 
-    def _forget(self, ranges: list[Range]) -> list[Range]:
-        """Drop the oldest quarter of the ranges, which the raised watermark covers; return the ranges kept."""
-        assert self._map is not None, "the file is valid"
-        kept = sorted(ranges, key=lambda read: read[1])
-        forgotten, kept = kept[: RANGES_MAX // 4], kept[RANGES_MAX // 4 :]
-        watermark = max(_U64.unpack_from(self._map, _WATERMARK_AT)[0], forgotten[-1][1])
-        _U64.pack_into(self._map, _WATERMARK_AT, watermark)
-        for position, read in enumerate(kept):
-            self._put_range(position, read)
-        return kept
+    def find_later_read(
+        self, superblock: Superblock, places: Sequence[Place], timestamp: int
+    ) -> LaterRead | None:
+        """A read that forbids a transaction to write keys, within a batch; a lost or damaged file is made anew.
 
-    def _put_range(self, position: int, read: Range) -> None:
-        table_id, timestamp, txn, start, end = read
-        assert self._map is not None, "the file is valid"
-        header = _RANGE.pack(table_id, timestamp, txn, len(start), len(end or b""), end is not None)
-        record = header + start + (end or b"")
-        at = _RANGES_FROM + position * _RANGE_BYTES
-        self._map[at : at + len(record)] = record
+        Args:
+            places: the keys, at least one.
+            timestamp: the transaction's.
 
-    def _load_ranges(self) -> list[Range]:
-        data = self._map
+        Raises:
+            StoreFull, StoreInvalid, StoreUnsafe: no file can be made.
+        """
+        if not superblock.read_generation:
+            return None
+        if not self.is_valid(superblock):
+            self.start_anew(superblock)
+            return LaterRead(places[0], 0, 0) if timestamp < superblock.read_watermark else None
+        if timestamp < max(superblock.read_watermark, self._layout.watermark):
+            return LaterRead(places[0], 0, 0)
+        keys, ranges = self._keys, self._ranges
+        assert keys is not None and ranges is not None, "the file is valid"
+        try:
+            return keys.find_later(places, timestamp) or ranges.find_later(places, timestamp)
+        except ReadsDamaged:
+            self.start_anew(superblock, knows_issued=True)
+            return LaterRead(places[0], 0, 0) if timestamp < superblock.read_watermark else None
+
+    # Growing
+
+    def _make_room_for_keys(self) -> None:
+        """Double the slots; where there is no room for them, let recent reads be displaced."""
+        layout = self._layout
+        is_larger = self._file.grow(layout.total_bytes + layout.log_from - SLOTS_FROM)
+        self._place()
+        data, keys = self._file.data, self._keys
+        assert data is not None and keys is not None, "the file is valid"
+        if not is_larger:
+            keys.may_displace = True
+            return
+        slots, log = keys.doubled(), data[layout.log_from : layout.log_from + layout.log_used]
+        data[DIRTY_AT] = 1
+        layout.slot_bits += 1
+        data[layout.log_from : layout.log_from + len(log)] = log
+        faults.reach("read_cache.half_changed")
+        data[SLOTS_FROM : SLOTS_FROM + len(slots)] = slots
+        self._place()
+        self._write_layout()
+
+    def _rewrite_log(self) -> None:
+        """Make room in the log. Until all of it is written the file counts no more."""
+        data, layout, ranges = self._file.data, self._layout, self._ranges
+        assert data is not None and ranges is not None, "the file is valid"
+        data[DIRTY_AT] = 1
+        log, size = ranges.rewritten()
+        if size > layout.log_bytes and not self._file.grow(layout.log_from + size):
+            log, size = ranges.shortened(), layout.log_bytes
+        self._place()
+        data = self._file.data
+        assert data is not None, "the file is mapped"
+        data[layout.log_from : layout.log_from + len(log)] = log
+        faults.reach("read_cache.half_changed")
+        layout.log_number += 1
+        layout.log_used, layout.log_bytes = len(log), size
+        self._write_layout()
+
+    def _write_layout(self) -> None:
+        """End a change of the file with its layout."""
+        data, layout = self._file.data, self._layout.encode(self._start)
         assert data is not None, "the file is valid"
-        changes = _U64.unpack_from(data, _CHANGES_AT)[0]
-        if changes != self._changes:
-            count = _U64.unpack_from(data, _RANGES_AT)[0]
-            self._ranges = [_range_at(data, position) for position in range(count)]
-            self._changes = changes
-        return self._ranges
-
-    def watermark(self, superblock: Superblock) -> int:
-        """The timestamp below which writes of transactions are refused."""
-        assert self._map is not None, "the file is valid"
-        return max(superblock.read_watermark, int(_U64.unpack_from(self._map, _WATERMARK_AT)[0]))
-
-    def ranges_after(self, timestamp: int) -> list[Range]:
-        """The ranges read by transactions with a later timestamp."""
-        return [read for read in self._load_ranges() if read[1] > timestamp]
-
-    def reader_of(self, table_id: int, key: bytes) -> tuple[int, int]:
-        """Timestamp and number of the latest reader of a key, or of a key in the same slot; 0 for none."""
-        assert self._map is not None, "the file is valid"
-        reader: tuple[int, int] = _SLOT.unpack_from(self._map, _slot(table_id, key))
-        return reader
-
-
-def _is_within(inner: tuple[bytes, bytes | None], outer: tuple[bytes, bytes | None]) -> bool:
-    """Whether `outer` contains all keys of `inner`; a range is its first key and the key after its last."""
-    (start, end), (first, after) = inner, outer
-    return start >= first and (after is None or (end is not None and end <= after))
-
-
-def _slot(table_id: int, key: bytes) -> int:
-    return _SLOTS_FROM + (crc32(key, table_id & 0xFFFF_FFFF) & (SLOTS - 1)) * _SLOT.size
-
-
-def _range_at(data: mmap.mmap, position: int) -> Range:
-    at = _RANGES_FROM + position * _RANGE_BYTES
-    table_id, timestamp, txn, start_bytes, end_bytes, has_end = _RANGE.unpack_from(data, at)
-    at += _RANGE.size
-    start = data[at : at + start_bytes]
-    end = data[at + start_bytes : at + start_bytes + end_bytes] if has_end else None
-    return (table_id, timestamp, txn, start, end)
+        data[LAYOUT_AT : LAYOUT_AT + LAYOUT_BYTES] = layout
+        data[DIRTY_AT] = 0
+        self._header = data[:HEADER_BYTES]

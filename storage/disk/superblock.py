@@ -8,10 +8,27 @@ from __future__ import annotations
 from enum import IntEnum
 from struct import Struct
 
+from storage.errors import StoreInvalid
 from storage.limits import TABLE_RETENTION_MS
 from storage.process.clock import Clock
 
 _RECORD = Struct(">16s16sqQQQQQQQQQQQQQQQQQQQq")
+
+# Timestamps are signed 64-bit numbers, also as bytes of the lock file, which begin at 2^40, and run a little ahead.
+_WALL_END_NS = (1 << 63) - (1 << 53)
+
+
+def check_wall(clock: Clock) -> None:
+    """Check that the wall clock is in the years whose nanoseconds records and kernel locks can hold, before a write.
+
+    Raises:
+        StoreInvalid
+    """
+    if not 0 <= clock.wall_ns() < _WALL_END_NS:
+        raise StoreInvalid(
+            "the wall clock of this machine is not in the years 1970 to 2261; nothing was changed",
+            hint="Set the clock. Reading goes on meanwhile.",
+        )
 
 
 class ReapPolicy(IntEnum):

@@ -8,19 +8,23 @@ the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from struct import error as struct_error
 from typing import Any, Protocol, TypeVar
 
-from storage.disk.codec import key1, seal, unseal
+from storage.disk.codec import corrupt, decoded, key1, missing, seal, unseal
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import HEADS, Database
 from storage.disk.superblock import Superblock
-from storage.errors import TxnctlError
+from storage.errors import CorruptStore, TxnctlError
 from storage.limits import KEY_BYTES_MAX
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
 from storage.values.named_tuple import NamedTuple
 
 SUPERBLOCK_KEY = key1(0)
+
+_decoded: tuple[bytes | None, Superblock | None] = None, None
+"""The stored bytes of a superblock with their checksum, and the superblock: decoding takes a tenth of a short view."""
 
 
 class OpenRecord(Protocol):
@@ -43,32 +47,62 @@ class DurableRefusal(Exception):
 class ReadView:
     """One consistent view of the store. Short-lived: no caller waits while a view is open."""
 
-    __slots__ = ("_databases", "_raw", "_superblock", "clock")
+    __slots__ = ("_databases", "_last_read", "_raw", "_superblock", "clock")
 
     def __init__(self, raw: Any, databases: dict[str, object], clock: Clock) -> None:
         self._raw = raw
         self._databases = databases
         self.clock = clock
         self._superblock: Superblock | None = None
+        self._last_read: tuple[Database, bytes] | None = None
 
     @property
     def superblock(self) -> Superblock:
         """The superblock of the store, read at first use."""
         superblock = self._superblock
         if superblock is None:
-            data = self._raw.get(SUPERBLOCK_KEY, db=self._databases["heads"])
-            superblock = self._superblock = Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, data))
+            superblock = self._superblock = self._read_superblock()
         return superblock
+
+    def _read_superblock(self) -> Superblock:
+        """The superblock, to be read only: views of one commit share the object."""
+        global _decoded
+        data = self._raw.get(SUPERBLOCK_KEY, db=self._databases["heads"])
+        if data is None:
+            raise missing(HEADS, SUPERBLOCK_KEY)
+        known, superblock = _decoded
+        if data != known or superblock is None:
+            payload = unseal(HEADS, SUPERBLOCK_KEY, data)
+            superblock = decoded(HEADS, SUPERBLOCK_KEY, payload, Superblock.decode)
+            _decoded = data, superblock
+        return superblock
+
+    def named(self, error: BaseException | None) -> CorruptStore | None:
+        """The error for a record that was read from here and does not decode; None for any other error.
+
+        A record is decoded before the next one is read, so the last record read is the undecodable one.
+        """
+        is_unnamed = type(error) is CorruptStore and not error.details
+        is_short = isinstance(error, struct_error) and "unpack" in str(
+            error
+        )  # not a number too large to pack
+        if self._last_read is None or not (is_unnamed or is_short):
+            return None
+        why = error.message if isinstance(error, CorruptStore) else f"it cannot be decoded: {error}"
+        return corrupt(*self._last_read, why)
 
     def get(self, database: Database, key: bytes) -> memoryview | None:
         """The payload stored under `key`, checked, or None."""
         data = self._raw.get(key, db=self._databases[database.name])
-        return None if data is None else unseal(database, key, data)
+        if data is None:
+            return None
+        self._last_read = database, key
+        return unseal(database, key, data)
 
     def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
         """The record under `key`, decoded, or None. Within a batch every caller gets the same object."""
         payload = self.get(database, key)
-        return None if payload is None else decode(payload)
+        return None if payload is None else decoded(database, key, payload, decode)
 
     def opened(self, database: Database, key: bytes) -> Any:  # noqa: ARG002
         """The record under `key` if open in this batch; None in a view, where no record changes."""
@@ -79,7 +113,7 @@ class ReadView:
         return {name: self._raw.stat(handle) for name, handle in self._databases.items()}
 
     def has(self, database: Database, key: bytes) -> bool:
-        return self._raw.get(key, db=self._databases[database.name]) is not None
+        return self.get(database, key) is not None
 
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
@@ -92,6 +126,7 @@ class ReadView:
             for key, data in cursor.iternext():
                 if key[:length] != prefix or (stop is not None and key > stop):
                     return
+                self._last_read = database, key
                 yield key, unseal(database, key, data)
 
     def scan_back(
@@ -105,18 +140,12 @@ class ReadView:
             for key, data in cursor.iterprev():
                 if key[:length] != prefix:
                     return
+                self._last_read = database, key
                 yield key, unseal(database, key, data)
 
     def keys(self, database: Database, prefix: bytes = b"", start: bytes | None = None) -> Iterator[bytes]:
-        """Keys with `prefix`, from `start` on, in order; their values are not read."""
-        length = len(prefix)
-        with self._raw.cursor(db=self._databases[database.name]) as cursor:
-            if not _seek(cursor, prefix, start):
-                return
-            for key in cursor.iternext(values=False):
-                if key[:length] != prefix:
-                    return
-                yield key
+        """Keys with `prefix`, from `start` on, in order: checked, as only the checksum proves a key."""
+        return (key for key, _ in self.scan(database, prefix, start))
 
     def first(
         self, database: Database, prefix: bytes, start: bytes | None = None
@@ -128,6 +157,7 @@ class ReadView:
             key = cursor.key()
             if key[: len(prefix)] != prefix:
                 return None
+            self._last_read = database, key
             return key, unseal(database, key, cursor.value())
 
     def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
@@ -141,6 +171,7 @@ class ReadView:
             key = cursor.key()
             if key[: len(prefix)] != prefix:
                 return None
+            self._last_read = database, key
             return key, unseal(database, key, cursor.value())
 
     def count(self, database: Database) -> int:
@@ -191,7 +222,16 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
     """
 
-    __slots__ = ("_open", "bytes", "lock_file", "naming", "read_cache", "starts_clock")
+    __slots__ = (
+        "_open",
+        "_recorded_ms",
+        "_undo",
+        "bytes",
+        "lock_file",
+        "naming",
+        "read_cache",
+        "starts_clock",
+    )
 
     def __init__(self, raw: Any, context: BatchContext, naming: int) -> None:
         super().__init__(raw, context.databases, context.clock)
@@ -199,10 +239,17 @@ class WriteBatch(ReadView):
         self.read_cache = context.read_cache
         self.naming = naming
         self.bytes = 0
+        self._recorded_ms: int | None = None
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
+        self._undo: list[Callable[[], object]] = []
         self.starts_clock = self.superblock.start_clock(context.clock)
         if self.superblock.read_generation:
             context.read_cache.catch_up(self.superblock)
+
+    def _read_superblock(self) -> Superblock:
+        """The superblock, to be changed by this batch alone."""
+        data = self._raw.get(SUPERBLOCK_KEY, db=self._databases["heads"])
+        return Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, data))
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         assert 0 < len(key) <= KEY_BYTES_MAX, "bounded names make bounded keys"
@@ -219,7 +266,7 @@ class WriteBatch(ReadView):
         payload = self.get(database, key)
         if payload is None:
             return None
-        record = decode(payload)
+        record = decoded(database, key, payload, decode)
         self._open[name] = record, payload
         return record
 
@@ -245,7 +292,11 @@ class WriteBatch(ReadView):
         """Write the open records that have changed."""
         for name in self._open:
             record, before = self._open[name]
-            payload: Any = record.encode()
+            try:
+                payload: Any = record.encode()
+            except (struct_error, CorruptStore) as error:
+                why = f"it does not agree with the records that it counts: {error}"
+                raise corrupt(*name, why) from error
             if payload != before:
                 self.put(*name, payload)
 
@@ -279,9 +330,25 @@ class WriteBatch(ReadView):
         """Wall time, for the record."""
         return self.clock.wall_ns() // 1_000_000
 
+    @property
+    def recorded_ms(self) -> int:
+        """The wall time of the batch: one reading, for records that are found by the time they have in common."""
+        if self._recorded_ms is None:
+            self._recorded_ms = self.now_ms
+        return self._recorded_ms
+
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
         return DurableRefusal(error)
+
+    def undo_if_refused(self, undo: Callable[[], object]) -> None:
+        """Have a change undone if the batch ends in a durable refusal, which leaves a doom or expiry alone."""
+        self._undo.append(undo)
+
+    def undo(self) -> None:
+        """Undo the changes that a refusal does not leave, the latest first."""
+        while self._undo:
+            self._undo.pop()()
 
     def finish(self) -> None:
         """Write the superblock; called once, just before the commit."""

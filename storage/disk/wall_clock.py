@@ -5,14 +5,23 @@ Nothing is removed for its age while both disagree by more than a minute, until 
 
 from __future__ import annotations
 
+from storage.disk.superblock import Superblock
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import CLOCKS_DISAGREE_NS
+from storage.process.clock import Clock
 
 
 def clocks_agree(view: ReadView) -> bool:
     """Whether wall clock and boot clock have advanced equally since their last agreement."""
-    offset_ns = view.clock.wall_ns() - view.now_ns
-    return view.is_clock_running and abs(offset_ns - view.superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
+    return agree(view.superblock, view.clock, view.clock.wall_ns())
+
+
+def agree(superblock: Superblock, clock: Clock, wall_ns: int) -> bool:
+    """The same for a reading of the wall clock."""
+    if not superblock.is_clock_running(clock):
+        return False
+    offset_ns = wall_ns - superblock.now_ns(clock)
+    return abs(offset_ns - superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
 
 
 def trust_clocks(batch: WriteBatch) -> None:

@@ -9,27 +9,95 @@ Must not know: the meaning of a change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import lmdb
 
 from storage import faults
 from storage.actions import Action, Hint
 from storage.disk.data_map import DataMap
-from storage.disk.lmdb_errors import DAMAGE, damaged, refused
+from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.reserve import Reserve, ReserveShare, setting
 from storage.disk.schema import TXN_DEADLINES
+from storage.disk.superblock import check_wall
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
+from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
 T = TypeVar("T")
 _SPARE_BYTES: Final = 1 << 16
+
+
+class HolderEnds(Protocol):
+    """Ends transactions that refuse a change, if any next batch might end them."""
+
+    def find_due(self, batch: WriteBatch, holders: Sequence[int]) -> list[int]:
+        """The holders that may be ended."""
+
+    def end(self, batch: WriteBatch, due: Sequence[int]) -> None:
+        """End holders that were found."""
+
+
+class _RunAgain(Exception):
+    """The change was refused over holders that may be ended; they are noted in the task."""
+
+
+class _Task(Generic[T]):
+    """A change to be run on a batch, and the arguments of `Writer.write`.
+
+    Attributes:
+        in_the_way: holders that have refused the change, and that each further batch ends before the change.
+    """
+
+    __slots__ = ("change", "dry_run", "in_the_way", "naming")
+
+    def __init__(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> None:
+        self.change = change
+        self.naming = naming
+        self.dry_run = dry_run
+        self.in_the_way: list[int] = []
+
+
+class _RecordedView(AbstractContextManager[ReadView]):
+    """A view with recorded reads; see `Writer.recorded_view`."""
+
+    __slots__ = ("_clock", "_context", "_gate", "_on_wait", "_record", "_timeout_s")
+
+    def __init__(
+        self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> None:
+        self._clock = data_map.clock
+        self._context = data_map.view()
+        self._gate = data_map.locks.gate
+        self._record = record
+        self._timeout_s = timeout_s
+        self._on_wait = on_wait
+
+    def __enter__(self) -> ReadView:
+        context, gate = self._context, self._gate
+        try:
+            gate.enter(self._timeout_s, self._on_wait)
+            check_wall(self._clock)
+            view = context.__enter__()
+            try:
+                self._record(view)
+            except BaseException as error:
+                context.__exit__(type(error), error, None)
+                raise
+        finally:
+            gate.leave()
+        return view
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._context.__exit__(kind, error, traceback)
 
 
 class Writer:
@@ -38,6 +106,7 @@ class Writer:
     Attributes:
         prologue: called at the start of a batch, with whether the prologue is due; a due one returns the next
             `prologue_due_ns`.
+        holder_ends: ends holders that refuse a change; None ends none.
         prologue_due_ns: the store clock from which the prologue is due. Before that time, a batch calls the prologue
             only while a deadline is recorded. A dropped batch leaves the prologue due.
     """
@@ -48,12 +117,12 @@ class Writer:
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
+        self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
 
-    @contextmanager
     def recorded_view(
         self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
-    ) -> Iterator[ReadView]:
+    ) -> AbstractContextManager[ReadView]:
         """Open a view inside the writer gate and let `record` note the coming reads; then leave the gate.
 
         A writer therefore either sees the note, or committed before the view was opened. Costs no fsync.
@@ -64,23 +133,7 @@ class Writer:
                 "the store is open for reading only, and a serializable read is recorded",
                 hint="Open it with read_only=False, or read at read-committed.",
             )
-        context, locks = self._map.view(), self._map.locks
-        try:
-            locks.gate.enter(timeout_s, on_wait)
-            view = context.__enter__()
-            try:
-                record(view)
-            except BaseException as error:
-                context.__exit__(type(error), error, None)
-                raise
-        finally:
-            locks.gate.leave()
-        try:
-            yield view
-        except BaseException as error:
-            context.__exit__(type(error), error, None)
-            raise
-        context.__exit__(None, None, None)
+        return _RecordedView(self._map, record, timeout_s, on_wait)
 
     def write(
         self,
@@ -94,9 +147,10 @@ class Writer:
     ) -> T:
         """Run `change` on a write batch and commit the batch durably; return the result of `change`.
 
-        `change` may run again (after the map has grown), so it must touch nothing but the batch. If `change` raises,
-        the batch is dropped, except after `raise batch.refuse(error)`. A batch without changes is not committed. The
-        first batch of a boot leaves the start of the store clock, even if `change` changes nothing or is refused.
+        `change` may run again (after the map has grown, or without a holder that refused it), so it must touch nothing
+        but the batch. If `change` raises, the batch is dropped, except after `raise batch.refuse(error)`. A batch
+        without changes is not committed. The first batch of a boot leaves the start of the store clock, even if
+        `change` changes nothing or is refused.
 
         Args:
             naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
@@ -104,19 +158,23 @@ class Writer:
             share: of the reserve, which the change may use on a full disk; see `reserve.py`.
 
         Raises:
-            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and the errors of `change`.
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, StoreInvalid (the wall clock), and the errors of
+            `change`.
         """
         if self._map.failed is not None:
             self._map.check_usable()
         if self._map.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
-        gate, data_bytes = self._map.locks.gate, 0
+        gate, task, data_bytes = self._map.locks.gate, _Task(change, naming, dry_run), 0
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
+            check_wall(self._map.clock)
             while True:
                 try:
-                    return self._write_once(change, naming, dry_run)
+                    return self._write_once(task)
+                except _RunAgain:
+                    continue
                 except lmdb.MapFullError:
                     self._map.resize(self._map.raw.info()["map_size"] * 2, inside_gate=True)
                 except lmdb.MapResizedError:
@@ -156,25 +214,27 @@ class Writer:
         else:
             self._reserve.keep(size)
 
-    def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
-        data_map, raw = self._map, self._map.raw.begin(write=True)
+    def _write_once(self, task: _Task[T]) -> T:
+        dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
         refusal: DurableRefusal | None = None
+        batch: WriteBatch | None = None
         try:
             context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
-            batch = WriteBatch(raw, context, naming)
+            batch = WriteBatch(raw, context, task.naming)
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
             try:
-                result = change(batch)
+                result = self._change(batch, task)
             except DurableRefusal as raised:
                 refusal = raised
+                batch.undo()
             except TxnctlError as error:
                 if dry_run or not batch.starts_clock:
                     raise
                 # Keep the start of the clock alone. Were every change of this boot refused, no lease would end.
                 raw.abort()
                 raw = data_map.raw.begin(write=True)
-                batch, refusal = WriteBatch(raw, context, naming), DurableRefusal(error)
+                batch, refusal = WriteBatch(raw, context, task.naming), DurableRefusal(error)
                 due_ns = 0
             if not dry_run:
                 batch.write_open()
@@ -184,18 +244,44 @@ class Writer:
                 self._commit(raw, batch)
             if not dry_run:
                 self.prologue_due_ns = due_ns
-        except lmdb.DiskError as error:
+        except BaseException as error:
             raw.abort()
-            raise refused(data_map.path, error) from error
-        except DAMAGE as error:
-            raw.abort()
-            raise damaged(data_map.path, error) from error
-        except BaseException:
-            raw.abort()
+            ours = self._translated(error, batch)
+            if ours is not None:
+                raise ours from error
             raise
         if refusal is not None:
             raise refusal.error
         return result
+
+    def _change(self, batch: WriteBatch, task: _Task[T]) -> T:
+        """Run the change; drop the batch and begin anew where holders refuse the change that may be ended.
+
+        Raises:
+            _RunAgain
+            DurableRefusal, TxnctlError: by the change.
+        """
+        if self.holder_ends is not None and task.in_the_way:
+            self.holder_ends.end(batch, task.in_the_way)
+        try:
+            return task.change(batch)
+        except (DurableRefusal, Conflict) as raised:
+            error = raised.error if isinstance(raised, DurableRefusal) else raised
+            if self.holder_ends is None or not isinstance(error, Conflict) or not error.held_by:
+                raise
+            due = self.holder_ends.find_due(batch, error.held_by)
+            if not due:
+                raise
+            task.in_the_way += due
+            raise _RunAgain from error
+
+    def _translated(self, error: BaseException, batch: WriteBatch | None) -> StoreInvalid | None:
+        """The error of ours for a disk that refuses a change, a damaged page, or a record that does not decode."""
+        if isinstance(error, lmdb.DiskError):
+            return refused(self._map.path, error)
+        if isinstance(error, DAMAGE) or (isinstance(error, SystemError) and is_damage(error)):
+            return damaged(self._map.path, error)
+        return batch.named(error) if batch is not None else None
 
     def _run_prologue(self, batch: WriteBatch) -> int:
         """Call the prologue if due, or if a deadline is recorded; return the next `prologue_due_ns`."""
@@ -244,7 +330,7 @@ class Writer:
                     f"the disk failed during the commit in {path}: {error}",
                     hint=Hint(
                         "Open the store again and run `{}`, or send the sequence id again.",
-                        Action("store.reports.show_transaction"),
+                        Action("store.reports.show_transaction", "TXN"),
                     ),
                 ) from error
             raise refused(path, error) from error

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 
 from storage import audit_trail
+from storage.actions import Action, Hint
 from storage.disk.create import building, write_lock_file
 from storage.disk.directory import DATA
 from storage.engine import Engine
 from storage.errors import StoreInUse
 from storage.maintenance.copy import Progress, copy_data, data_bytes
-from storage.process.identity import describe, started
+from storage.process.identity import describe, is_stopped, started
 from storage.process.lock_file import FILE_NAME, processes_with
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
@@ -49,12 +50,7 @@ def compact_store(
     environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
     bytes_before = data_bytes(connection.path)
     if not environment.lock_file.own_store():
-        holders = [describe(pid, started(pid)) for pid in processes_with(lock_path)]
-        raise StoreInUse(
-            f"{connection.path} is open in {', '.join(holders) or 'another process'}",
-            hint="Close it there, or make a backup instead: it is compacted as well.",
-            holders=holders,
-        )
+        raise _in_use(connection.path, processes_with(lock_path))
     try:
         with building(os.path.join(connection.path, "compacted"), connection.path) as build_dir:
             copy_data(engine, build_dir, progress)
@@ -65,6 +61,22 @@ def compact_store(
     finally:
         environment.lock_file.share_store()
     return CompactResult(connection.path, bytes_before, bytes_after, dry_run)
+
+
+def _in_use(path: str, pids: list[int]) -> StoreInUse:
+    """The error for a store that further processes have open; a stopped one closes it only when continued."""
+    holders = [describe(pid, started(pid)) for pid in pids]
+    stopped = [pid for pid in pids if is_stopped(pid, started(pid))]
+    way = Hint("Close it there")
+    if stopped:
+        way = Hint(
+            "Continue the stopped process with `{}`, and close it there", Action("resume_process", stopped[0])
+        )
+    return StoreInUse(
+        f"{path} is open in {', '.join(holders) or 'another process'}",
+        hint=Hint("{}, or make a backup instead: it is compacted as well.", way),
+        holders=holders,
+    )
 
 
 def _note_compacting(engine: Engine, build_dir: str, reason: str | None, bytes_before: int) -> None:

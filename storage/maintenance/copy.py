@@ -16,7 +16,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def copy_data(engine: Engine, build_dir: str, progress: Progress | None) -> None:
-    """Copy the data file from one view.
+    """Copy the data file from one view. The caller syncs the copy, after its last change.
 
     LMDB copies in one call that nothing interrupts. The call runs in a thread and writes into a pipe; this thread
     reads the pipe and writes the file. An exception in this thread closes the pipe, which ends the copy.
@@ -44,8 +44,6 @@ def copy_data(engine: Engine, build_dir: str, progress: Progress | None) -> None
                 done += len(piece)
                 if progress is not None:
                     progress(done, max(done, total))
-            file.flush()
-            os.fsync(file.fileno())
     finally:
         os.close(source)
         thread.join()

@@ -3,8 +3,12 @@ old versions of rows."""
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from storage import audit_trail
 from storage.admin.purge import purge_deleted
+from storage.disk.build_dir import remove_leftovers
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
@@ -49,6 +53,8 @@ def collect_garbage(
     """Free reader slots of dead processes, remains of deleted topics and tables, messages past their retention, and
     versions out of the window.
 
+    Build directories that killed builders left in the store or beside it are removed on the way.
+
     Raises:
         BadInput
     """
@@ -64,6 +70,9 @@ def collect_garbage(
         return CollectResult(collected, dry_run=True)
     freed = connection.environment.check_readers()
     steps = purge_deleted(connection)
+    for place in (connection.path, os.path.dirname(connection.path)):
+        with suppress(OSError):
+            remove_leftovers(place)
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
     trimmed = topic_gc.collect(connection, trust_clock)

@@ -55,10 +55,15 @@ class ProcessIdentity(NamedTuple):
 
 
 def this_process(clock: Clock, program: str | None = None) -> ProcessIdentity:
-    """The identity of the calling process."""
+    """The identity of the calling process.
+
+    Args:
+        program: the name that the program gives itself; else the name of the script or module. Arguments of the command
+            line may be secrets, and are never stored.
+    """
     pid = os.getpid()
     if program is None:
-        program = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:3]])
+        program = _script_name(sys.argv[0])
     return ProcessIdentity(
         os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), printable(program[:200])
     )
@@ -78,19 +83,57 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _stat(pid: int) -> list[bytes] | None:
-    """The fields of /proc/PID/stat after the command name, or None."""
+class ProcessFacts(NamedTuple):
+    """A process as the kernel's table of processes shows it.
+
+    Attributes:
+        parent: the pid of the parent.
+        started: the start time in clock ticks since boot.
+        state: one letter, as in `ps`.
+    """
+
+    parent: int
+    started: int
+    state: str
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the process is stopped (SIGSTOP, Ctrl-Z, a debugger)."""
+        return self.state in ("T", "t")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, and only its parent has not asked for the exit code yet."""
+        return self.state in ("Z", "X")
+
+
+def process_facts(pid: int) -> ProcessFacts | None:
+    """The facts of a process; None without such a process, or where the system has no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()
-    except OSError:
+            fields = file.read().rpartition(b")")[2].split()
+        return ProcessFacts(int(fields[1]), int(fields[19]), fields[0].decode())
+    except (OSError, IndexError):
+        # A process that ends between the opening and the reading is an error of the reading, or an empty file.
         return None
 
 
 def started(pid: int) -> int:
     """The start time of a process in clock ticks since boot; 0 where the system has no /proc."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields else 0
+    facts = process_facts(pid)
+    return facts.started if facts else 0
+
+
+def descends_from(pid: int, start: int) -> bool:
+    """Whether the calling process is a child, grandchild and so on of the process of this pid and start time."""
+    seen, facts = set[int](), process_facts(os.getpid())
+    while facts is not None and facts.parent not in seen:
+        seen.add(facts.parent)
+        ancestor = process_facts(facts.parent)
+        if facts.parent == pid and ancestor is not None and ancestor.started == start:
+            return True
+        facts = ancestor
+    return False
 
 
 def is_running(pid: int) -> bool:
@@ -106,16 +149,53 @@ def is_running(pid: int) -> bool:
 
 def is_stopped(pid: int, start: int) -> bool:
     """Whether the process of this pid and start time is stopped (SIGSTOP, a debugger)."""
-    fields = _stat(pid)
-    return fields is not None and int(fields[19]) == start and fields[0] in (b"T", b"t")
+    facts = process_facts(pid)
+    return facts is not None and facts.started == start and facts.is_stopped
 
 
 def describe(pid: int, start: int) -> str:
-    """Describe a process in a message: pid, command, and whether the process is stopped."""
+    """Describe a process in a message: pid, program without arguments, and whether the process is stopped."""
+    program = program_of(pid)
+    words = f"process {pid}" + (f" ({program})" if program else "")
+    return words + (", which is stopped" if is_stopped(pid, start) else "")
+
+
+def program_of(pid: int) -> str:
+    """The name of the program that a process runs, without directory and arguments; "" where the system hides it.
+
+    Of a Python process the script or module, as processes that use a store are Python processes. Arguments may be
+    secrets: they are never read.
+    """
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            command = printable(file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip())
+            words = file.read(4096).decode("utf-8", "replace").split("\0")
     except OSError:
-        command = ""
-    words = f"process {pid}" + (f" ({command})" if command else "")
-    return words + (", which is stopped" if is_stopped(pid, start) else "")
+        return ""
+    name = os.path.basename(words[0])
+    return printable(((_script(words[1:]) if name.startswith("python") else "") or name)[:200])
+
+
+def _script(words: list[str]) -> str:
+    """The script or module among the arguments of a Python interpreter; "" where there is none, as with `-c`."""
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            return _script_name(word)
+        if word == "-" or word.startswith("--"):
+            return ""
+        # Short options may be joined, as in `-Pm`. The first with a value takes the rest of the word, or the next one.
+        for at, letter in enumerate(word[1:], 2):
+            if letter in "cmWX":
+                value = word[at:] or next(rest, "")
+                if letter in "cm":
+                    return value if letter == "m" else ""
+                break
+    return ""
+
+
+def _script_name(path: str) -> str:
+    """The name of a script, or of the package that `python -m` runs; `python` without a script."""
+    directory, name = os.path.split(path)
+    if name == "__main__.py":
+        name = os.path.basename(directory)
+    return name if name not in ("", "-", "-c", "-m") else "python"

@@ -2,6 +2,8 @@
 
     byte 0         the writer gate (writer_gate.py): its holder may begin a store transaction
     byte 1         the store lock: shared by every process with the store open, exclusive for compact and restore
+    byte 2         shared by every unlisted reader: a process that reads without LMDB's reader table
+    byte 3         shared by every writer: a process with the store open for writing
     byte 2^20 + n  lease n (liveness.py): locked as long as the process of the lease lives; numbers are never reused
     byte 2^40 + t  timestamp t (open_timestamps.py): locked while a transaction of timestamp t is open without a record
 
@@ -14,15 +16,18 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from storage.errors import NotAStore, NotPermitted, StoreInUse
+from storage.errors import NotAStore, StoreInUse
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import Clock
 from storage.process.liveness import Leases
 from storage.process.open_timestamps import OpenTimestamps
 from storage.process.writer_gate import WriterGate
+from storage.system_errors import refusal
 
 FILE_NAME: Final = "store.lock"
 _STORE_BYTE: Final = 1
+_UNLISTED_BYTE: Final = 2
+_WRITERS_BYTE: Final = 3
 
 
 class LockFile:
@@ -61,12 +66,33 @@ class LockFile:
         """Take the store lock exclusively; return False if a second process has the store open."""
         return self._locks.take_exclusive(_STORE_BYTE)
 
+    def begin_unlisted_reading(self) -> bool:
+        """Count this process as an unlisted reader; return False, and do not count it, if there is a writer.
+
+        Each side takes its own byte before it looks at the byte of the other side, so two that meet both notice.
+        """
+        return self._enter_side(_UNLISTED_BYTE, _WRITERS_BYTE)
+
+    def end_unlisted_reading(self) -> None:
+        """Count this process as an unlisted reader no longer, if it is counted."""
+        self._locks.release(_UNLISTED_BYTE)
+
+    def begin_writing(self) -> bool:
+        """Count this process as a writer; return False, and do not count it, if there is an unlisted reader."""
+        return self._enter_side(_WRITERS_BYTE, _UNLISTED_BYTE)
+
+    def _enter_side(self, own_byte: int, other_byte: int) -> bool:
+        is_entered = self._locks.take_shared(own_byte) and not self._locks.is_taken(other_byte)
+        if not is_entered:
+            self._locks.release(own_byte)
+        return is_entered
+
 
 def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
     """Open the lock file of the store at `path`.
 
     Raises:
-        NotAStore, NotPermitted
+        NotAStore, NotPermitted, TooManyFiles, StoreInvalid
     """
     lock_path = os.path.join(path, FILE_NAME)
     try:
@@ -74,7 +100,7 @@ def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
     except FileNotFoundError:
         raise NotAStore(f"{path} is not a whole store: {FILE_NAME} is missing") from None
     except OSError as error:
-        raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
+        raise refusal(f"cannot open {lock_path}", error) from None
 
 
 def processes_with(path: str) -> list[int]:

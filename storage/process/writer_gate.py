@@ -75,20 +75,27 @@ class WriterGate:
         while not self._locks.take_exclusive(GATE_BYTE):
             waited_s = (clock.boot_ns() - began_ns) / 1e9
             if waited_s >= timeout_s:
-                raise WriterBusy(
-                    f"the writer gate was not free within {timeout_s:g} s: {self.holder()} holds it",
-                    hint=Hint(
-                        "Try again, raise {}, or look at `{}`.",
-                        Keyword("lock_timeout"),
-                        Action("store.reports.list_locks"),
-                    ),
-                    holder=self.holder(),
-                )
+                raise self._busy(timeout_s)
             if waited_s >= LOCK_NOTE_S and not is_announced and on_wait is not None:
                 is_announced = True
                 on_wait(self.holder(), waited_s)
             clock.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 0.002)
+
+    def _busy(self, timeout_s: float) -> WriterBusy:
+        """The error for a gate that was not free; a stopped holder leaves it only when continued."""
+        signature, locks = self.signature(), Action("store.reports.list_locks")
+        hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), locks)
+        if signature is not None and identity.is_stopped(*signature):
+            hint = Hint(
+                "Continue the stopped process with `{}`, or look at `{}`.",
+                Action("resume_process", signature[0]),
+                locks,
+            )
+        holder = self.holder()
+        return WriterBusy(
+            f"the writer gate was not free within {timeout_s:g} s: held by {holder}", hint=hint, holder=holder
+        )
 
     def _sign(self) -> None:
         if self._started < 0:

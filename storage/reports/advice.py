@@ -7,6 +7,8 @@ comes ending the transaction, beginning with a dry run; a transaction that holds
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from storage.actions import Action
 from storage.limits import ACTIVE_OWNER_MS
 from storage.table.push import RANKS
@@ -22,7 +24,7 @@ class Situation(NamedTuple):
         state: OPEN, COMMITTED or ABORTED.
         owner_state: alive, stopped, dead, rebooted, unknown-host or detached.
         overdue: whether the deadline has passed.
-        reaped: whether the store's reap policy lets the next writer end the transaction.
+        reap_policy: of the store: all, overdue or manual.
         idle_ms: time since the last use.
         frees: committed messages that ending the transaction alone would free now.
         before: the transaction that comes first, if this one frees nothing yet.
@@ -34,7 +36,7 @@ class Situation(NamedTuple):
     owner_state: str | None
     pid: int
     overdue: bool
-    reaped: bool
+    reap_policy: str
     idle_ms: int
     frees: int
     before: str | None
@@ -84,6 +86,21 @@ def next_write(priority: str) -> str:
     return "The next write of a key that it holds aborts it, a plain one too, unless its priority is lower."
 
 
+def next_writer(reap_policy: str, overdue: Sequence[bool]) -> str:
+    """The outcome of the next write for late transactions, by the store's reap policy.
+
+    Args:
+        reap_policy: `all`, `overdue` or `manual`.
+        overdue: of each late transaction whether its deadline has passed; otherwise its process is gone.
+    """
+    it = "it" if len(overdue) == 1 else "them"
+    if reap_policy == "all" or (reap_policy == "overdue" and all(overdue)):
+        return f"The next writer aborts {it}, and so does this."
+    if reap_policy == "overdue" and any(overdue):
+        return "The next writer aborts those past the deadline, by the store's reap policy; this aborts all."
+    return f"The store's reap policy ({reap_policy}) has no writer abort {it} on its way: this does."
+
+
 def _reap(situation: Situation) -> Advice:
     """Advise reaping: a commit that names the transaction would not reap it first."""
     state = (
@@ -91,11 +108,7 @@ def _reap(situation: Situation) -> Advice:
         if situation.overdue
         else "Its process is gone; only who has its id could still commit it."
     )
-    effect = (
-        "The next writer aborts it, all of it; so does this."
-        if situation.reaped
-        else "The store's reap policy has no writer abort it on its way: this does."
-    )
+    effect = next_writer(situation.reap_policy, [situation.overdue])
     return Advice("reap", True, f"{state} {effect}", Action("store.admin.transactions.reap_transactions"))
 
 

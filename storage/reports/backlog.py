@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage.disk.codec import corrupt, key1
+from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView
 from storage.reports import skipped
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
@@ -44,12 +46,19 @@ class Backlog:
         self.stored = self.acknowledged = self.pending = self.aborted = 0
         self.uncommitted = self.blocked = self.visible = self.in_flight = 0
 
-    def verdict(self, consumers: int) -> str:
-        """Return the verdict: ok, behind, blocked, mixed, or no-consumer."""
+    def verdict(self, consumers: int, *, is_frozen: bool = False) -> str:
+        """Return the verdict: ok, behind, stopped, blocked, mixed, or no-consumer.
+
+        Args:
+            consumers: the number of living consumers.
+            is_frozen: whether stopped consumers keep every visible message from being delivered.
+        """
         if self.visible and not consumers:
             return "no-consumer"
         if self.visible and self.blocked:
             return "mixed"
+        if self.visible and is_frozen:
+            return "stopped"
         return "behind" if self.visible else "blocked" if self.blocked else "ok"
 
 
@@ -66,9 +75,11 @@ def count(view: ReadView, topic_state: TopicState, subscription: Subscription, c
         _count_blocking(view, topic_state, subscription, cursor, backlog)
     backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
     backlog.visible -= backlog.uncommitted + backlog.blocked
-    assert min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted) >= 0, (
-        "no class is negative"
-    )
+    least = min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted)
+    if least < 0:
+        why = f"its records make a backlog of {backlog.visible} visible, {backlog.blocked} blocked, "
+        why += f"{backlog.uncommitted} uncommitted and {backlog.aborted} aborted messages"
+        raise corrupt(CURSORS, key1(subscription_id), why)
     return backlog
 
 

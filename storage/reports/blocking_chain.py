@@ -64,8 +64,7 @@ class Chain:
         self.links: list[Link] = []
         through = topic_state.last_confirmed_position
         for txn, first in reversed(uncommitted_entries.open_transactions(view, topic_id)):
-            part = uncommitted_entries.part_of(view, txn, topic_id)
-            assert part is not None, "an open transaction of the index has a part"
+            part = uncommitted_entries.indexed_part(view, txn, topic_id)
             self.links.append(Link(txn, first, part, through))
             through = self.links[-1].after
         self.links.reverse()

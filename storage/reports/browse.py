@@ -23,8 +23,10 @@ from storage.topic.message import Message, MessageOrigin
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.errors import shown_epoch
 from storage.txn import record as records, runs
+from storage.values.arguments import check_count, check_time_ms
 from storage.values.named_tuple import NamedTuple
-from storage.values.position import EARLIEST, Extreme, MessageId, Position
+from storage.values.names import chosen
+from storage.values.position import EARLIEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -61,7 +63,7 @@ def list_entries(
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state = topic_states.load(view, topic.topic_id)
-        after = start_after(topic_state, start, IsolationLevel.READ_UNCOMMITTED)
+        after = start_after(topic_state, start_of(start), IsolationLevel.READ_UNCOMMITTED)
         through = topic_state.last_confirmed
     left, is_earliest = limit if limit is not None else 1 << 62, start is EARLIEST
     while left > 0:
@@ -95,7 +97,7 @@ def _entry_row(view: ReadView, entry: Entry) -> EntryRow:
 def last_message_id(
     connection: Connection,
     name: str,
-    level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
     subscription_name: str | None = None,
 ) -> MessageId | None:
     """The largest visible message: at READ_COMMITTED at or below maxReadPosition, and not aborted.
@@ -104,12 +106,16 @@ def last_message_id(
 
     Args:
         subscription_name: as this subscription sees the topic, at its own level.
+
+    Raises:
+        TopicNotFound, SubscriptionNotFound, InvalidName, InvalidValue
     """
+    asked = chosen(IsolationLevel, level, "isolation level")
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state = topic_states.load(view, topic.topic_id)
         subscription = Subscription(topic.topic_id, "", 0)
-        subscription.level = level
+        subscription.level = asked
         if subscription_name is not None:
             subscription = subscriptions.get(view, topic, subscription_name)
         visible_set = VisibleSet(view, topic_state, subscription)
@@ -127,6 +133,7 @@ def last_message_id(
 
 def peek(connection: Connection, name: str, subscription_name: str, count: int) -> list[Message]:
     """The next visible messages that a subscription has not acknowledged; nothing is delivered."""
+    check_count("a number of messages", count)
     messages: list[Message] = []
     store = connection.incarnation
     with connection.view() as view:
@@ -152,6 +159,7 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
 
 def position_at(connection: Connection, name: str, time_ms: int) -> Position:
     """The first position in the log published at or after a time; the end of the topic if there is none."""
+    check_time_ms("a publish time", time_ms)
     with connection.view() as view:
         topic = topics.get(view, name)
         return publish_times.first_at(view, topic.topic_id, topic_states.load(view, topic.topic_id), time_ms)

@@ -163,9 +163,8 @@ def _situation(
     frees = sum(block.if_ended.frees + block.frees_where_skipped for block in blocks)
     waiting = [block for block in blocks if block.place > 1 and block.frees]
     keys = any(isinstance(part, TablePartRow) and part.keys for part in details.parts)
-    is_reaped = policy is ReapPolicy.ALL or (policy is ReapPolicy.OVERDUE and bool(row.overdue))
     return Situation(
         id=str(row.txn_id), state=row.state.value, owner_state=row.owner_state, pid=row.owner.pid,
-        overdue=bool(row.overdue), reaped=is_reaped, idle_ms=row.idle_ms or 0, frees=frees,
+        overdue=bool(row.overdue), reap_policy=policy.name.lower(), idle_ms=row.idle_ms or 0, frees=frees,
         before=str(waiting[0].first) if waiting else None, holds=bool(frees or pending or keys),
     )  # fmt: skip

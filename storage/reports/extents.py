@@ -17,8 +17,10 @@ from storage.topic.catalogue import Topic
 from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
 from storage.txn import aborted, uncommitted_entries
+from storage.values.arguments import check_many
 from storage.values.named_tuple import NamedTuple
-from storage.values.position import Position
+from storage.values.names import chosen
+from storage.values.position import Position, position_of
 
 
 class Extent:
@@ -76,9 +78,10 @@ def of(connection: Connection, names: Sequence[str] | None) -> list[Extent]:
     Raises:
         TopicNotFound, InvalidName
     """
+    check_many("topics", names)
     with connection.view() as view:
-        chosen = topics.every(view) if names is None else [topics.get(view, name) for name in names]
-        return [Extent(view, topic, state.load(view, topic.topic_id)) for topic in chosen]
+        selected = topics.every(view) if names is None else [topics.get(view, name) for name in names]
+        return [Extent(view, topic, state.load(view, topic.topic_id)) for topic in selected]
 
 
 def reach(
@@ -95,8 +98,9 @@ def reach(
     an entry of any size lets the reader go on.
 
     Raises:
-        TopicNotFound, InvalidName
+        TopicNotFound, InvalidName, InvalidPosition
     """
+    after, through = position_of(after), position_of(through)
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state = state.load(view, topic.topic_id)
@@ -119,13 +123,19 @@ def reach(
 
 
 def messages_between(
-    connection: Connection, name: str, after: Position, through: Position, level: IsolationLevel
+    connection: Connection,
+    name: str,
+    after: Position,
+    through: Position,
+    isolation_level: IsolationLevel | str,
 ) -> int:
     """Count the messages in (after, through] that are delivered to a reader of a level, without reading entries.
 
     Raises:
-        TopicNotFound, InvalidName
+        TopicNotFound, InvalidName, InvalidPosition, InvalidValue
     """
+    level = chosen(IsolationLevel, isolation_level, "isolation level")
+    after, through = position_of(after), position_of(through)
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state = state.load(view, topic.topic_id)

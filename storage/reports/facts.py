@@ -8,6 +8,7 @@ from storage.reports.producers import ProducerRow
 from storage.reports.stats import ConsumerRow
 from storage.reports.store_info import DiskSpace, GateHolder, ReaderRow, StoreInfo
 from storage.reports.transactions import TransactionRow
+from storage.subscription.trimming import Hold
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -67,7 +68,8 @@ class TopicFacts(NamedTuple):
     """A topic.
 
     Attributes:
-        blocked_by: the transaction that holds maxReadPosition, if committed messages lie behind; else None.
+        blocked_messages: committed messages that readers wait for (`timeline.waiting`).
+        blocked_by: the transaction in front of these messages; None without such messages.
     """
 
     topic: str
@@ -183,6 +185,16 @@ class ContendedKey(NamedTuple):
     jobs: list[LosingJob]
 
 
+class RetentionHeld(NamedTuple):
+    """A topic with messages past its retention that a subscription or an open transaction holds back."""
+
+    topic: str
+    name: str
+    messages: int
+    bytes: int
+    held_by: Hold
+
+
 class Facts(NamedTuple):
     """All facts of a store.
 
@@ -201,3 +213,4 @@ class Facts(NamedTuple):
     producers: list[QueueFacts]
     tables: list[TableFacts]
     contended_keys: list[ContendedKey]
+    retention_held: list[RetentionHeld]

@@ -13,6 +13,7 @@ from storage.limits import CLOCKS_DISAGREE_NS
 from storage.reports import holder_findings, livelock
 from storage.reports.facts import Facts
 from storage.reports.finding import Finding, several, some, warning
+from storage.values.timestamps import rfc3339
 
 DISK_LOW = (1 << 30, 5)
 DISK_FULL = (128 << 20, 1)
@@ -24,6 +25,9 @@ READER_BEHIND_MAX = 1000
 
 VERSIONS_HIGH = 100_000
 """Superseded versions of a table that are worth a run of gc, if the table has fewer keys."""
+
+RETENTION_HELD_MS = 3600 * 1000
+"""Age of the first message not acknowledged, or of the open transaction, from which a topic held back is noted."""
 
 _FULLNESS_HINT = (
     "A write that finds no room is refused, whole; what is stored stays readable. A reserve is kept for what frees "
@@ -87,24 +91,6 @@ def _readers(facts: Facts) -> Iterator[Finding]:
         yield warning("reader-long", "readers", what, why, Action("store.reports.list_readers"))
 
 
-def _late(facts: Facts) -> Iterator[Finding]:
-    late = facts.transactions.late
-    if not late:
-        return
-    orphaned = sum(bool(row.orphaned) for row in late)
-    kinds = [f"{orphaned} left behind by a process that is gone"] if orphaned else []
-    if len(late) > orphaned:
-        kinds.append(f"{len(late) - orphaned} past the deadline")
-    verb, names = "is" if len(late) == 1 else "are", some([str(row.txn_id) for row in late])
-    what = f"{several(len(late), 'open transaction')} {verb} late: {names}"
-    why = f"{' and '.join(kinds)}. The next writer ends them"
-    policy = facts.store.info.reap_policy
-    if policy != "all":
-        why += f", as far as the store's reap policy ({policy}) lets it"
-    reap = Action("store.admin.transactions.reap_transactions")
-    yield warning("late-transactions", "transactions", what, f"{why}; so does this.", reap)
-
-
 def _versions(facts: Facts) -> Iterator[Finding]:
     for table in facts.tables:
         if table.versions >= VERSIONS_HIGH and table.versions > table.keys:
@@ -138,14 +124,31 @@ def _no_consumer(facts: Facts) -> Iterator[Finding]:
     yield Finding("no-consumer", "info", "subscriptions", what, why, action)
 
 
+def _retention_held(facts: Facts) -> Iterator[Finding]:
+    """Topics that a subscription or a transaction keeps from being trimmed: the disk fills, and nobody may read."""
+    for row in facts.retention_held:
+        if facts.as_of_at_ms - row.held_by.since_at_ms < RETENTION_HELD_MS:
+            continue  # a consumer at work is always a little behind
+        kept = f"{several(row.messages, 'message')} past its retention ({row.bytes:,} bytes)"
+        what = f"topic {row.name} keeps {kept}: {row.held_by.kind} {row.held_by.name} holds them back"
+        since = rfc3339(row.held_by.since_at_ms)
+        if row.held_by.kind == "subscription":
+            why = f"It has acknowledged all up to {row.held_by.position}; its next message was published at {since}."
+            action = Action("store.reports.subscription_stats", row.name, row.held_by.name)
+        else:
+            why = f"It is open since {since}."
+            action = Action("store.reports.explain_transaction", row.held_by.name)
+        yield Finding("retention-held", "info", f"topic {row.name}", what, why, action)
+
+
 _RULES = (
     _gate,
-    _late,
     *holder_findings.RULES,
     livelock.livelocks,
     _disk,
     _readers,
     _versions,
     _clocks,
+    _retention_held,
     _no_consumer,
 )

@@ -1,6 +1,8 @@
 """Findings about blockers: open transactions, consumers and producers that hold up messages, keys or producers.
 
-Each rule is a pure function from the facts of the store to findings.
+One finding for each cause, with all effects: a stopped process, the late transactions together, a transaction that
+blocks topics, and transactions without a working process that hold messages or keys. Each rule is a pure function from
+the facts of the store to findings; the effects of transactions are worded by `effects.py`.
 """
 
 from __future__ import annotations
@@ -8,127 +10,233 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from storage.actions import Action, Hint
-from storage.limits import ACTIVE_OWNER_MS
-from storage.reports.advice import next_write
-from storage.reports.facts import Facts, HolderFacts, SubscriptionFacts
+from storage.reports import advice
+from storage.reports.effects import Effects, is_abandoned, subscription_name
+from storage.reports.facts import Facts, HolderFacts, QueueFacts, StoppedOwner, SubscriptionFacts
 from storage.reports.finding import Finding, several, some, warning
+from storage.reports.producers import ProducerRow
+from storage.reports.stats import ConsumerRow
 from storage.table.push import RANKS
-from storage.txn.owner_state import GONE
 from storage.values.names import short_topic_name
 from storage.values.txn_id import TxnID
 
 
-def _blocked(facts: Facts) -> Iterator[Finding]:
-    """Topics with committed messages behind an open transaction."""
-    for topic in facts.topics:
-        if topic.blocked_by is None:
-            continue
-        txn, name = topic.blocked_by, topic.name
-        waiting = [
-            row.subscription for row in facts.subscriptions if row.topic == topic.topic and row.blocked
-        ]
-        stuck = f"; {some(waiting)} cannot read on" if waiting else ""
-        count = several(topic.blocked_messages, "committed message")
-        verb = "waits" if topic.blocked_messages == 1 else "wait"
-        what = f"{count} of {name} {verb} behind transaction {txn}{stuck}"
-        why = "It is open, and READ_COMMITTED stops before its first message until it commits or aborts."
-        yield warning("blocked", f"topic {name}", what, why, _explain(txn))
+class _Stopped:
+    """A stopped process: its open transactions, its consumers, and the queues of producers behind it."""
+
+    __slots__ = ("consumers", "owned", "pid", "queues")
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.owned: list[StoppedOwner] = []
+        self.consumers: list[tuple[SubscriptionFacts, ConsumerRow]] = []
+        self.queues: list[QueueFacts] = []
 
 
-def _owners(facts: Facts) -> Iterator[Finding]:
-    """Open transactions of stopped processes, on every place of a topic's chain: the first is not always the cause."""
-    for stopped in facts.transactions.stopped:
-        row, txn = stopped.row, stopped.row.txn_id
-        what = f"open transaction {txn} belongs to process {stopped.pid}, which is stopped"
-        held = []
-        if row.topics:
-            held.append(f"messages of {some([short_topic_name(topic) for topic in row.topics])}")
-        if row.acknowledgements:
-            held.append("acknowledgements")
-        if row.tables:
-            held.append(f"keys of {some(row.tables)}")
-        holds = f"It holds {', '.join(held)} until it ends. " if held else ""
-        why = Hint(
-            "{}{} goes on where it was when it is continued; or end it with {}.",
-            holds,
-            row.owner,
-            Action("store.admin.transactions.abort_transaction", txn, force=True),
-        )
-        yield warning("owner-stopped", f"transaction {txn}", what, why, Action("resume_process", stopped.pid))
+def _stopped_processes(facts: Facts) -> list[_Stopped]:
+    """The stopped processes in the way of work, processes with transactions first."""
+    by_pid: dict[int, _Stopped] = {}
 
+    def process_of(pid: int) -> _Stopped:
+        return by_pid.setdefault(pid, _Stopped(pid))
 
-def _consumers(facts: Facts) -> Iterator[Finding]:
-    """Consumers whose process is stopped: messages in flight stay assigned to the stopped consumer."""
+    for owned in facts.transactions.stopped:
+        process_of(owned.pid).owned.append(owned)
     for row in facts.subscriptions:
         for consumer in row.consumers:
             if consumer.state == "stopped":
-                name = consumer.consumer_name
-                what = f"consumer {name} of {_subscription(row)} is stopped"
-                if consumer.unacked_messages:
-                    what += f" and holds {several(consumer.unacked_messages, 'message')}"
-                why = Hint(
-                    "{} keeps the messages it was handed. Continue it; if nothing moves then, take them from it "
-                    "with {}.",
-                    consumer.owner,
-                    Action("store.admin.subscriptions.evict_consumers", row.name, row.subscription, name),
-                )
-                resume = Action("resume_process", consumer.pid)
-                yield warning("consumer-stopped", _subscription(row), what, why, resume)
+                process_of(consumer.pid).consumers.append((row, consumer))
+    for queue in facts.producers:
+        standing = _standing(queue)
+        if standing.state == "stopped":
+            process_of(standing.pid).queues.append(queue)
+    return list(by_pid.values())
 
 
-def _pending(facts: Facts) -> Iterator[Finding]:
-    """Pending acknowledgements of abandoned transactions: the acknowledged messages are delivered to no consumer."""
-    for row in facts.subscriptions:
-        idle = [held for held in row.held_by if is_abandoned(held.holder)]
-        if idle:
-            count = several(sum(held.messages for held in idle), "message")
-            holders = [held.holder for held in idle]
-            what = f"{count} of {_subscription(row)} go to nobody: acknowledged in {_named(holders)}"
-            why = f"{_nobody(holders)} An abort gives them back, a commit settles them."
-            yield warning("acknowledgements-held", _subscription(row), what, why, _explain(holders[0].txn_id))
+def stopped_holders(facts: Facts) -> list[str]:
+    """Name each transaction, consumer and producer of a stopped process in the way of work."""
+    named = []
+    for process in _stopped_processes(facts):
+        named += [f"transaction {owned.row.txn_id} of process {process.pid}" for owned in process.owned]
+        named += [f"consumer {row.consumer_name} of {subscription_name(of)}" for of, row in process.consumers]
+        named += [f"producer {_standing(queue).producer_name} of {queue.name}" for queue in process.queues]
+    return named
 
 
-def _producers(facts: Facts) -> Iterator[Finding]:
-    """Queues of producers behind a stopped process, either the connected producer or the next in the queue."""
-    for topic in facts.producers:
-        standing = topic.before or topic.next
-        if standing.state != "stopped":
-            continue
-        doing = "is connected" if topic.before else "is next"
-        what = f"{several(topic.waiting, 'producer')} of {topic.name} cannot go on: who {doing} is stopped"
+def held_objects(facts: Facts) -> list[str]:
+    """Name each subscription and table of which a transaction without a working process holds messages or keys."""
+    named = [
+        subscription_name(row)
+        for row in facts.subscriptions
+        if any(is_abandoned(held.holder) for held in row.held_by)
+    ]
+    return named + [
+        f"table {table.table}"
+        for table in facts.tables
+        if any(is_abandoned(held.holder) for held in table.held_by)
+    ]
+
+
+def _processes(facts: Facts) -> Iterator[Finding]:
+    """Stopped processes with all effects, since continuing the process ends all effects at once.
+
+    Late transactions have a finding of their own: the process cannot finish a late transaction any more.
+    """
+    late = {str(row.txn_id) for row in facts.transactions.late}
+    for process in _stopped_processes(facts):
+        process.owned = [owned for owned in process.owned if str(owned.row.txn_id) not in late]
+        parts = [*_owner(facts, process), *_consumers(process), *_queues(process)]
+        if parts:
+            code, about, what, why = parts[0]
+            what = "; ".join([what, *[further for _, _, further, _ in parts[1:]]])
+            yield warning(code, about, what, why, Action("resume_process", process.pid))
+
+
+_Part = tuple[str, str, str, str]
+"""A finding about a stopped process without its action: code, about, what, why."""
+
+
+def _owner(facts: Facts, process: _Stopped) -> Iterator[_Part]:
+    """The open transactions of the process, on every place of a chain: the first is not always the cause."""
+    if not process.owned:
+        return
+    rows = [owned.row for owned in process.owned]
+    txns = [row.txn_id for row in rows]
+    ids, verb = some([str(txn) for txn in txns]), "belongs" if len(txns) == 1 else "belong"
+    what = f"open transaction{_s(txns)} {ids} {verb} to process {process.pid}, which is stopped"
+    effects = Effects.gather(facts, txns)
+    what = "; ".join([what, *effects.clauses("it" if len(txns) == 1 else "them")])
+    topics = dict.fromkeys(topic for row in rows for topic in row.topics)
+    tables = list(dict.fromkeys(table for row in rows for table in row.tables))
+    held = [f"messages of {some([short_topic_name(topic) for topic in topics])}"] if topics else []
+    if any(row.acknowledgements for row in rows):
+        held.append("acknowledgements")
+    if tables:
+        held.append(f"keys of {some(tables)}")
+    subject, end = ("It holds", "it ends") if len(txns) == 1 else ("They hold", "they end")
+    why = Hint(
+        "{}{} goes on where it was when it is continued; or end it with {}.",
+        f"{subject} {', '.join(held)} until {end}. " if held else "",
+        rows[0].owner,
+        Action("store.admin.transactions.abort_transaction", txns[0], force=True),
+    )
+    yield "owner-stopped", f"transaction {txns[0]}", what, why
+
+
+def _consumers(process: _Stopped) -> Iterator[_Part]:
+    """The consumers of the process: messages in flight stay assigned to a stopped consumer."""
+    for row, consumer in process.consumers:
+        name = consumer.consumer_name
+        what = f"consumer {name} of {subscription_name(row)} is stopped"
+        if consumer.unacked_messages:
+            what += f" and holds {several(consumer.unacked_messages, 'message')}"
+        why = Hint(
+            "{} keeps the messages it was handed. Continue it; if nothing moves then, take them from it with {}.",
+            consumer.owner,
+            Action("store.admin.subscriptions.evict_consumers", row.name, row.subscription, name),
+        )
+        yield "consumer-stopped", subscription_name(row), what, why
+
+
+def _queues(process: _Stopped) -> Iterator[_Part]:
+    """Queues of producers behind the process, either the connected producer or the next in the queue."""
+    for queue in process.queues:
+        doing = "is connected" if queue.before else "is next"
+        what = f"{several(queue.waiting, 'producer')} of {queue.name} cannot go on: who {doing} is stopped"
         why = "{}, {}, keeps its place. Continue it; "
-        if topic.before:
+        if queue.before:
             why += "if the topic stays taken, fence it with {}: who waits keeps its place."
-            fence = Action("store.admin.producers.fence_producers", topic.name)
+            fence = Action("store.admin.producers.fence_producers", queue.name)
         else:
             why += "if it does not take the topic then, evict all that wait with {}."
-            fence = Action("store.admin.producers.fence_producers", topic.name, waiting=True)
-        yield warning(
-            "producers-waiting",
-            f"topic {topic.name}",
-            what,
-            Hint(why, standing.producer_name, standing.owner, fence),
-            Action("resume_process", standing.pid),
-        )
+            fence = Action("store.admin.producers.fence_producers", queue.name, waiting=True)
+        standing = _standing(queue)
+        hint = Hint(why, standing.producer_name, standing.owner, fence)
+        yield "producers-waiting", f"topic {queue.name}", what, hint
 
 
-def _tables(facts: Facts) -> Iterator[Finding]:
-    """Keys of tables with a write intent of an abandoned transaction."""
-    for table in facts.tables:
-        idle = [held for held in table.held_by if is_abandoned(held.holder)]
-        if idle:
-            keys, holders = [key for held in idle for key in held.key_list], [held.holder for held in idle]
-            number, named = sum(held.keys for held in idle), f" ({some(keys)})" if keys else ""
-            verb = "is" if number == 1 else "are"
-            what = f"{several(number, 'key')} of table {table.table}{named} {verb} held by {_named(holders)}"
-            why = f"{_nobody(holders)} {next_write(max(holders, key=_rank).priority)}"
-            yield warning("intents-held", f"table {table.table}", what, why, _explain(holders[0].txn_id))
+def _standing(queue: QueueFacts) -> ProducerRow:
+    """The producer that a queue waits for: the connected one, else the first in the queue."""
+    return queue.before or queue.next
 
 
-def is_abandoned(holder: HolderFacts) -> bool:
-    """Whether a transaction has a dead or stopped process, a passed deadline, or no use within `ACTIVE_OWNER_MS`."""
-    gone = holder.owner_state in (*GONE, "stopped") or holder.overdue
-    return gone or holder.idle_ms > ACTIVE_OWNER_MS
+def _late(facts: Facts) -> Iterator[Finding]:
+    late = facts.transactions.late
+    if not late:
+        return
+    orphaned = sum(bool(row.orphaned) for row in late)
+    kinds = [f"{orphaned} left behind by a process that is gone"] if orphaned else []
+    if len(late) > orphaned:
+        kinds.append(f"{len(late) - orphaned} past the deadline")
+    verb, names = "is" if len(late) == 1 else "are", some([str(row.txn_id) for row in late])
+    what = f"{several(len(late), 'open transaction')} {verb} late: {names}"
+    effects = Effects.gather(facts, [row.txn_id for row in late])
+    what = "; ".join([what, *effects.clauses("it" if len(late) == 1 else "them")])
+    ends = advice.next_writer(facts.store.info.reap_policy, [bool(row.overdue) for row in late])
+    reap = Action("store.admin.transactions.reap_transactions")
+    yield warning("late-transactions", "transactions", what, f"{' and '.join(kinds)}. {ends}", reap)
+
+
+def _blocked(facts: Facts) -> Iterator[Finding]:
+    """Open transactions with committed messages behind, whatever number of topics."""
+    explained = _explained(facts)
+    blockers = dict.fromkeys(topic.blocked_by for topic in facts.topics if topic.blocked_by is not None)
+    for txn in blockers:
+        if str(txn) in explained:
+            continue
+        effects = Effects.gather(facts, [txn])
+        what = "; ".join([f"{effects.blocked()} behind transaction {txn}", *effects.further("it")])
+        names = [topic.name for topic in effects.topics]
+        about = f"topic {names[0]}" if len(names) == 1 else f"transaction {txn}"
+        yield warning("blocked", about, what, effects.blocked_because(), _explain(txn))
+
+
+def _held(facts: Facts) -> Iterator[Finding]:
+    """Messages and keys held by transactions without a working process and without blocked messages.
+
+    Transactions that hold parts of the same subscriptions and tables are one finding.
+    """
+    explained = _explained(facts) | {str(topic.blocked_by) for topic in facts.topics}
+    for holders in _together(facts, explained):
+        effects = Effects.gather(facts, [holder.txn_id for holder in holders])
+        if not effects.pending and not effects.tables:
+            continue
+        what = "; ".join(effects.held(_named(holders)))
+        code, ending = "intents-held", advice.next_write(max(holders, key=_rank).priority)
+        if effects.pending:
+            code, ending = "acknowledgements-held", "An abort gives them back, a commit settles them."
+        why = f"{_nobody(holders)} {ending}"
+        yield warning(code, effects.first_held(), what, why, _explain(holders[0].txn_id))
+
+
+def _explained(facts: Facts) -> set[str]:
+    """The transactions whose effects stand in the finding of a process, or of the late transactions."""
+    rows = [*facts.transactions.late, *[owned.row for owned in facts.transactions.stopped]]
+    return {str(row.txn_id) for row in rows}
+
+
+def _together(facts: Facts, explained: set[str]) -> list[list[HolderFacts]]:
+    """Abandoned holders in groups: two that hold parts of one subscription or table are in the same group."""
+    groups: list[tuple[set[str], dict[str, HolderFacts]]] = []
+    held = [
+        (subscription_name(row), [held_part.holder for held_part in row.held_by])
+        for row in facts.subscriptions
+    ]
+    held += [(f"table {row.table}", [held_part.holder for held_part in row.held_by]) for row in facts.tables]
+    for name, every in held:
+        holders = {
+            str(holder.txn_id): holder
+            for holder in every
+            if is_abandoned(holder) and str(holder.txn_id) not in explained
+        }
+        if not holders:
+            continue
+        objects = {name}
+        for group in [group for group in groups if group[1].keys() & holders.keys()]:
+            groups.remove(group)
+            objects, holders = objects | group[0], {**group[1], **holders}
+        groups.append((objects, holders))
+    return [list(holders.values()) for _, holders in groups]
 
 
 def _explain(txn: TxnID) -> Action:
@@ -152,9 +260,9 @@ def _nobody(holders: Sequence[HolderFacts]) -> str:
     return f"Nobody is at work in {'it' if len(holders) == 1 else 'them'}."
 
 
-def _subscription(row: SubscriptionFacts) -> str:
-    return f"subscription {row.subscription} of topic {row.name}"
+def _s(names: Sequence[object]) -> str:
+    return "" if len(names) == 1 else "s"
 
 
-RULES = (_blocked, _owners, _consumers, _producers, _pending, _tables)
+RULES = (_processes, _late, _blocked, _held)
 """The rules, in the order in which findings are shown."""

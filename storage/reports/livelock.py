@@ -114,7 +114,7 @@ def livelocks(facts: Facts) -> Iterator[Finding]:
         why = Hint(
             "No transaction waits for a second one, so two that are tried again at once abort each other for ever. "
             "Let each wait for a random time before the next try, as {} does.",
-            Action("store.run_transaction"),
+            Action("store.run_transaction", "COMMAND"),
         )
         yield warning("livelock", f"table {table}", what, why, Action("store.reports.list_conflicts"))
 

@@ -14,7 +14,16 @@ from storage.engine import Engine
 from storage.json_form import Flat
 from storage.limits import READERS_MAX
 from storage.process.lock_file import LockFile
-from storage.reports import backlog, findings, livelock, producers, store_info, timeline, transactions
+from storage.reports import (
+    backlog,
+    findings,
+    livelock,
+    producers,
+    retention,
+    store_info,
+    timeline,
+    transactions,
+)
 from storage.reports.facts import (
     Facts,
     HolderFacts,
@@ -92,6 +101,7 @@ def overview_in(
         transactions=_transactions(view, engine, begun), producers=_queues(view, locks),
         tables=_tables(view, locks, begun, keys_shown),
         contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
+        retention_held=retention.held_topics(view),
     )  # fmt: skip
     judged = findings.judge(facts)
     return Overview(findings.verdict(judged), facts, judged)
@@ -105,17 +115,17 @@ def _clock_skew_ms(view: ReadView) -> int | None:
 
 
 def _topic(model: Timeline) -> TopicFacts:
-    blocking = model.open_transactions if model.readable.blocked_messages else []
+    waiting = timeline.waiting(model)
+    blocker = waiting.behind.holder if waiting.behind is not None else None
     return TopicFacts(
         topic=model.topic, name=model.name, msg_count=model.msg_count,
         max_read_position=model.max_read_position, last_confirmed_entry=model.last_confirmed_entry,
         topic_epoch=model.topic_epoch, ongoing_txn_count=model.ongoing_txn_count,
-        blocked_messages=model.readable.blocked_messages,
-        oldest_blocked_at_ms=model.readable.oldest_blocked_at_ms,
+        blocked_messages=waiting.messages, oldest_blocked_at_ms=waiting.oldest_at_ms,
         uncommitted_messages=model.uncommitted_messages, subscriptions=len(model.subscriptions),
         visible=max((stats.visible for stats in model.subscriptions.values()), default=0),
-        blocked_by=blocking[0].holder.txn_id if blocking else None,
-        blocked_by_age_ms=blocking[0].holder.age_ms if blocking else None,
+        blocked_by=blocker.txn_id if blocker is not None else None,
+        blocked_by_age_ms=blocker.age_ms if blocker is not None else None,
     )  # fmt: skip
 
 

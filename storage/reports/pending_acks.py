@@ -11,7 +11,7 @@ from storage.values.txn_id import TxnID
 
 
 class PendingRow(NamedTuple):
-    """A pending acknowledgement: of a message and all before it, or of messages of one entry."""
+    """A pending acknowledgement: of a message and all before it, of a whole entry, or of one message of a batch."""
 
     message_id: MessageId | Position
     kind: str
@@ -30,6 +30,14 @@ def list_pending(connection: Connection, topic: str, name: str) -> list[PendingR
             through = MessageId(position[0], position[1], index)
             rows.append(PendingRow(through, "cumulative", TxnID(txn), None))
         for at, txn, messages in pending_ack.one_by_one(view, subscription.subscription_id):
-            bits = message_set.decode(messages, log.stored(view, subscription.topic_id, at).count)
-            rows.append(PendingRow(Position(*at), "individual", TxnID(txn), bits.bit_count()))
+            count = log.stored(view, subscription.topic_id, at).count
+            bits = message_set.decode(messages, count)
+            if bits == message_set.everything(count):
+                rows.append(PendingRow(Position(*at), "individual", TxnID(txn), count))
+                continue
+            rows += [
+                PendingRow(MessageId(*at, index), "individual", TxnID(txn), 1)
+                for index in range(count)
+                if bits >> index & 1
+            ]
         return rows

@@ -19,6 +19,7 @@ from storage.topic.producers.last_publish import last_publish_ms
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.state import TopicState
+from storage.values.arguments import check_count
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
@@ -157,6 +158,7 @@ def publishers(
 
 def ownership_history(connection: Connection, name: str, limit: int) -> list[OwnershipRow]:
     """The owners of a topic, the newest first."""
+    check_count("a number of rows", limit)
     with connection.view() as view:
         return _history(view, topics.get(view, name), limit)
 
@@ -250,6 +252,6 @@ def find_session(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
         hint=Hint(
             "`{}` shows the sessions there are, `{}` those that were.",
             Action("store.reports.list_producers"),
-            Action("show_producers", "TOPIC"),
+            Action("store.reports.show_producers", "TOPIC"),
         ),
     )

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from storage.engine import Engine
-from storage.errors import InvalidValue
 from storage.subscription.isolation import IsolationLevel
+from storage.values.arguments import check_count
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from storage.reports.store_info import DatabaseRow, LockRow, ReaderRow, StoreInfo
     from storage.reports.store_report import StoreReport
     from storage.reports.timeline import BlockingRow, Timeline
+    from storage.reports.transaction_end import TransactionEnd
     from storage.reports.transactions import TransactionDetails, TransactionRow
     from storage.table.conflict import ConflictRow
     from storage.table.report import IntentRow, TableRow
@@ -106,7 +107,7 @@ class Reports:
     def last_message_id(
         self,
         topic: str,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
         *,
         subscription: str | None = None,
     ) -> MessageId | None:
@@ -154,7 +155,7 @@ class Reports:
         topic: str,
         after: Position,
         through: Position,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
     ) -> int:
         """Messages in (after, through] that a reader of this level receives: the lag of a reader at `after`.
 
@@ -344,6 +345,17 @@ class Reports:
             self._engine, txn_number(self._engine.connection, txn), timeout
         )
 
+    def transaction_end(self, txn: Txn) -> TransactionEnd | None:
+        """How a transaction ended, and whether an operator ended it; None while the transaction is open.
+
+        Raises:
+            TransactionNotFound
+        """
+        from storage.client.transaction import txn_number
+        from storage.reports import transaction_end
+
+        return transaction_end.end_of(self._connection, txn_number(self._connection, txn))
+
     # The store
 
     def store_overview(self) -> Overview:
@@ -422,6 +434,4 @@ def _limit(rows: int | None) -> int | None:
     Raises:
         InvalidValue
     """
-    if rows is not None and rows < 0:
-        raise InvalidValue(f"a number of rows is 0 or more, not {rows}")
-    return None if rows is None or rows >= 1 << 62 else rows
+    return None if rows is None or check_count("a number of rows", rows) >= 1 << 62 else rows

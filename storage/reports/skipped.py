@@ -89,9 +89,7 @@ def held_back(view: ReadView, subscription: Subscription, cursor: Cursor) -> lis
         return []
     topic_id, rows = subscription.topic_id, []
     for txn, first in uncommitted_entries.open_transactions(view, topic_id)[:HOLDERS_SHOWN]:
-        part = uncommitted_entries.part_of(view, txn, topic_id)
-        assert part is not None, "an open transaction of the index has a part"
-        own = part.messages
+        own = uncommitted_entries.indexed_part(view, txn, topic_id).messages
         if first <= cursor.mark_delete:
             own -= runs.messages_through(view, topic_id, txn, cursor.mark_delete)
         skipped = skipped_txns.find(view, subscription.subscription_id, txn)

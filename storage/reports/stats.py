@@ -22,6 +22,7 @@ from storage.subscription import (
 )
 from storage.subscription.attached_consumers import AttachedConsumer
 from storage.subscription.cursor import Cursor
+from storage.subscription.isolation import SubscriptionType
 from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log, state as topic_states
 from storage.topic.catalogue import Topic
@@ -278,6 +279,8 @@ def subscription_of(
     backlog = backlogs.count(view, topic_state, subscription, cursor)
     attached = attached_consumers.every(view, subscription.subscription_id)
     living = [consumer for consumer in attached if locks.leases.is_held(consumer.lease)]
+    consumers = _consumers(view, locks, attached, backlog.in_flight, subscription.subscription_id)
+    is_frozen = _is_frozen(subscription, backlog, living, consumers)
     _, acknowledged_bytes = log.counts_through(view, subscription.topic_id, topic_state, cursor.mark_delete)
     return SubscriptionStats(
         type=subscription.type.value, subscription_isolation_level=subscription.level.value,
@@ -293,9 +296,30 @@ def subscription_of(
         msg_out_counter=cursor.delivered, msg_redeliver_counter=cursor.redelivered,
         dead_letter_topic=subscription.dead_letter_topic, max_redeliver_count=subscription.max_redeliver_count,
         held_by=skipped.held_back(view, subscription, cursor),
-        verdict=backlog.verdict(len(living)), created_at_ms=subscription.created_ms,
-        consumers=_consumers(view, locks, attached, backlog.in_flight, subscription.subscription_id),
+        verdict=backlog.verdict(len(living), is_frozen=is_frozen), created_at_ms=subscription.created_ms,
+        consumers=consumers,
     )  # fmt: skip
+
+
+def _is_frozen(
+    subscription: Subscription,
+    backlog: backlogs.Backlog,
+    living: list[AttachedConsumer],
+    consumers: list[ConsumerRow],
+) -> bool:
+    """Whether stopped consumers keep every visible message.
+
+    So it is where each living consumer is stopped, where the active consumer of a Failover subscription is, and where
+    every visible message is in flight at a stopped one.
+    """
+    stopped = {row.consumer_name: row.unacked_messages for row in consumers if row.state == "stopped"}
+    if not stopped:
+        return False
+    at_work = living
+    if subscription.type is SubscriptionType.FAILOVER:
+        active = attached_consumers.active(living)
+        at_work = [active] if active is not None else living
+    return all(consumer.name in stopped for consumer in at_work) or sum(stopped.values()) >= backlog.visible
 
 
 def _pending_in(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from storage.disk.codec import unpack
+from storage.disk.codec import missing, unpack, unpack_first
 from storage.disk.connection import Connection
 from storage.disk.directory import DATA
 from storage.disk.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXNS
@@ -101,9 +101,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
     figures, superblock, kept = connection.environment.info(), view.superblock, retention.of_store(view)
-    payload = view.get(STORE, b"format")
-    assert payload is not None, "an open store has a format record"
-    _, store_id, created_ms = unpack(payload)[:3]
+    store_id, created_ms = format_record(view)
     return StoreInfo(
         path=connection.path, format=FORMAT_NUMBER, store_id=store_id.hex(), created_at_ms=created_ms,
         incarnation=superblock.incarnation, commits=superblock.commits,
@@ -117,6 +115,19 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
         readers_in_use=readers_in_use, readers_max=READERS_MAX,
     )  # fmt: skip
+
+
+def format_record(view: ReadView) -> tuple[bytes, int]:
+    """The store's id, and the wall time of its making in ms.
+
+    Raises:
+        CorruptStore: the record is missing.
+    """
+    payload = view.get(STORE, b"format")
+    if payload is None:
+        raise missing(STORE, b"format")
+    _, store_id, created_ms = unpack_first(payload, 3)
+    return store_id, created_ms
 
 
 def gate_holder(connection: Connection) -> GateHolder | None:
@@ -139,9 +150,7 @@ def disk_space(connection: Connection) -> DiskSpace:
 def identity(connection: Connection) -> str:
     """Return id and incarnation of a store: positions and ids are valid within one incarnation only."""
     with connection.view() as view:
-        payload = view.get(STORE, b"format")
-        assert payload is not None, "an open store has a format record"
-        return f"{unpack(payload)[1].hex()}-{view.superblock.incarnation}"
+        return f"{format_record(view)[0].hex()}-{view.superblock.incarnation}"
 
 
 def list_locks(connection: Connection) -> list[LockRow]:
@@ -153,7 +162,7 @@ def list_locks(connection: Connection) -> list[LockRow]:
     lock_file = connection.environment.lock_file
     with connection.view() as view:
         for key, payload in view.scan(LEASES):
-            owner, lease = ProcessIdentity.of(unpack(payload)), int.from_bytes(key, "big")
+            owner, lease = ProcessIdentity.of(unpack(payload, 6)), int.from_bytes(key, "big")
             state = lock_file.leases.state_of(lease, owner, view.clock.boot_id())
             rows.append(LockRow(f"lease {lease}", owner.pid, str(owner), state))
     for pid in processes_with(os.path.join(connection.path, FILE_NAME)):

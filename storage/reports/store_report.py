@@ -26,6 +26,7 @@ from storage.table.conflict import ConflictRow
 from storage.topic import catalogue as topics
 from storage.txn import record as records
 from storage.txn.coordinator import touches
+from storage.values.arguments import check_many
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
@@ -60,10 +61,11 @@ def store_report(engine: Engine, names: Sequence[str] | None = None) -> StoreRep
     Raises:
         TopicNotFound, InvalidName
     """
+    check_many("topics", names)
     present = overview.present_facts(engine.connection)
     with engine.connection.view() as view:
         locks = engine.lock_file
-        every = timeline.models(view, locks)
+        every = timeline.models(view, locks, drawn=True)
         full_names = None if names is None else {topics.get(view, name).full_name for name in names}
         chosen = [
             topic for topic in topics.every(view) if full_names is None or topic.full_name in full_names

@@ -6,6 +6,8 @@ view, by running counts and without reading blocked messages (`storage/reports/b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
@@ -13,9 +15,11 @@ from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
 from storage.reports import stats, stats_internal
 from storage.reports.blocking_chain import Chain, Link, oldest_blocked_ms
+from storage.reports.message_scale import MessageScale, Place, Stretch
 from storage.reports.stats import Readable, SubscriptionStats
 from storage.reports.stats_internal import LedgerRow
 from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.subscription.isolation import IsolationLevel, OnOpen
 from storage.topic import catalogue as topics, log, state as topic_states
 from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
@@ -27,6 +31,9 @@ from storage.txn.uncommitted_entries import TopicPart
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
+
+DRAWN_MAX = 40
+"""The most open transactions and subscriptions of a topic with places for a drawing."""
 
 RUNS_SHOWN = 100
 """The most ranges of neighbouring entries listed for one transaction."""
@@ -101,14 +108,20 @@ class BlockingRow(NamedTuple):
 
 
 class LedgerOnAxis(NamedTuple):
-    """A ledger, and the number of earlier entries of the topic: the place of a position on an axis of entries."""
+    """A ledger, and the numbers of entries and messages in earlier ledgers: the place of the ledger on an axis."""
 
     ledger: Flat[LedgerRow]
     entries_before: int
+    messages_before: int
 
 
 class Timeline(NamedTuple):
-    """The timeline of one topic. Ledgers and open transactions are in the order of the log, subscriptions by name."""
+    """The timeline of one topic. Ledgers and open transactions are in the order of the log, subscriptions by name.
+
+    Attributes:
+        places: the positions of a drawing as numbers of messages; empty in a timeline that is not drawn.
+        stretches: for each subscription the states of its messages, in the order of the log; empty likewise.
+    """
 
     topic: str
     name: str
@@ -127,6 +140,8 @@ class Timeline(NamedTuple):
     ledgers: list[LedgerOnAxis]
     open_transactions: list[Blocking]
     subscriptions: dict[str, SubscriptionStats]
+    places: list[Place]
+    stretches: dict[str, list[Stretch]]
 
 
 def topic_timeline(connection: Connection, name: str) -> Timeline:
@@ -136,18 +151,18 @@ def topic_timeline(connection: Connection, name: str) -> Timeline:
         TopicNotFound
     """
     with connection.view() as view:
-        return model(view, connection.environment.lock_file, topics.get(view, name))
+        return model(view, connection.environment.lock_file, topics.get(view, name), drawn=True)
 
 
 def topic_timelines(connection: Connection) -> list[Timeline]:
     """Return the timelines of all topics, from one view."""
     with connection.view() as view:
-        return models(view, connection.environment.lock_file)
+        return models(view, connection.environment.lock_file, drawn=True)
 
 
-def models(view: ReadView, locks: LockFile) -> list[Timeline]:
+def models(view: ReadView, locks: LockFile, *, drawn: bool = False) -> list[Timeline]:
     """Return the timelines of all topics in a view."""
-    return [model(view, locks, topic) for topic in topics.every(view)]
+    return [model(view, locks, topic, drawn=drawn) for topic in topics.every(view)]
 
 
 def list_blocking(connection: Connection, name: str | None = None) -> list[BlockingRow]:
@@ -171,10 +186,21 @@ def list_blocking(connection: Connection, name: str | None = None) -> list[Block
     return rows
 
 
-def model(view: ReadView, locks: LockFile, topic: Topic) -> Timeline:
-    """Return the timeline of one topic in a view."""
+def model(view: ReadView, locks: LockFile, topic: Topic, *, drawn: bool = False) -> Timeline:
+    """Return the timeline of one topic in a view.
+
+    Args:
+        drawn: with the places of positions and the states of messages that a drawing needs.
+    """
     topic_state, topic_id = topic_states.load(view, topic.topic_id), topic.topic_id
     chain, first = Chain(view, topic_id, topic_state), log.first_entry(view, topic_id)
+    ledgers, attached = _ledgers(view, topic, topic_state), list(subscriptions.every(view, topic_id))
+    rows = {
+        subscription.name: stats.subscription_of(view, locks, topic_state, subscription)
+        for subscription in attached
+    }
+    blocking = blocking_in(view, locks, topic, chain)
+    scale = MessageScale(view, topic_id, topic_state, sum(row.ledger.messages for row in ledgers))
     return Timeline(
         topic=topic.full_name, name=topic.name, as_of_at_ms=view.clock.wall_ms(),
         first_position=first.position if first else None,
@@ -184,20 +210,62 @@ def model(view: ReadView, locks: LockFile, topic: Topic) -> Timeline:
         ongoing_txn_count=topic_state.open_txns, aborted_txn_count=topic_state.aborted_txns,
         uncommitted_messages=topic_state.uncommitted, aborted_messages=topic_state.aborted_messages,
         readable=stats.readable(view, topic, topic_state),
-        ledgers=_ledgers(view, topic, topic_state),
-        open_transactions=blocking_in(view, locks, topic, chain),
-        subscriptions={
-            subscription.name: stats.subscription_of(view, locks, topic_state, subscription)
-            for subscription in subscriptions.every(view, topic_id)
-        },
+        ledgers=ledgers, open_transactions=blocking, subscriptions=rows,
+        places=scale.places(_drawn_positions(topic_state, blocking, rows)) if drawn else [],
+        stretches={member.name: scale.stretches(member) for member in attached[:DRAWN_MAX]} if drawn else {},
     )  # fmt: skip
 
 
+def _drawn_positions(
+    topic_state: TopicState, blocking: list[Blocking], rows: dict[str, SubscriptionStats]
+) -> Iterator[Position]:
+    """Yield every position on a drawing of a topic."""
+    yield from (topic_state.max_read_position, topic_state.last_confirmed_position)
+    for row in list(rows.values())[:DRAWN_MAX]:
+        yield from (row.mark_delete_position, row.read_position)
+    for item in blocking[:DRAWN_MAX]:
+        written = item.written
+        yield from (item.holds_from, item.holds_through, written.first_position, written.last_position)
+        for run in written.positions:
+            first, _, last = run.partition("..")
+            yield from (Position.parse(first), Position.parse(last or first))
+
+
+class Waiting(NamedTuple):
+    """The committed messages of a topic that readers wait for, the oldest, and the transaction in front.
+
+    `oldest_at_ms` is None where it is not known.
+    """
+
+    messages: int
+    oldest_at_ms: int | None
+    behind: Blocking | None
+
+
+def waiting(model: Timeline) -> Waiting:
+    """Return the committed messages that readers of a topic wait for.
+
+    So it is with every committed message behind maxReadPosition, unless all subscriptions of the topic pass over open
+    transactions, some with `--on-open skip`: of these each waits for messages with a blocked key alone.
+    """
+    chain, rows = model.open_transactions, model.subscriptions.values()
+    skipping = [row for row in rows if row.on_open == OnOpen.SKIP.value]
+    levels = {row.subscription_isolation_level for row in rows if row not in skipping}
+    if not skipping or levels - {IsolationLevel.READ_UNCOMMITTED.value}:
+        messages = model.readable.blocked_messages
+        return Waiting(
+            messages, model.readable.oldest_blocked_at_ms, chain[0] if chain and messages else None
+        )
+    messages = max(row.blocked for row in skipping)
+    first = max(chain, key=lambda blocking: blocking.frees_where_skipped, default=None) if messages else None
+    return Waiting(messages, None, first)
+
+
 def _ledgers(view: ReadView, topic: Topic, topic_state: TopicState) -> list[LedgerOnAxis]:
-    rows, before = [], 0
+    rows, before, messages = [], 0, 0
     for ledger in log.ledgers(view, topic.topic_id, topic_state):
-        rows.append(LedgerOnAxis(stats_internal.ledger_row(ledger), before))
-        before += ledger.entries
+        rows.append(LedgerOnAxis(stats_internal.ledger_row(ledger), before, messages))
+        before, messages = before + ledger.entries, messages + ledger.messages
     return rows
 
 

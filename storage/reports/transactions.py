@@ -22,6 +22,7 @@ from storage.txn.coordinator import touches
 from storage.txn.owner_state import GONE, owner_state
 from storage.txn.participant import PartDone, SubscriptionWork, TopicWork
 from storage.txn.record import TransactionRecord
+from storage.values.arguments import check_time_ms
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import short_topic_name
 from storage.values.position import Position
@@ -167,6 +168,8 @@ def list_ended(
         since_ms: only transactions that ended then or later.
         limit: the number of rows, the newest.
     """
+    if since_ms is not None:
+        check_time_ms("the time since when", since_ms)
     with engine.connection.view() as view:
         names = topic_names(view)
         topic_id = topics.get(view, topic).topic_id if topic is not None else None

@@ -21,9 +21,9 @@ from storage.subscription.pending_ack import Acknowledgement
 from storage.subscription.subscription import Subscription
 from storage.topic import log, state as states
 from storage.topic.entry import MESSAGES, Entry
-from storage.txn import record as records
+from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
-from storage.values.position import MessageId, Position
+from storage.values.position import LateMessageId, MessageId, Position, message_id_of
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason, TransactionState
 
@@ -154,7 +154,7 @@ class Acknowledger:
         opened = OpenSubscription(batch, subscription)
         if through > opened.cursor.mark_delete:
             if through[1] >= 0 and log.read(batch, subscription.topic_id, through) is None:
-                raise _missing(through)
+                raise missing(through)
             holding = pending_ack.holders_through(opened, MessageId(*through))
             if holding:
                 why = f"covers what is pending in transaction {TxnID(holding[0])}"
@@ -184,22 +184,23 @@ def _resolve(
     if delivery is not None:
         every = message_set.everything(delivery.count)
         if messages & ~every:
-            raise _missing(at)
+            raise missing(at)
         if not (messages or every) & ~delivery.in_flight():
             return delivery.count, messages or every
     entry = log.read(opened.view, opened.topic_id, at)
     if entry is None or entry.kind != MESSAGES or messages >> entry.count:
-        raise _missing(at)
+        raise missing(at)
     chosen = messages or message_set.everything(entry.count)
     _check_deliverable(opened, entry)
     _check_no_key_blocked(opened, open_keys, entry, chosen)
     return entry.count, chosen
 
 
-def _missing(at: Position) -> MessageNotFound:
+def missing(at: Position) -> MessageNotFound:
+    """The error for a message that is not in the topic."""
     return MessageNotFound(
         f"there is no message at {at}: it was never written, was trimmed away, or is a marker",
-        hint=Hint("`{}` shows what is there.", Action("store.reader")),
+        hint=Hint("`{}` shows what is there.", Action("store.reader", "TOPIC")),
         position=str(at),
     )
 
@@ -213,7 +214,11 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry) -> None
         raise NotDeliverable(
             f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
             f"({subscription.level.value}) is not handed it before its transaction ends",
-            hint=Hint("`{}` shows what blocks it.", Action("consumer.blocked_by")),
+            hint=Hint(
+                "`{}` shows what blocks it.",
+                Action("store.reports.subscription_stats", "TOPIC", subscription.name),
+            ),
+            held_by=_open_before(view, opened.topic_id, entry.position),
             position=str(entry.position),
         )
     if state is TransactionState.ABORTED and subscription.level is IsolationLevel.READ_COMMITTED:
@@ -222,6 +227,11 @@ def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry) -> None
             f"{subscription.name} never gets it",
             position=str(entry.position),
         )
+
+
+def _open_before(view: ReadView, topic_id: int, at: Position) -> list[int]:
+    """The open transactions with messages at or before an entry."""
+    return [txn for txn, first in uncommitted_entries.open_transactions(view, topic_id) if first <= at]
 
 
 def _check_no_key_blocked(
@@ -235,6 +245,7 @@ def _check_no_key_blocked(
             f"message {entry.position} cannot be acknowledged: open transaction {TxnID(blocker)} has an earlier "
             f"message of its key, behind which it waits on {opened.subscription.name}",
             hint="It comes when that transaction has ended.",
+            held_by=(blocker,),
             position=str(entry.position),
             transaction=str(TxnID(blocker)),
         )
@@ -265,13 +276,18 @@ def _recalled(position: Position, through: Position) -> NotDeliverable:
     )
 
 
-def item_of(message_id: MessageId) -> Item:
-    """Make an item of a message id: without a batch index, the whole entry."""
+def item_of(message_id: MessageId | LateMessageId) -> Item:
+    """Make an item of a message id: without a batch index, the whole entry.
+
+    Raises:
+        InvalidPosition: no message id, or one that no message has.
+    """
+    message_id = message_id_of(message_id)
     at = message_id.position
     if not (0 <= at[0] < 1 << 63 and 0 <= at[1] < 1 << 63 and message_id.batch_index >= -1):
         raise InvalidPosition(f"{message_id} is not a message")
     if message_id.batch_index >= ENTRY_MESSAGES_MAX:
-        raise _missing(at)
+        raise missing(at)
     return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
-from storage.errors import InvalidValue
 from storage.subscription import attached_consumers, catalogue as subscriptions, dead_letter, update
 from storage.subscription.attached_consumers import AttachedConsumer
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
@@ -21,6 +20,7 @@ from storage.topic import catalogue as topics, state as states
 from storage.topic.catalogue import Topic
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
+from storage.values.arguments import check_count
 from storage.values.position import LATEST, Start, start_of
 
 
@@ -38,8 +38,8 @@ class DeadLetterPolicy:
         """Raises:
         InvalidValue: the count is negative.
         """
-        if max_redeliver_count is not None and max_redeliver_count < 0:
-            raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
+        if max_redeliver_count is not None:
+            check_count("a redelivery count", max_redeliver_count)
         self.topic = topic
         self.max_redeliver_count = max_redeliver_count
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from storage.actions import Action, Hint
-from storage.disk.codec import key1, key2, pack, unpack
+from storage.disk.codec import key1, key2, pack, unpack_first
 from storage.disk.schema import CONSUMERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
@@ -46,7 +46,7 @@ class AttachedConsumer:
 def every(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
     """The recorded consumers in the order of attachment, dead ones that are not yet removed included."""
     return [
-        AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack(payload)[:4])
+        AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack_first(payload, 4))
         for key, payload in view.scan(CONSUMERS, key1(subscription_id))
     ]
 
@@ -147,11 +147,7 @@ def check_mode(
     if not consumers:
         return
     who = ", ".join(f"{consumer.name} ({consumer.owner})" for consumer in consumers[:3])
-    details = {
-        "topic": topic.full_name,
-        "subscription": subscription.name,
-        "attached": [consumer.name for consumer in consumers],
-    }
+    names = [consumer.name for consumer in consumers]
     compared: tuple[tuple[str, Enum | None, Enum], ...] = (
         ("type", asked.type, subscription.type),
         ("isolation level", asked.level, subscription.level),
@@ -163,13 +159,17 @@ def check_mode(
                 f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {value.value}, "
                 f"which cannot change while {who} is attached",
                 hint=f"Ask for {has.value}, or close the consumers first.",
-                **details,
+                topic=topic.full_name,
+                subscription=subscription.name,
+                attached=names,
             )
     if subscription.type is SubscriptionType.EXCLUSIVE:
         raise SubscriptionBusy(
             f"subscription {subscription.name} of {topic.name} is Exclusive and {who} is attached{_stopped(consumers)}",
             hint=_way_in(topic, subscription, consumers),
-            **details,
+            topic=topic.full_name,
+            subscription=subscription.name,
+            attached=names,
         )
 
 

@@ -33,7 +33,7 @@ def get(view: ReadView, topic: Topic, name: str) -> Subscription:
     subscription = find(view, topic, name)
     if subscription is None:
         names = ", ".join(member.name for member in every(view, topic.topic_id))
-        create = Action("store.admin.subscriptions.create_subscription")
+        create = Action("store.admin.subscriptions.create_subscription", topic.name, name)
         hint = f"It has {names}." if names else Hint("It has none: `{}` makes one.", create)
         raise SubscriptionNotFound(
             f"topic {topic.name} has no subscription {name}",

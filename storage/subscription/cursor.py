@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from storage.disk.codec import U64, U64X2, key1, key3, key_through, pack, unpack
+from storage.disk.codec import U64, U64X2, key1, key3, key_through, missing, pack, unpack
 from storage.disk.schema import ACKS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
@@ -78,7 +78,7 @@ class Cursor:
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
-        fields = unpack(payload)
+        fields = unpack(payload, 12)
         cursor = cls(as_position(fields[0]))
         cursor.read = as_position(fields[1])
         cursor.generation, cursor.released = fields[2:4]
@@ -90,9 +90,14 @@ class Cursor:
 
 
 def load(view: ReadView, subscription_id: int) -> Cursor:
-    """Return the cursor of an existing subscription. A batch shares one object and writes its changes."""
+    """Return the cursor of an existing subscription. A batch shares one object and writes its changes.
+
+    Raises:
+        CorruptStore: the record is missing.
+    """
     cursor = view.open(CURSORS, key1(subscription_id), Cursor.decode)
-    assert cursor is not None, "a subscription has a cursor"
+    if cursor is None:
+        raise missing(CURSORS, key1(subscription_id))
     return cursor
 
 

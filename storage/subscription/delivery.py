@@ -13,11 +13,13 @@ a message before it was delivered again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Generic, TypeVar
 
-from storage.disk.codec import U64X2, corrupt, key1, key3, key_through, pack, unpack
-from storage.disk.schema import DELIVERIES
+from storage.disk.codec import U64X2, corrupt, decoded, key1, key3, key_through, pack, unpack_first
+from storage.disk.schema import CURSORS, DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
+from storage.errors import CorruptStore
 from storage.subscription import message_set
 from storage.subscription.cursor import Cursor
 from storage.values.position import Position, as_position
@@ -71,11 +73,25 @@ class Delivery:
 
     @classmethod
     def decode(cls, key: bytes, payload: memoryview) -> Delivery:
-        at = as_position(U64X2.unpack(key[8:]))
-        count, packed = unpack(payload)
-        parts = [DeliveryPart(message_set.decode(fields[0], count), *fields[1:]) for fields in packed]
-        delivery = cls(at, count, parts)
+        """Decode the delivery stored under `key`.
+
+        Raises:
+            CorruptStore: a message is in two parts, or the payload is no delivery.
+        """
+        delivery = decoded(DELIVERIES, key, payload, partial(cls._of, as_position(U64X2.unpack(key[8:]))))
         delivery.was_released = delivery.is_released
+        return delivery
+
+    @classmethod
+    def _of(cls, at: Position, payload: memoryview) -> Delivery:
+        count, packed = unpack_first(payload, 2)
+        delivery, known = cls(at, count, []), 0
+        for fields in packed:
+            part = DeliveryPart(message_set.decode(fields[0], count), *fields[1:])
+            if part.messages & known:
+                raise CorruptStore("a message is in two parts")
+            known |= part.messages
+            delivery.parts.append(part)
         return delivery
 
     @property
@@ -183,7 +199,9 @@ class Deliveries(Generic[V]):
             self._view.delete(DELIVERIES, key)
         self._cursor.released += delivery.is_released - delivery.was_released
         delivery.was_released = delivery.is_released
-        assert self._cursor.released >= 0, "released entries are counted"
+        if self._cursor.released < 0:
+            why = "it counts fewer entries with free messages than are found"
+            raise corrupt(CURSORS, key1(self._subscription_id), why)
 
     def settle(self: Deliveries[WriteBatch], at: Position, messages: int, consumer_id: int = NOBODY) -> None:
         """Forget messages of an entry, acknowledged by a consumer or by an operator (NOBODY)."""

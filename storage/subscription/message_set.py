@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from itertools import compress
 
+from storage.errors import CorruptStore
+
 _AS_NUMBERS = bytes.maketrans(b"01", b"\x00\x01")
 
 ALL = b""
@@ -32,8 +34,17 @@ def encode(messages: int, count: int) -> bytes:
 
 
 def decode(data: bytes | memoryview, count: int) -> int:
-    """Decode a set of an entry that has `count` messages."""
-    return int.from_bytes(data, "big") if data else everything(count)
+    """Decode a set of an entry that has `count` messages.
+
+    Raises:
+        CorruptStore: the set is empty, or has messages that the entry does not have.
+    """
+    if not data:
+        return everything(count)
+    messages = int.from_bytes(data, "big")
+    if not 0 < messages <= everything(count):
+        raise CorruptStore(f"it is no set of messages of an entry with {count}")
+    return messages
 
 
 def through(index: int) -> int:

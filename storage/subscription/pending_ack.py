@@ -8,8 +8,8 @@ one transaction, and acknowledging an acknowledged or pending message in a trans
 from __future__ import annotations
 
 from storage.actions import Action, Hint, Keyword
-from storage.disk.codec import corrupt, key1, key2, key3, key4, pack, part_key, unpack
-from storage.disk.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
+from storage.disk.codec import corrupt, decoded, key1, key2, key3, key4, missing, pack, part_key, unpack
+from storage.disk.schema import DELIVERIES, PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue, TransactionConflict, TxnctlError
 from storage.limits import PENDING_ENTRIES_MAX
@@ -46,7 +46,7 @@ class SubscriptionPart:
 
     @classmethod
     def decode(cls, payload: memoryview) -> SubscriptionPart:
-        fields = unpack(payload)
+        fields = unpack(payload, 4)
         part = cls(fields[0])
         part.messages, part.entries = fields[1:3]
         part.cumulative = MessageId(*fields[3]) if fields[3] else None
@@ -58,8 +58,11 @@ class SubscriptionPart:
 
 def part_of(view: ReadView, txn: int, subscription: Subscription) -> SubscriptionPart:
     """The acknowledgements of a transaction on a subscription so far."""
-    payload = view.get(TXN_PARTS, part_key(txn, PART_SUBSCRIPTION, subscription.subscription_id))
-    return SubscriptionPart(subscription.topic_id) if payload is None else SubscriptionPart.decode(payload)
+    key = part_key(txn, PART_SUBSCRIPTION, subscription.subscription_id)
+    payload = view.get(TXN_PARTS, key)
+    if payload is None:
+        return SubscriptionPart(subscription.topic_id)
+    return decoded(TXN_PARTS, key, payload, SubscriptionPart.decode)
 
 
 def _save_part(batch: WriteBatch, txn: int, subscription: Subscription, part: SubscriptionPart) -> None:
@@ -148,7 +151,9 @@ def conflict(subscription: Subscription, what: str, why: str, txn: int | None = 
             Action("store.reports.wait_for_transaction", TxnID(txn)),
             Keyword("force", True),
         )
-    return TransactionConflict(f"{what} of subscription {subscription.name} {why}", hint=hint, **details)
+    held_by = () if txn is None else (txn,)
+    text = f"{what} of subscription {subscription.name} {why}"
+    return TransactionConflict(text, hint=hint, held_by=held_by, **details)
 
 
 def add(
@@ -169,7 +174,12 @@ def add(
         if opened.acks.of(at, count) & messages:
             raise conflict(subscription, what, "is acknowledged already")
         for holder in holders(opened, at, count, messages):
-            raise conflict(subscription, what, f"is pending in transaction {TxnID(holder)}", holder)
+            raise conflict(
+                subscription,
+                what,
+                f"is pending in transaction {TxnID(holder)}",
+                holder if holder != txn else None,
+            )
         key = key4(subscription_id, *at, txn)
         before = batch.get(PENDING, key)
         part.entries += before is None
@@ -219,7 +229,7 @@ def add_cumulative(
         raise conflict(subscription, what, "is at or below markDeletePosition")
     earlier = cursor.pending_cumulative
     if earlier is not None and earlier[0] == txn and _order(through) <= _order(MessageId(*earlier[1:4])):
-        raise conflict(subscription, what, f"is pending in transaction {TxnID(txn)} already", txn)
+        raise conflict(subscription, what, f"is pending in transaction {TxnID(txn)} already")
     for holder in holders_through(opened, through):
         if holder != txn:
             raise conflict(
@@ -277,7 +287,7 @@ def _pending_of(view: ReadView, txn: int, subscription_id: int) -> list[tuple[Po
         by_position = key4(subscription_id, *at, txn)
         payload = view.get(PENDING, by_position)
         if payload is None:
-            raise corrupt(PENDING, by_position, "it is not there")
+            raise missing(PENDING, by_position)
         pending.append((at, int.from_bytes(payload, "big")))
     return pending
 
@@ -302,12 +312,26 @@ def _drop(batch: WriteBatch, txn: int, subscription_id: int, at: Position) -> No
     batch.delete(TXN_PENDING, key4(txn, subscription_id, *at))
 
 
-def _find_subscription(view: ReadView, topic_id: int, subscription_id: int) -> Subscription:
+def _find_subscription(view: ReadView, topic_id: int, subscription_id: int) -> Subscription | None:
     for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id)):
         subscription = Subscription.decode(key, payload)
         if subscription.subscription_id == subscription_id:
             return subscription
-    raise AssertionError("a subscription with something pending is not deleted")
+    return None
+
+
+def _held_delivery(opened: OpenSubscription[WriteBatch], at: Position, messages: int) -> Delivery:
+    """The delivery of an entry with pending messages.
+
+    Raises:
+        CorruptStore: the delivery is missing, or has no such messages.
+    """
+    delivery, key = opened.deliveries.find(at), key3(opened.subscription_id, *at)
+    if delivery is None:
+        raise missing(DELIVERIES, key)
+    if messages > message_set.everything(delivery.count):
+        raise corrupt(PENDING, key, f"it has messages that an entry of {delivery.count} has not")
+    return delivery
 
 
 class PendingAcks:
@@ -324,7 +348,11 @@ class PendingAcks:
     ) -> SubscriptionEffect:
         """Apply all acknowledgements of the transaction, or release all."""
         pending = SubscriptionPart.decode(part)
-        opened = OpenSubscription(batch, _find_subscription(batch, pending.topic_id, object_id))
+        subscription = _find_subscription(batch, pending.topic_id, object_id)
+        if subscription is None:
+            # A subscription with pending acknowledgements is not deleted.
+            raise corrupt(SUBSCRIPTIONS, key1(pending.topic_id), f"subscription {object_id} is not there")
+        opened = OpenSubscription(batch, subscription)
         before = opened.cursor.mark_delete
         if committed:
             self._apply(opened, txn, pending)
@@ -339,8 +367,7 @@ class PendingAcks:
     def _apply(self, opened: OpenSubscription[WriteBatch], txn: int, pending: SubscriptionPart) -> None:
         batch, subscription_id = opened.view, opened.subscription_id
         for at, messages in _all_pending(batch, txn, subscription_id, pending):
-            delivery = opened.deliveries.find(at)
-            assert delivery is not None, "a pending message has a delivery"
+            delivery = _held_delivery(opened, at, messages)
             acknowledged = messages or message_set.everything(delivery.count)
             _drop(batch, txn, subscription_id, at)
             opened.deliveries.settle(at, acknowledged)
@@ -355,8 +382,7 @@ class PendingAcks:
         is_ordered = opened.subscription.type.is_ordered
         for at, messages in _all_pending(batch, txn, subscription_id, pending):
             _drop(batch, txn, subscription_id, at)
-            delivery = opened.deliveries.find(at)
-            assert delivery is not None, "a pending message has a delivery"
+            delivery = _held_delivery(opened, at, messages)
             released = messages or message_set.everything(delivery.count)
             first = min(first or (at, released), (at, released))
             for cut in delivery.take(released):
@@ -392,12 +418,9 @@ class PendingAcks:
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
         """Subscription, and the pending messages."""
         pending = SubscriptionPart.decode(part)
-        try:
-            name = _find_subscription(view, pending.topic_id, object_id).name
-        except AssertionError:
-            name = f"(deleted, {object_id})"
-        is_there = view.has(SUBSCRIPTIONS, key1(pending.topic_id) + name.encode())
-        positions = [at for at, _ in _pending_of(view, txn, object_id)[:100]] if is_there else []
+        subscription = _find_subscription(view, pending.topic_id, object_id)
+        name = f"(deleted, {object_id})" if subscription is None else subscription.name
+        positions = [] if subscription is None else [at for at, _ in _pending_of(view, txn, object_id)[:100]]
         cumulative = pending.cumulative.position if pending.cumulative else None
         return SubscriptionWork(pending.topic_id, name, pending.messages, cumulative, positions)
 

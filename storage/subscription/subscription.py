@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from storage.disk.codec import pack, unpack
+from functools import partial
+
+from storage.disk.codec import decoded, pack, unpack
+from storage.disk.schema import SUBSCRIPTIONS
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType, bound
 from storage.topic.state import TopicState
 from storage.values.position import Position, as_position
@@ -57,7 +60,11 @@ class Subscription:
 
     @classmethod
     def decode(cls, key: bytes, payload: memoryview) -> Subscription:
-        fields = unpack(payload)
+        return decoded(SUBSCRIPTIONS, key, payload, partial(cls._of, key))
+
+    @classmethod
+    def _of(cls, key: bytes, payload: memoryview) -> Subscription:
+        fields = unpack(payload, 8)
         subscription = cls(int.from_bytes(key[:8], "big"), key[8:].decode("ascii"), fields[0])
         subscription.type, subscription.level = SubscriptionType(fields[1]), IsolationLevel(fields[2])
         subscription.on_open, subscription.created_ms = OnOpen(fields[3]), fields[4]

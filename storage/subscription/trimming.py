@@ -92,9 +92,9 @@ def _oldest(view: ReadView, topic_id: int) -> Hold | None:
 class _Free:
     """The part of a topic that nothing holds: messages from the beginning on, and bytes."""
 
-    def __init__(self, topic: OpenTopic[ReadView]) -> None:
+    def __init__(self, topic: OpenTopic[ReadView], heeds_holds: bool) -> None:
         view, topic_id, state = topic.view, topic.topic_id, topic.state
-        hold = find_hold(view, topic_id, state)
+        hold = find_hold(view, topic_id, state) if heeds_holds else None
         self.messages, self.bytes = (
             (state.messages, state.bytes)
             if hold is None
@@ -102,12 +102,20 @@ class _Free:
         )
 
 
-def plan(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, ledgers_max: int) -> int:
+def plan(
+    topic: OpenTopic[ReadView],
+    limits: RetentionLimits,
+    now_ms: int,
+    ledgers_max: int,
+    *,
+    heeds_holds: bool = True,
+) -> int:
     """The first ledger that stays when the topic is trimmed: the one after the open ledger if that may go too.
 
     Args:
         now_ms: wall time.
         ledgers_max: ledgers that may go at once.
+        heeds_holds: False asks for the ledgers that the limits alone would let go.
     """
     state = topic.state
     messages, size, free = state.messages_trimmed, state.bytes_trimmed, None
@@ -121,7 +129,7 @@ def plan(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, ledge
         )
         if not is_old and limits.bytes is None:
             return ledger.ledger_id
-        free = free or _Free(topic)
+        free = free or _Free(topic, heeds_holds)
         is_large = limits.bytes is not None and max(free.bytes - size, 0) >= limits.bytes
         if messages > free.messages or not (is_old or is_large):
             return ledger.ledger_id

@@ -83,6 +83,7 @@ def check_nothing_pending(opened: OpenSubscription[ReadView], action: str) -> No
             f"subscription {opened.subscription.name} cannot {action}: acknowledgements are pending in "
             f"{', '.join(str(TxnID(txn)) for txn in holders[:5])}",
             hint="Wait for those transactions to end, or abort them.",
+            held_by=holders,
             transactions=[str(TxnID(txn)) for txn in holders],
         )
 

@@ -7,10 +7,12 @@ bounded steps, which any process may finish.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import count as count_from
 
 from storage import faults
 from storage.actions import Action, Hint
-from storage.disk.codec import U64, key1, key2, pack, unpack
+from storage.disk.codec import U64, corrupt, key1, key2, missing, pack, unpack_first
 from storage.disk.schema import (
     PART_TABLE,
     ROWS,
@@ -27,10 +29,13 @@ from storage.errors import AlreadyExists, TableNotFound
 from storage.limits import GC_STEP_RECORDS, WRITE_BYTES_TARGET
 from storage.table import row as rows, state as states
 from storage.values.names import check_name
+from storage.values.txn_id import TxnID
+
+_unborn = count_from(1)
 
 
 class TableEntry:
-    """A table in the catalogue."""
+    """A table in the catalogue; with a negative number one that the first write creates."""
 
     __slots__ = ("created_ms", "name", "properties", "table_id")
 
@@ -48,7 +53,7 @@ def find(view: ReadView, name: str) -> TableEntry | None:
         InvalidName
     """
     payload = view.get(TABLES, check_name("table name", name).encode("ascii"))
-    return None if payload is None else TableEntry(name, *unpack(payload)[:3])
+    return None if payload is None else TableEntry(name, *unpack_first(payload, 3))
 
 
 def get(view: ReadView, name: str) -> TableEntry:
@@ -67,8 +72,11 @@ def get(view: ReadView, name: str) -> TableEntry:
 def check_exists(view: ReadView, table: TableEntry) -> None:
     """Raises:
     TableNotFound: the table was deleted since the handle was made.
+    CorruptStore: the table exists, and its state is missing.
     """
     if not view.has(*states.record_of(table.table_id)):
+        if any(entry.table_id == table.table_id for entry in every(view)):
+            raise missing(*states.record_of(table.table_id))
         raise TableNotFound(f"table {table.name} was deleted", table=table.name)
 
 
@@ -84,7 +92,7 @@ def _not_found(view: ReadView, name: str) -> TableNotFound:
 def every(view: ReadView) -> Iterator[TableEntry]:
     """Yield all tables by name."""
     for key, payload in view.scan(TABLES):
-        yield TableEntry(key.decode("ascii"), *unpack(payload)[:3])
+        yield TableEntry(key.decode("ascii"), *unpack_first(payload, 3))
 
 
 def create(batch: WriteBatch, name: str, properties: dict[str, str] | None = None) -> TableEntry:
@@ -103,6 +111,36 @@ def create(batch: WriteBatch, name: str, properties: dict[str, str] | None = Non
     return table
 
 
+def unborn(name: str) -> TableEntry:
+    """A table to be created by the first write; the number, a negative one, is of this process alone.
+
+    Raises:
+        InvalidName
+    """
+    return TableEntry(check_name("table name", name), -next(_unborn), 0, {})
+
+
+def find_or_create(batch: WriteBatch, name: str) -> TableEntry:
+    """Find the table of a name, or create one, which a refusal of the batch undoes.
+
+    Raises:
+        InvalidName
+    """
+    table = find(batch, name)
+    if table is None:
+        table = create(batch, name)
+        batch.undo_if_refused(partial(_take_back, batch, table))
+    return table
+
+
+def _take_back(batch: WriteBatch, table: TableEntry) -> None:
+    """Undo the creation of a table in the batch that has created the table, and nothing in it."""
+    assert table.table_id == batch.superblock.last_table, "no table was created since"
+    batch.delete(TABLES, table.name.encode("ascii"))
+    states.delete(batch, table.table_id)
+    batch.superblock.last_table -= 1
+
+
 def holders(view: ReadView, table_id: int) -> list[int]:
     """The open transactions with write intents in a table."""
     open_txns = (int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
@@ -115,7 +153,9 @@ def _has_intents(view: ReadView, txn: int, table_id: int) -> bool:
 
 def delete(batch: WriteBatch, table: TableEntry) -> None:
     """Remove name and state; `purge_step` removes the rest. No open transaction may hold intents any more."""
-    assert not holders(batch, table.table_id), "no open transaction holds a table that is deleted"
+    for txn in holders(batch, table.table_id):
+        why = f"transaction {TxnID(txn)} is found as open, and has ended"
+        raise corrupt(TXN_DEADLINES, key1(txn), why)
     batch.delete(TABLES, table.name.encode("ascii"))
     states.delete(batch, table.table_id)
     batch.put(TABLE_PURGES, key1(table.table_id), b"")

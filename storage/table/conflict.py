@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from storage.actions import Action, Hint
-from storage.disk.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack_first
 from storage.disk.schema import CONFLICTS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
@@ -25,7 +25,8 @@ class DoomCause:
     """The conflict that dooms a transaction.
 
     Attributes:
-        winner, winner_version: the winning transaction and its timestamp; 0 where unknown.
+        winner, winner_version: the winning transaction and its timestamp; 0 where unknown. A conflict of kind READ
+            without the timestamp stands for reads that were forgotten: the key may have been read.
         table, key: the key of the conflict; empty if the conflict is over no key.
     """
 
@@ -37,6 +38,11 @@ class DoomCause:
         self.key = key
         self.winner = winner
         self.winner_version = winner_version
+
+    @property
+    def is_possible_read(self) -> bool:
+        """Whether a later read of the key is possible, and not known."""
+        return self.kind == READ and not self.winner_version
 
     def fields(self) -> list[Any]:
         return [self.kind, self.winner, self.winner_version, self.table, self.key]
@@ -92,7 +98,7 @@ def list_conflicts(
     """Recent conflicts, the newest first, up to the first one before a moment."""
     rows: list[ConflictRow] = []
     for key, payload in view.scan_back(CONFLICTS, b"", key1(view.superblock.last_conflict + 1)):
-        at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
+        at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack_first(payload, 8)
         if at_ms < since_ms:
             break
         if table not in (None, name):
@@ -160,18 +166,21 @@ def lost(
             Action("store.reports.explain_transaction", holder.id),
             RUN_AGAIN,
         ),
+        held_by=(holder.txn_id,),
         **_details(record, conflict),
     )
 
 
 def write_too_old(record: TransactionRecord, conflict: DoomCause) -> WriteTooOld:
     """The error for a write under a key that a later transaction has read or written."""
-    what = "was read by" if conflict.kind == READ else "was written by"
+    what, hint = "was read by" if conflict.kind == READ else "was written by", RUN_AGAIN
+    if conflict.is_possible_read:
+        what, hint = "may have been read by", Hint("Reads that long ago are forgotten. {}", RUN_AGAIN)
     return WriteTooOld(
         f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
         f"{_winner_text(conflict.winner, conflict.winner_version)}, which began after transaction {record.id}: "
         "it is aborted",
-        hint=RUN_AGAIN,
+        hint=hint,
         **_details(record, conflict),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage.disk.codec import key1, key2, pack, part_key, unpack
+from storage.disk.codec import corrupt, key1, key2, pack, part_key, unpack
 from storage.disk.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
@@ -17,6 +17,7 @@ from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET
 from storage.table import row as rows, state as states
 from storage.table.visibility import StoredRow, Version
 from storage.txn.participant import TableEffect, TableWorkDone
+from storage.values.txn_id import TxnID
 
 _NOWHERE = StoredRow(None, None)
 
@@ -109,7 +110,7 @@ def _is_there(row: StoredRow) -> int:
 def count_of(view: ReadView, txn: int, table_id: int) -> int:
     """Count the keys of a table for which a transaction has written intents."""
     payload = view.get(TXN_PARTS, part_key(txn, PART_TABLE, table_id))
-    return 0 if payload is None else int(unpack(payload)[0])
+    return 0 if payload is None else int(unpack(payload, 1)[0])
 
 
 def save_count(batch: WriteBatch, txn: int, table_id: int, count: int) -> None:
@@ -137,7 +138,10 @@ def finalize_keys(batch: WriteBatch, txn: int, table_id: int, committed: bool, k
         if batch.bytes >= WRITE_BYTES_TARGET:
             break
         row = writer.load(key)
-        assert row.intent is not None and row.intent.txn == txn, "an intent is found both ways"
+        if row.intent is None or row.intent.txn != txn:
+            raise corrupt(
+                ROWS, key1(table_id) + key, f"it has no intent of transaction {TxnID(txn)}, which names it"
+            )
         writer.finalize(key, row, committed)
         done += 1
     return done
@@ -160,7 +164,7 @@ class TableIntents:
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
     ) -> TableEffect:
         """Finalise the intents if they are few. Readers resolve the rest by the transaction's record."""
-        count = int(unpack(part)[0])
+        count = int(unpack(part, 1)[0])
         is_few = count <= FINALIZE_INLINE_MAX
         if is_few:
             # Reports show the written keys as long as the outcome is kept, when the intents are gone.
@@ -172,7 +176,7 @@ class TableIntents:
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TableWorkDone:
         """Table, number of keys, and the keys that are not finalised."""
-        left, fields = keys_of(view, txn, object_id, KEYS_SHOWN_MAX), unpack(part)
+        left, fields = keys_of(view, txn, object_id, KEYS_SHOWN_MAX), unpack(part, 2)
         return TableWorkDone(
             object_id, int(fields[0]), left or [bytes(key) for key in fields[1]], finalized=not left
         )

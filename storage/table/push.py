@@ -5,6 +5,7 @@ The lower priority loses; if equal, the older timestamp. No transaction ever wai
 
 from __future__ import annotations
 
+from storage.errors import CorruptStore
 from storage.txn.options import Priority
 
 RANKS = {priority.value: rank for rank, priority in enumerate(Priority)}
@@ -13,6 +14,7 @@ RANKS = {priority.value: rank for rank, priority in enumerate(Priority)}
 
 def wins(priority: str, timestamp: int, other_priority: str, other_timestamp: int) -> bool:
     """Whether the first of two transactions survives. Asked from either side, the outcome is the same."""
-    assert timestamp != other_timestamp, "no timestamp is issued twice"
+    if timestamp == other_timestamp:
+        raise CorruptStore(f"timestamp {timestamp} was issued to two transactions (invariant 16)")
     rank, other_rank = RANKS[priority], RANKS[other_priority]
     return rank < other_rank if rank != other_rank else timestamp > other_timestamp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from storage.disk.codec import U64, key1
+from storage.disk.codec import U64, corrupt, key1
 from storage.disk.connection import Connection
 from storage.disk.schema import ROWS, TXN_KEYS, VERSIONS
 from storage.disk.view import ReadView
@@ -223,7 +223,8 @@ def _intents(view: ReadView, locks: LockFile, names: dict[int, str], limit: int 
             owners[txn] = IntentOwner(record.timestamp, record.id, record.state, facts)
         payload = view.get(ROWS, stored[8:])
         intent = rows.decode(stored[8:], payload).intent if payload is not None else None
-        assert intent is not None, "every key of a transaction has an intent"
+        if intent is None:
+            raise corrupt(ROWS, stored[8:], f"it has no intent of transaction {TxnID(txn)}, which names it")
         intents.append(IntentRow(names[table_id], stored[16:], intent.value is None, owners[txn]))
     return intents
 

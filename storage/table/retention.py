@@ -15,7 +15,7 @@ from typing import Literal
 from storage.disk.codec import U64, U64X2, key1
 from storage.disk.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
 from storage.disk.view import ReadView, WriteBatch
-from storage.disk.wall_clock import clocks_agree, trust_clocks
+from storage.disk.wall_clock import agree, clocks_agree, trust_clocks
 from storage.limits import GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
 from storage.table import row as rows
 from storage.table.intent import RowWriter, finalize_keys
@@ -30,10 +30,11 @@ def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
     Args:
         trust_clock: assume that an operator has confirmed the wall clock.
     """
-    if not (trust_clock or clocks_agree(view)):
-        return view.superblock.collected_timestamp
-    start = view.clock.wall_ns() - view.superblock.table_retention_ms * 1_000_000
-    return max(start, view.superblock.collected_timestamp)
+    superblock, clock = view.superblock, view.clock
+    wall_ns, collected = clock.wall_ns(), superblock.collected_timestamp
+    if not (trust_clock or agree(superblock, clock, wall_ns)):
+        return collected
+    return max(wall_ns - superblock.table_retention_ms * 1_000_000, collected)
 
 
 def find_decided(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
@@ -141,7 +142,8 @@ class Sweep:
         if payload is None or payload[0] != rows.COMMITTED | rows.COMMITTED_DELETED:
             return False
         committed = rows.decode(key, payload).committed
-        assert committed is not None, "the flags say so"
+        if committed is None:
+            return False
         table_id, name = U64.unpack(key[:8])[0], key[8:]
         has_older = view.first(VERSIONS, rows.old_prefix(table_id, name)) is not None
         return committed.version <= self.start and not has_older

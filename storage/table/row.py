@@ -11,7 +11,7 @@ from typing import Final
 
 from storage.disk.codec import corrupt, key1
 from storage.disk.schema import ROWS, TXNS, VERSIONS, Database
-from storage.errors import InvalidValue
+from storage.errors import CorruptStore, InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from storage.table.visibility import StoredRow, Version
 
@@ -91,8 +91,8 @@ def decode(key: bytes, payload: bytes | memoryview) -> StoredRow:
                 version, txn, None if flags & INTENT_DELETED else bytes(payload[at + _INTENT.size :])
             )
         return StoredRow(committed, intent)
-    except (error, IndexError) as problem:
-        raise _damaged(ROWS, key, problem) from None
+    except (error, IndexError, CorruptStore) as problem:
+        raise corrupt(ROWS, key, str(problem)) from None
 
 
 def holder_of(payload: bytes) -> tuple[Database, bytes] | None:
@@ -137,12 +137,8 @@ def decode_old(key: bytes, payload: memoryview) -> Version:
     try:
         deleted, txn = _OLD.unpack_from(payload)
     except error as problem:
-        raise _damaged(VERSIONS, key, problem) from None
+        raise corrupt(VERSIONS, key, str(problem)) from None
     return Version(version_of(key), txn, None if deleted else bytes(payload[_OLD.size :]))
-
-
-def _damaged(database: Database, key: bytes, problem: Exception) -> Exception:
-    return corrupt(database, key, str(problem))
 
 
 def grouped(key: bytes) -> bytes:

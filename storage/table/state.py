@@ -7,6 +7,7 @@ from struct import Struct
 from storage.disk.codec import key1
 from storage.disk.schema import HEADS, Database
 from storage.disk.view import ReadView, WriteBatch
+from storage.errors import CorruptStore
 
 _STATE = Struct(">QQQQ")
 _TABLE = 1 << 63
@@ -34,7 +35,8 @@ class TableState:
         return (self.keys, self.rows, self.versions, self.intents)
 
     def encode(self) -> bytes:
-        assert min(self.fields()) >= 0 and self.keys <= self.rows, "counters count what is there"
+        if min(self.fields()) < 0 or self.keys > self.rows:
+            raise CorruptStore(f"its counters {self.fields()} count what is not there")
         return _STATE.pack(*self.fields())
 
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from storage.errors import CorruptStore
 from storage.txn.options import CheckMode
 from storage.values.txn_state import STATE_CODES, TransactionState
 
@@ -52,9 +53,8 @@ class StoredRow:
     __slots__ = ("committed", "intent")
 
     def __init__(self, committed: Version | None, intent: Version | None) -> None:
-        assert committed is None or intent is None or intent.version > committed.version, (
-            "invariant 18: an intent is newer than all committed versions of its key"
-        )
+        if committed is not None and intent is not None and intent.version <= committed.version:
+            raise CorruptStore("an intent is not newer than the committed version of its key (invariant 18)")
         self.committed = committed
         self.intent = intent
 

@@ -144,22 +144,11 @@ class Writing:
     # Judging
 
     def _check_reads(self) -> None:
-        batch, record, writes = self._batch, self._record, self._writes
-        cache, superblock, own_timestamp = batch.read_cache, batch.superblock, record.timestamp
-        if not superblock.read_generation:
-            return
-        if not cache.is_valid(superblock):
-            cache.start_anew(superblock)
-        if own_timestamp < cache.watermark(superblock):
-            self._refuse(DoomCause(conflicts.READ, writes[0].table, writes[0].key))
-        ranges = cache.ranges_after(own_timestamp)
-        for write in writes:
-            timestamp, txn = cache.reader_of(write.table_id, write.key)
-            if timestamp > own_timestamp:
-                self._refuse(DoomCause(conflicts.READ, write.table, write.key, txn, timestamp))
-            for table_id, timestamp, txn, start, end in ranges:
-                if table_id == write.table_id and start <= write.key and (end is None or write.key < end):
-                    self._refuse(DoomCause(conflicts.READ, write.table, write.key, txn, timestamp))
+        batch, record = self._batch, self._record
+        read = batch.read_cache.find_later_read(batch.superblock, self._writes, record.timestamp)
+        if read is not None:
+            table = next(write.table for write in self._writes if write is read.place)
+            self._refuse(DoomCause(conflicts.READ, table, read.place.key, read.txn, read.timestamp))
 
     def _check_versions(self, write: Write, row: StoredRow, look_up: StateOf) -> None:
         version = newest(row, self._record.txn_id, look_up)

@@ -16,6 +16,7 @@ from storage.limits import (
     WRITE_BYTES_TARGET,
 )
 from storage.topic.entry import Columns, PackedColumns
+from storage.values.arguments import check_many
 
 Commits = list[tuple[int, list[int]]]
 """For each durable commit the first message, and the end of each entry in the commit."""
@@ -36,6 +37,8 @@ def columns_of(
     """
     if not values:
         raise InvalidValue("there is no message to send")
+    check_many("values", values)
+    check_many("keys", keys)
     if not set(map(type, values)) <= _PLAIN_TYPES:
         raise InvalidValue("a message's value is bytes, or None for a tombstone")
     for column in (keys, properties, event_times):
@@ -122,6 +125,7 @@ def check_sequence_ids(ids: Sequence[int], count: int, has_name: bool) -> None:
             "sequence ids are deduplicated per producer name, and this producer has none of its own",
             hint="Give the producer a name.",
         )
+    check_many("sequence ids", ids)
     if len(ids) != count:
         raise InvalidValue(f"{count} values came with {len(ids)} sequence ids")
     for sequence_id in ids:
@@ -171,8 +175,8 @@ def unpacked(entry: PackedColumns) -> Columns:
     """
     try:
         fields = entry.columns()
-    except (ValueError, TypeError) as error:
-        raise _not_packed(f"it does not unpack: {error}") from None
+    except ValueError as error:
+        raise _not_packed(str(error)) from None
     are_columns = isinstance(fields, list) and len(fields) == 4 and isinstance(fields[0], list)
     if not are_columns or not all(isinstance(field, list | None) for field in fields):
         raise _not_packed("it is not made of four columns")

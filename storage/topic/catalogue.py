@@ -8,10 +8,11 @@ which any process may finish.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from storage import faults
 from storage.actions import Action, Hint
-from storage.disk.codec import key1, pack, unpack
+from storage.disk.codec import corrupt, key1, pack, unpack_first
 from storage.disk.schema import (
     ABORTED,
     ENTRIES,
@@ -66,8 +67,8 @@ class LedgerLimits:
             ("bytes", self.bytes_max),
             ("age", self.age_max_ms),
         ):
-            if not 1 <= value < 1 << 62:
-                raise InvalidValue(f"a ledger's limit of {name} must be at least 1, not {value}")
+            if type(value) is not int or not 1 <= value < 1 << 62:
+                raise InvalidValue(f"a ledger's limit of {name} must be at least 1, not {value!r}")
 
 
 def find(view: ReadView, name: str) -> Topic | None:
@@ -76,7 +77,7 @@ def find(view: ReadView, name: str) -> Topic | None:
     payload = view.get(TOPICS, full.encode("ascii"))
     if payload is None:
         return None
-    topic_id, created_ms, properties = unpack(payload)[:3]
+    topic_id, created_ms, properties = unpack_first(payload, 3)
     return Topic(full, topic_id, created_ms, properties) if topic_id else None
 
 
@@ -102,7 +103,7 @@ def _not_found(view: ReadView, name: str) -> TopicNotFound:
     if owners:
         hint = f"{short} is a subscription of {', '.join(owners[:3])}: name the topic, and the subscription after it."
     elif view.has(TABLES, key):
-        hint = Hint("{} is a table: `{}`.", short, Action("store.table"))
+        hint = Hint("{} is a table: `{}`.", short, Action("store.table", short))
     elif near:
         hint = f"Did you mean {', '.join(near)}?"
     else:
@@ -113,7 +114,7 @@ def _not_found(view: ReadView, name: str) -> TopicNotFound:
 def every(view: ReadView) -> Iterator[Topic]:
     """Yield all topics by name."""
     for key, payload in view.scan(TOPICS):
-        topic_id, created_ms, properties = unpack(payload)[:3]
+        topic_id, created_ms, properties = unpack_first(payload, 3)
         if topic_id:
             yield Topic(key.decode("ascii"), topic_id, created_ms, properties)
 
@@ -136,7 +137,7 @@ def create(
     ledger_id, epoch = 1, -1
     payload = batch.get(TOPICS, key)
     if payload is not None:
-        topic_id, _, _, ledger_id, epoch = unpack(payload)[:5]
+        topic_id, _, _, ledger_id, epoch = unpack_first(payload, 5)
         if topic_id:
             raise AlreadyExists(f"there is a topic {short_topic_name(full)} already", topic=full)
     batch.superblock.last_topic += 1
@@ -150,18 +151,49 @@ def create(
 
 
 def find_or_create(batch: WriteBatch, name: str) -> Topic:
-    """Find the topic of a name, or create a topic with the usual limits.
+    """Find the topic of a name, or create one with the usual limits, which a refusal of the batch undoes.
 
     Raises:
         InvalidName
     """
-    return find(batch, name) or create(batch, name, LedgerLimits())
+    topic = find(batch, name)
+    if topic is None:
+        tombstone = batch.get(TOPICS, full_topic_name(name).encode("ascii"))
+        before = None if tombstone is None else bytes(tombstone)
+        topic = create(batch, name, LedgerLimits())
+        batch.undo_if_refused(partial(_take_back, batch, topic, before))
+    return topic
+
+
+def _take_back(batch: WriteBatch, topic: Topic, before: bytes | None) -> None:
+    """Undo the creation of a topic in the batch that has created the topic, with the sessions of its producers."""
+    assert topic.topic_id == batch.superblock.last_topic, "no topic was created since"
+    key = topic.full_name.encode("ascii")
+    if before is None:
+        batch.delete(TOPICS, key)
+    else:
+        batch.put(TOPICS, key, before)
+    states.delete(batch, topic.topic_id)
+    for database in (PRODUCERS, OWNERS):
+        batch.delete_prefix(database, key1(topic.topic_id))
+    batch.superblock.last_topic -= 1
+
+
+def unborn(name: str) -> Topic:
+    """A topic to be created by the first message; it has no number yet.
+
+    Raises:
+        InvalidName
+    """
+    return Topic(full_topic_name(name), 0, 0, {})
 
 
 def delete(batch: WriteBatch, topic: Topic) -> None:
     """Remove name and state; `purge_step` removes the rest. Nothing may hold the topic any more."""
     state = states.load(batch, topic.topic_id)
-    assert not state.open_txns, "no open transaction holds a topic that is deleted"
+    if state.open_txns:
+        why = f"it counts {state.open_txns} open transactions, and none is found"
+        raise corrupt(HEADS, key1(topic.topic_id), why)
     tombstone = [0, batch.now_ms, {}, state.ledger_id + 1, state.epoch]
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     states.delete(batch, topic.topic_id)

@@ -8,12 +8,13 @@ which covers the body by a checksum of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
+from struct import Struct, error as struct_error
 from typing import Any, Final
 from zlib import crc32
 
-from storage.disk.codec import U64X3, corrupt, pack, unpack
+from storage.disk.codec import U64X3, corrupt, decoded, pack, unpack
 from storage.disk.schema import ENTRIES, ENTRY_HEADER_BYTES
+from storage.errors import CorruptStore
 from storage.topic.message import Message, MessageOrigin
 from storage.values.position import MessageId, Position, as_position
 from storage.values.txn_id import TxnID
@@ -128,9 +129,12 @@ class PackedColumns:
         """Unpack the columns, unchecked: four fields if `Columns.packed` has packed them.
 
         Raises:
-            ValueError, TypeError: the data do not unpack.
+            ValueError: the data do not unpack.
         """
-        return unpack(self.data)
+        try:
+            return unpack(self.data)
+        except CorruptStore as error:
+            raise ValueError(f"it does not unpack: {error}") from None
 
 
 class PackedEntries:
@@ -150,6 +154,11 @@ class PackedEntries:
         entry = self._starts[start]
         assert entry.count == stop - start, "packed entries are not cut"
         return entry
+
+
+def _columns(body: memoryview) -> list[Any]:
+    columns: list[Any] = unpack(body, 6)
+    return columns
 
 
 class Entry:
@@ -182,10 +191,13 @@ class Entry:
         self.key = key
         _, self.ledger_id, self.entry_id = U64X3.unpack(key)
         self.position = as_position((self.ledger_id, self.entry_id))
-        (
-            _, self.kind, self.flags, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
-            self.messages_before, self.bytes_before,
-        ) = HEADER.unpack_from(payload)  # fmt: skip
+        try:
+            (
+                _, self.kind, self.flags, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
+                self.messages_before, self.bytes_before,
+            ) = HEADER.unpack_from(payload)  # fmt: skip
+        except struct_error:
+            raise corrupt(ENTRIES, key, "it is shorter than its header") from None
         self.size = len(payload)
         self.txn_state: TransactionState | None = None
         self.first_index = 0
@@ -215,9 +227,10 @@ class Entry:
             body = self._body[ENTRY_HEADER_BYTES:]
             if crc32(body) != int.from_bytes(self._body[:4], "big"):
                 raise corrupt(ENTRIES, self.key, "the checksum of its messages does not agree")
-            self._columns = unpack(body)
-            if len(self._columns[2]) != self.count:
+            columns: list[Any] = decoded(ENTRIES, self.key, body, _columns)
+            if len(columns[2]) != self.count:
                 raise corrupt(ENTRIES, self.key, "it holds another number of messages than it says")
+            self._columns = columns
         return self._columns
 
     def check_body(self) -> None:

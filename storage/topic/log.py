@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage import faults
-from storage.disk.codec import corrupt, key1, key2, key3, key_through, pack, unpack
-from storage.disk.schema import ENTRIES, LEDGERS
+from storage.disk.codec import corrupt, key1, key2, key3, key_through, missing, pack, unpack_first
+from storage.disk.schema import ENTRIES, HEADS, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
@@ -52,7 +52,9 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     else:
         state.markers += 1
     if not state.open_txns:
-        assert state.max_read <= position, "maxReadPosition never moves backwards"
+        if state.max_read > position:
+            why = f"its maxReadPosition {state.max_read} lies behind the next entry {position}"
+            raise corrupt(HEADS, key1(topic.topic_id), why)
         state.max_read = position
     return position
 
@@ -128,14 +130,14 @@ def closed_ledgers(view: ReadView, topic_id: int, state: TopicState) -> Iterator
     """
     expected = state.first_ledger
     for key, payload in view.scan(LEDGERS, key1(topic_id), key2(topic_id, expected)):
-        entries, opened, closed, _, messages, _, size = unpack(payload)[:7]
+        entries, opened, closed, _, messages, _, size = unpack_first(payload, 7)
         ledger_id = int.from_bytes(key[8:], "big")
         if ledger_id != expected:
             break
         expected += 1
         yield LedgerInfo(ledger_id, entries, (opened, closed), messages, size)
     if expected < state.ledger_id:
-        raise corrupt(LEDGERS, key2(topic_id, expected), "it is not there")
+        raise missing(LEDGERS, key2(topic_id, expected))
 
 
 def open_ledger(state: TopicState) -> LedgerInfo:
@@ -185,7 +187,7 @@ def stored(view: ReadView, topic_id: int, position: Position) -> Entry:
 
 
 def _missing(topic_id: int, position: Position) -> CorruptStore:
-    return corrupt(ENTRIES, key3(topic_id, *position), "it is not there")
+    return missing(ENTRIES, key3(topic_id, *position))
 
 
 def scan(view: ReadView, topic_id: int, after: Position, through: Position) -> Iterator[Entry]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from storage.disk.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack_first
 from storage.disk.schema import STORE
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
@@ -45,13 +45,13 @@ def are_set(view: ReadView) -> bool:
 def of_store(view: ReadView) -> RetentionLimits:
     """The limits of topics without limits of their own."""
     payload = view.get(STORE, _KEY)
-    return NO_LIMITS if payload is None else RetentionLimits(*unpack(payload)[:2])
+    return NO_LIMITS if payload is None else RetentionLimits(*unpack_first(payload, 2))
 
 
 def own(view: ReadView, topic_id: int) -> RetentionLimits:
     """The limits of a topic's own record: None where the store's limit holds, EVERYTHING for no limit."""
     payload = view.get(STORE, _OF_TOPIC + key1(topic_id))
-    return NO_LIMITS if payload is None else RetentionLimits(*unpack(payload)[:2])
+    return NO_LIMITS if payload is None else RetentionLimits(*unpack_first(payload, 2))
 
 
 def of_topic(view: ReadView, topic_id: int) -> RetentionLimits:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from storage.actions import Action, Hint
-from storage.disk.codec import U64X2, key1
+from storage.disk.codec import U64X2, corrupt, key1
 from storage.disk.schema import SEQUENCES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SequenceConflict
@@ -63,6 +63,7 @@ class SequenceIds(Generic[V]):
                         "Wait until it ends: `{}`.",
                         Action("store.reports.wait_for_transaction", TxnID(holder)),
                     ),
+                    held_by=(holder,),
                     transaction=str(TxnID(holder)),
                     sequenceId=sequence_id,
                 )
@@ -81,7 +82,8 @@ class SequenceIds(Generic[V]):
         before = batch.last(SEQUENCES, prefix, prefix + key1(first))
         if before is not None:
             last_before, owner = U64X2.unpack(before[1])
-            assert last_before < first, "ranges of sequence ids do not overlap"
+            if last_before >= first:
+                raise corrupt(SEQUENCES, before[0], f"it reaches to {last_before}, and {first} is not in use")
             if owner == txn and last_before == first - 1:
                 first = int.from_bytes(before[0][-8:], "big")
         after = batch.get(SEQUENCES, prefix + key1(last + 1))

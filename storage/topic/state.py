@@ -9,8 +9,8 @@ import builtins
 from struct import Struct
 
 from storage.actions import Action, Hint
-from storage.disk.codec import key1
-from storage.disk.schema import HEADS
+from storage.disk.codec import key1, missing, unpack
+from storage.disk.schema import HEADS, TOPICS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TopicNotFound
 from storage.values.position import Position, as_position
@@ -144,9 +144,12 @@ def load(view: ReadView, topic_id: int) -> TopicState:
 
     Raises:
         TopicNotFound: the topic was deleted meanwhile.
+        CorruptStore: the topic exists, and its state is missing.
     """
     state = view.open(HEADS, key1(topic_id), TopicState.decode)
     if state is None:
+        if any(unpack(payload, 1)[0] == topic_id for _, payload in view.scan(TOPICS)):
+            raise missing(HEADS, key1(topic_id))
         raise TopicNotFound(
             "the topic was deleted meanwhile",
             hint=Hint("`{}` shows what there is.", Action("store.reports.list_topics")),

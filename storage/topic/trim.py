@@ -11,7 +11,7 @@ Invariant 5: trimming removes whole ledgers from the front. Which ledgers may go
 from __future__ import annotations
 
 from storage import faults
-from storage.disk.codec import key1, key2, unpack
+from storage.disk.codec import key1, key2, unpack_first
 from storage.disk.schema import ENTRIES, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import MessageNotFound
@@ -60,7 +60,7 @@ def end_of_trimmed(view: ReadView, topic_id: int, state: TopicState) -> Position
     """The last position that was trimmed; None if none was."""
     key = key2(topic_id, state.first_ledger - 1)
     payload = view.get(LEDGERS, key) if state.bytes_trimmed else None
-    return None if payload is None else Position(state.first_ledger - 1, unpack(payload)[0] - 1)
+    return None if payload is None else Position(state.first_ledger - 1, unpack_first(payload, 1)[0] - 1)
 
 
 def check_kept(topic: OpenTopic[ReadView], after: Position) -> None:

@@ -6,7 +6,7 @@ So `log.py` compares the entries that it finds, and the end of every scan, with 
 
 from __future__ import annotations
 
-from storage.disk.codec import corrupt, key2, unpack
+from storage.disk.codec import key2, missing, unpack
 from storage.disk.schema import LEDGERS
 from storage.disk.view import ReadView
 from storage.topic import state as states
@@ -56,6 +56,6 @@ def _entries(view: ReadView, topic_id: int, state: TopicState, ledger_id: int) -
     key = key2(topic_id, ledger_id)
     payload = view.get(LEDGERS, key)
     if payload is None:
-        raise corrupt(LEDGERS, key, "it is not there")
-    entries: int = unpack(payload)[0]
+        raise missing(LEDGERS, key)
+    entries: int = unpack(payload, 1)[0]
     return entries

@@ -75,10 +75,15 @@ def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
             f"a transaction's timeout of {timeout_ms / 1000:,.10g} s is not between 1 ms and 24 h",
             timeoutMs=timeout_ms,
         )
-    _check_labels(labels or {})
+    if labels is not None:
+        _check_labels(labels)
 
 
-def _check_labels(labels: dict[Any, Any]) -> dict[str, str]:
+def _check_labels(labels: Any) -> None:
+    if not isinstance(labels, dict):
+        raise InvalidValue(
+            f"labels are names with their values, not {labels!r}", hint='Give a dict: {"job": "nightly"}.'
+        )
     if len(labels) > LABELS_MAX:
         raise InvalidValue(f"a transaction has at most {LABELS_MAX} labels, not {len(labels)}")
     for name, value in labels.items():
@@ -91,7 +96,6 @@ def _check_labels(labels: dict[Any, Any]) -> dict[str, str]:
         check_name("label name", name)
         if len(value.encode()) > LABEL_VALUE_BYTES_MAX:
             raise InvalidValue(f"the value of label {name} is longer than {LABEL_VALUE_BYTES_MAX} bytes")
-    return labels
 
 
 def _is_unicode(text: str) -> bool:
@@ -123,4 +127,5 @@ def new_record(
     record.messages = record.acknowledgements = 0
     record.incarnation = batch.superblock.incarnation
     record.uses_tables, record.consumed, record.written, record.conflict = False, 0, [], None
+    record.producers_fenced = False
     return record

@@ -19,7 +19,7 @@ from storage.values.txn_state import AbortReason
 
 RUN_AGAIN = Hint(
     "`{}` runs all of it again in a new transaction, after a wait and with a rising priority.",
-    Action("store.run_transaction"),
+    Action("store.run_transaction", "COMMAND"),
 )
 """The hint of a lost conflict. Without the wait two losers lose to each other for ever (docs/decisions/0034)."""
 
@@ -51,10 +51,12 @@ def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
 
 
 def too_late_to_fence(record: TransactionRecord) -> TransactionNotOpen:
-    """The error for fencing the producers of an ended transaction: the store has forgotten the producers."""
+    """The error for fencing the producers of a transaction aborted without: the store has forgotten the producers."""
+    outcome = "its producers were not fenced"
+    if record.reason_code == AbortReason.FENCED.value:
+        outcome = "because a producer was fenced, further producers were not"
     return TransactionNotOpen(
-        f"transaction {record.id} was {record.state.value.lower()} {_ago(record.ended_ms)} by {record.ended_by}; its "
-        "producers were not fenced",
+        f"transaction {record.id} was aborted {_ago(record.ended_ms)} by {record.ended_by}; {outcome}",
         hint=Hint(
             "`{}` takes a topic from those that produce there.",
             Action("store.admin.producers.fence_producers", "TOPIC"),

@@ -2,11 +2,14 @@
 
 There is no daemon: every write batch begins with the reaper, which aborts a few transactions. The transaction that the
 batch names (`WriteBatch.naming`) is exempt: the coordinator compares its state and deadline once, in the operation.
+
+A look at every lease is due once a second. A change that is refused over open transactions does not wait for the look:
+the writer asks for those among the holders that are due, and runs the change again without them (docs/decisions/0032).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from storage.disk.codec import U64X2, key1
 from storage.disk.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
@@ -15,8 +18,9 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
+from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
-from storage.values.txn_state import AbortReason
+from storage.values.txn_state import AbortReason, TransactionState
 
 EVERY = -1
 """The `naming` of a batch without reaping at its begin, because the batch itself reaps or ends transactions."""
@@ -67,6 +71,17 @@ def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: 
             coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD)
 
 
+def _is_due(batch: WriteBatch, txn_id: int) -> bool:
+    """Whether an open transaction is overdue, or its owner is dead and the policy ends those too."""
+    record = records.find(batch, txn_id)
+    if record is None or record.state is not TransactionState.OPEN:
+        return False
+    if record.is_overdue(batch.now_ns):
+        return True
+    is_orphan = bool(record.lease) and not batch.lock_file.leases.is_held(record.lease)
+    return is_orphan and batch.superblock.reap_policy == ReapPolicy.ALL
+
+
 class Reaper:
     """The reaper of a process, called at the begin of every write batch."""
 
@@ -97,29 +112,52 @@ class Reaper:
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
         return batch.now_ns + REAP_EVERY_NS
 
-    def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
-        """Abort up to `limit` transactions under any policy, for `transactions reap`."""
-        ended = self._end_overdue(batch, limit)
-        return ended + self._end_orphaned(batch, limit - len(ended))
+    def find_due(self, batch: WriteBatch, holders: Sequence[int]) -> list[int]:
+        """The transactions among the holders that some next write ends under the store's policy, and no command names.
 
-    def _end_overdue(self, batch: WriteBatch, limit: int) -> list[Ended]:
+        A batch that does not reap at its begin ends no holder either.
+        """
+        if batch.superblock.reap_policy == ReapPolicy.MANUAL or batch.naming == EVERY:
+            return []
+        return [txn for txn in holders if txn != batch.naming and _is_due(batch, txn)]
+
+    def end(self, batch: WriteBatch, due: Sequence[int]) -> None:
+        """Abort transactions that `find_due` has found: they are in the way of the batch's change."""
+        for txn_id in due:
+            record = records.get(batch, txn_id)
+            if record.state is TransactionState.OPEN:
+                is_overdue = record.is_overdue(batch.now_ns)
+                self._abort(
+                    batch, txn_id, AbortReason.TIMED_OUT if is_overdue else AbortReason.OWNER_DEAD, None
+                )
+
+    def reap(self, batch: WriteBatch, limit: int, text: str | None) -> list[Ended]:
+        """Abort up to `limit` transactions under any policy, for `transactions reap`.
+
+        Args:
+            text: the operator's reason, kept in the record of each transaction.
+        """
+        ended = self._end_overdue(batch, limit, text)
+        return ended + self._end_orphaned(batch, limit - len(ended), text)
+
+    def _end_overdue(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
         for txn_id in overdue(batch, limit + 1):
             if txn_id != batch.naming and len(ended) < limit:
-                ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT))
+                ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT, text))
         return ended
 
-    def _end_orphaned(self, batch: WriteBatch, limit: int) -> list[Ended]:
+    def _end_orphaned(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
         for key in list(batch.keys(LEASES)):
             if batch.lock_file.leases.is_held(int.from_bytes(key, "big")):
                 continue
             owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
             due = [txn_id for txn_id in owned if txn_id != batch.naming][: limit - len(ended)]
-            ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD) for txn_id in due]
+            ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD, text) for txn_id in due]
             if not owned:
                 batch.delete(LEASES, key)
         return ended
 
-    def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason) -> Ended:
-        return self._coordinator.abort(batch, txn_id, self._process(), reason)
+    def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason, text: str | None) -> Ended:
+        return self._coordinator.abort(batch, txn_id, self._process(), reason, text)

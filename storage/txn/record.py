@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from storage.actions import Action, Hint
-from storage.disk.codec import U64X2, key1, pack, unpack
-from storage.disk.schema import TXN_DEADLINES, TXNS
+from storage.disk.codec import U64X2, decoded, key1, missing, pack, unpack
+from storage.disk.schema import TXN_DEADLINES, TXN_PARTS, TXNS
 from storage.disk.view import ReadView, WriteBatch
-from storage.errors import TransactionNotFound
+from storage.errors import CorruptStore, TransactionNotFound
 from storage.process.identity import ProcessIdentity
 from storage.txn.options import TransactionIsolation
 from storage.values.txn_id import TxnID
@@ -36,9 +36,10 @@ class TransactionRecord:
         consumed: timestamp of the newest acknowledged message; 0 for none.
         written: keys that the commit wrote without intents: table, number of keys, the first keys.
         conflict: the conflict that doomed the transaction (kind, winner, winner's version, table name, key), or None.
+        producers_fenced: whether the operator's abort that ended the transaction fenced its producers as well.
     """
 
-    __slots__ = (*_FIELDS, "txn_id")
+    __slots__ = (*_FIELDS, "producers_fenced", "txn_id")
 
     txn_id: int
     state_code: int
@@ -67,6 +68,7 @@ class TransactionRecord:
     consumed: int
     written: list[list[Any]]
     conflict: list[Any] | None
+    producers_fenced: bool
 
     @property
     def id(self) -> TxnID:
@@ -101,15 +103,24 @@ class TransactionRecord:
         return now_ns >= self.deadline_ns
 
     def encode(self) -> bytes:
-        return pack([getattr(self, name) for name in _FIELDS])
+        fields = [getattr(self, name) for name in _FIELDS]
+        return pack([*fields, True] if self.producers_fenced else fields)
 
     @classmethod
     def decode(cls, txn_id: int, payload: memoryview) -> TransactionRecord:
         record = cls()
         record.txn_id = txn_id
-        for name, value in zip(_FIELDS, unpack(payload), strict=False):
+        fields = unpack(payload, len(_FIELDS))
+        for name, value in zip(_FIELDS, fields, strict=False):
             setattr(record, name, value)
+        record.producers_fenced = len(fields) > len(_FIELDS) and fields[len(_FIELDS)]
+        if record.state_code not in range(len(STATE_CODES)):
+            raise CorruptStore(f"there is no state {record.state_code!r} of a transaction")
         return record
+
+
+def _decoded(txn_id: int, payload: memoryview) -> TransactionRecord:
+    return decoded(TXNS, key1(txn_id), payload, partial(TransactionRecord.decode, txn_id))
 
 
 def find(view: ReadView, txn_id: int) -> TransactionRecord | None:
@@ -118,7 +129,7 @@ def find(view: ReadView, txn_id: int) -> TransactionRecord | None:
     if opened is not None:
         return opened
     payload = view.get(TXNS, key1(txn_id))
-    return None if payload is None else TransactionRecord.decode(txn_id, payload)
+    return None if payload is None else _decoded(txn_id, payload)
 
 
 def get(view: ReadView, txn_id: int) -> TransactionRecord:
@@ -129,7 +140,7 @@ def get(view: ReadView, txn_id: int) -> TransactionRecord:
     """
     record = find(view, txn_id)
     if record is None:
-        raise _not_found(txn_id)
+        raise _not_found(view, txn_id)
     return record
 
 
@@ -141,7 +152,7 @@ def open_record(batch: WriteBatch, txn_id: int) -> TransactionRecord:
     """
     record = batch.open(TXNS, key1(txn_id), partial(TransactionRecord.decode, txn_id))
     if record is None:
-        raise _not_found(txn_id)
+        raise _not_found(batch, txn_id)
     return record
 
 
@@ -153,14 +164,30 @@ def oldest_writer(view: ReadView, up_to: int) -> TransactionRecord | None:
     """
     oldest: TransactionRecord | None = None
     for key in view.keys(TXN_DEADLINES):
-        record = get(view, U64X2.unpack(key)[1])
+        record = named(view, U64X2.unpack(key)[1])
         is_writer = record.isolation == TransactionIsolation.SERIALIZABLE.value
         if is_writer and record.timestamp <= (up_to if oldest is None else oldest.timestamp):
             oldest = record
     return oldest
 
 
-def _not_found(txn_id: int) -> TransactionNotFound:
+def named(view: ReadView, txn_id: int) -> TransactionRecord:
+    """Find the record of a transaction that another record names, to be read only.
+
+    Raises:
+        CorruptStore: the record is missing.
+    """
+    record = find(view, txn_id)
+    if record is None:
+        raise missing(TXNS, key1(txn_id))
+    return record
+
+
+def _not_found(view: ReadView, txn_id: int) -> TransactionNotFound | CorruptStore:
+    """The error for a transaction without a record: damage, where another record names the transaction."""
+    has_part = next(view.keys(TXN_PARTS, key1(txn_id)), None) is not None
+    if has_part or any(U64X2.unpack(key)[1] == txn_id for key in view.keys(TXN_DEADLINES)):
+        return missing(TXNS, key1(txn_id))
     return TransactionNotFound(
         f"there is no transaction {TxnID(txn_id)}",
         hint=Hint(
@@ -193,13 +220,19 @@ def state_code(view: ReadView, txn_id: int) -> int:
     No change of state waits in an open record: `save` writes it at once.
 
     Raises:
-        TransactionNotFound
+        CorruptStore: the transaction, which a message or an intent names, has no record.
     """
     payload = view.get(TXNS, key1(txn_id))
-    return get(view, txn_id).state_code if payload is None else packed_state_code(payload)
+    return named(view, txn_id).state_code if payload is None else packed_state_code(payload)
 
 
 def packed_state_code(payload: bytes | memoryview) -> int:
-    """Read the number of the state from the bytes of a record."""
+    """Read the number of the state from the bytes of a record.
+
+    Raises:
+        CorruptStore: the bytes are no such record.
+    """
     # An array of 16 and more elements begins with one byte of type and two of length; a small integer is one byte.
+    if len(payload) < 4 or payload[3] >= len(STATE_CODES):
+        raise CorruptStore("it has no state of a transaction")
     return payload[3]

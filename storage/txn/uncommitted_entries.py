@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from storage.disk.codec import I64X2, corrupt, key1, key2, key4, pack, part_key, unpack
-from storage.disk.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS, TXN_RUNS
+from storage.disk.codec import I64X2, corrupt, decoded, key1, key2, key4, missing, pack, part_key, unpack
+from storage.disk.schema import HEADS, OPEN_FIRST, PART_TOPIC, TXN_PARTS, TXN_RUNS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ProducerFenced, TxnctlError
 from storage.topic import log, state as states
@@ -50,7 +50,7 @@ class TopicPart:
 
     @classmethod
     def decode(cls, payload: memoryview) -> TopicPart:
-        fields = unpack(payload)
+        fields = unpack(payload, 9)
         part = cls(as_position(fields[0]), as_position(fields[1]))
         part.last, part.run = as_position(fields[2]), as_position(fields[3])
         part.entries, part.messages, part.bytes, part.sequences, part.epoch = fields[4:9]
@@ -83,8 +83,21 @@ class TopicPart:
 
 def part_of(view: ReadView, txn: int, topic_id: int) -> TopicPart | None:
     """Find the part of a transaction on a topic, or None."""
-    payload = view.get(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id))
-    return None if payload is None else TopicPart.decode(payload)
+    key = part_key(txn, PART_TOPIC, topic_id)
+    payload = view.get(TXN_PARTS, key)
+    return None if payload is None else decoded(TXN_PARTS, key, payload, TopicPart.decode)
+
+
+def indexed_part(view: ReadView, txn: int, topic_id: int) -> TopicPart:
+    """The part of an open transaction that the index of the topic names.
+
+    Raises:
+        CorruptStore: the part is missing.
+    """
+    part = part_of(view, txn, topic_id)
+    if part is None:
+        raise missing(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id))
+    return part
 
 
 def append(
@@ -106,7 +119,10 @@ def append(
         part = TopicPart(position, before)
         part.epoch = state.epoch
         batch.put(OPEN_FIRST, key4(topic_id, *part.first, txn), I64X2.pack(*before))
-    assert part.epoch == state.epoch, "a new epoch aborts or accepts what open transactions wrote before it"
+    if part.epoch != state.epoch:
+        # A new epoch aborts, or accepts, messages of open transactions.
+        key = part_key(txn, PART_TOPIC, topic_id)
+        raise corrupt(TXN_PARTS, key, f"it has epoch {part.epoch}, and its topic {state.epoch}")
     part.entries += 1
     part.messages += count
     part.bytes += len(body)
@@ -128,8 +144,9 @@ def save_part(batch: WriteBatch, txn: int, topic_id: int, part: TopicPart) -> No
 
 def accept(batch: WriteBatch, txn: int, topic_id: int, epoch: int) -> None:
     """Move a transaction's messages to a new epoch: the new owner itself produces in that transaction."""
-    part = part_of(batch, txn, topic_id)
-    assert part is not None and part.epoch <= epoch, "epochs never decrease"
+    part = indexed_part(batch, txn, topic_id)
+    if part.epoch > epoch:
+        raise corrupt(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id), "its epoch was never granted")
     part.epoch = epoch
     save_part(batch, txn, topic_id, part)
 
@@ -216,7 +233,9 @@ class UncommittedEntries:
         log.append(topic, COMMIT_MARKER if committed else ABORT_MARKER, 0, txn, b"")
         if state.open_txns:
             state.max_read = self._before_first_open(topic)
-        assert state.max_read >= before, "maxReadPosition never moves backwards"
+        if state.max_read < before:
+            why = f"its maxReadPosition {before} would move back to {state.max_read}"
+            raise corrupt(HEADS, key1(object_id), why)
         for producer, first, last in written.sequences:
             SequenceIds(batch, object_id, producer).settle(first, last, txn, committed)
         return TopicEffect(object_id, written.messages, written.first, written.last, before, state.max_read)
@@ -230,7 +249,8 @@ class UncommittedEntries:
         first = first_open(topic.view, topic.topic_id)
         if first is None or first[2] != topic.state.max_read:
             open_transactions(topic.view, topic.topic_id)
-        assert first is not None, "the state counts an open transaction"
+        if first is None:
+            raise corrupt(OPEN_FIRST, key1(topic.topic_id), "the topic's open transactions are not there")
         return first[2]
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TopicWork:

@@ -75,8 +75,24 @@ def named(kind: type[N], value: N | str | None, noun: str) -> N | None:
     for name, constant in kind.__members__.items():
         if _bare(name) == bare_name:
             return constant
-    names = ", ".join(str(constant.value) for constant in kind)
-    raise InvalidValue(f"{value!r} is no {noun}", hint=f"One of {names}.")
+    raise _no_constant(kind, value, noun)
+
+
+def chosen(kind: type[N], value: N | str, noun: str) -> N:
+    """Return a constant as `named` does, where none must be left out.
+
+    Raises:
+        InvalidValue: the value is neither a member nor a name.
+    """
+    constant = named(kind, value, noun)
+    if constant is None:
+        raise _no_constant(kind, value, noun)
+    return constant
+
+
+def _no_constant(kind: type[Enum], value: object, noun: str) -> InvalidValue:
+    names = [one.value if isinstance(one.value, str) else one.name.lower() for one in kind]
+    return InvalidValue(f"{value!r} is no {noun}", hint=f"One of {', '.join(names)}.")
 
 
 def _bare(name: str) -> str:

@@ -190,6 +190,35 @@ Start = Position | MessageId | Extreme
 """The start of a reader or a new subscription: a position or message id is the first to be read."""
 
 
+def message_id_of(value: object) -> MessageId:
+    """Return a message id, given as such or as the id of a message in a buffer.
+
+    Raises:
+        InvalidPosition
+    """
+    if isinstance(value, LateMessageId):
+        return value.message_id
+    if isinstance(value, MessageId):
+        return value
+    raise InvalidPosition(
+        f"{value!r} is neither a message nor a message id",
+        hint="Give the message, its message_id, or MessageId.parse of a text.",
+    )
+
+
+def position_of(value: object) -> Position:
+    """Return the position of an entry, given as a position or as the id of a message in the entry.
+
+    Raises:
+        InvalidPosition
+    """
+    if isinstance(value, MessageId | LateMessageId):
+        return value.position
+    if isinstance(value, tuple) and list(map(type, value)) == [int, int]:
+        return Position(*value)
+    raise InvalidPosition(f"{value!r} is not a position", hint="Give a Position or a MessageId.")
+
+
 def start_of(value: object) -> Position | MessageId | Extreme:
     """Return a start given as a value or as text.
 

@@ -69,6 +69,14 @@ class ProducersCheck:
         epochs, current = [ownership.epoch for ownership in self._history], self._state.epoch
         if epochs and (epochs[-1] != current or epochs != list(range(epochs[0], epochs[-1] + 1))):
             self._problem(9, f"its epoch is {current}; epochs {epochs[0]} to {epochs[-1]} were granted")
+        last = self._history[-1] if self._history else None
+        owner = last.session if last is not None and last.ended_by is None else None
+        if owner is not None and owner.number not in {session.number for session in self._sessions}:
+            self._problem(10, f"session {owner.number} owns it, and has no record")
+        if self._state.owner_session and (last is None or last.session is None):
+            self._problem(
+                10, f"session {self._state.owner_session} owns it, or may resume; no grant is recorded"
+            )
         for before, after in pairwise(self._history):
             if before.ended_by is None:
                 self._problem(

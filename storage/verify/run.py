@@ -1,8 +1,8 @@
 """Verify a store: every checksum, and the invariants of docs/SEMANTICS.md recomputed from the log.
 
     quick   structure and counters of topics, transactions and subscriptions, from their records
-    full    also the checksum of every record, every count recomputed from the entries, and the contents of tables; then
-            a sample of tables is read, and the data file compared before and after
+    full    also every page of the file, the checksum of every record, every count recomputed from the entries, and the
+            contents of tables; then a sample of tables is read, and the data file compared before and after
 
 Verification holds one view throughout: a long-lived reader keeps pages from reuse, and is listed by `store readers`.
 """
@@ -10,6 +10,7 @@ Verification holds one view throughout: a long-lived reader keeps pages from reu
 from __future__ import annotations
 
 from storage.disk.connection import Connection
+from storage.disk.pages import check_pages
 from storage.disk.schema import ALL, ENTRIES
 from storage.disk.view import ReadView
 from storage.errors import CorruptStore, StoreClosed
@@ -17,6 +18,7 @@ from storage.subscription import catalogue as subscriptions
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, state as states
 from storage.verify.log import Log, read_log
+from storage.verify.ownerless import check_ownerless
 from storage.verify.problem import Checked, Problem, Progress, Report
 from storage.verify.producers import ProducersCheck
 from storage.verify.reads import OpenTable, check_reads
@@ -53,11 +55,9 @@ def run(
         problems.append(Problem(invariant, label, message))
 
     try:
-        with connection.view() as view:
-            if full:
-                _check_checksums(view, report, progress)
-            _check_objects(view, report, full, progress)
-            names = [table.name for table in tables.every(view)]
+        names = _check_commit(connection, report, full, progress)
+        if names is None:
+            return problems
         damaged = {problem.object for problem in problems}
         names = [name for name in names if f"table {name}" not in damaged]
         invariants = set(FULL if full else QUICK)
@@ -76,6 +76,30 @@ def run(
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything; problems found so far must be returned
         report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
     return problems
+
+
+def _check_commit(
+    connection: Connection, report: Report, full: bool, progress: Progress | None
+) -> list[str] | None:
+    """Check one commit; return the names of its tables, or None where its pages are damaged.
+
+    Records on damaged pages are not read: LMDB trusts its pages, and reading them may end the process.
+    """
+
+    def report_page(page: int, message: str) -> None:
+        report(None, f"page {page}", message)
+
+    while True:
+        with connection.view() as view:
+            is_sound = check_pages(connection.path, view.commit, report_page, progress, full=full)
+            if is_sound is None:
+                continue  # Two commits came between the view and the look at the meta pages.
+            if not is_sound:
+                return None
+            if full:
+                _check_checksums(view, report, progress)
+            _check_objects(view, report, full, progress)
+            return [table.name for table in tables.every(view)]
 
 
 def _check_checksums(view: ReadView, report: Report, progress: Progress | None) -> None:
@@ -97,6 +121,7 @@ def _check_checksums(view: ReadView, report: Report, progress: Progress | None) 
 
 def _check_objects(view: ReadView, report: Report, full: bool, progress: Progress | None) -> None:
     check_transactions(view, report)
+    check_ownerless(view, report)
     if full:
         check_tables(view, report)
         check_order(view, report)

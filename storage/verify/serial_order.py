@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from storage.disk.codec import key1, unpack
+from storage.disk.codec import key1, unpack_first
 from storage.disk.schema import CONFLICTS, ROWS, TXNS, VERSIONS
 from storage.disk.view import ReadView
+from storage.errors import CorruptStore
 from storage.table import catalogue as tables, conflict as conflicts, row as rows, state
 from storage.table.catalogue import TableEntry
 from storage.table.visibility import ABORTED, COMMITTED, StoredRow, Version
@@ -50,13 +51,13 @@ class _Order:
             for stored, payload in self._view.scan(ROWS, key1(table.table_id)):
                 try:
                     row = rows.decode(stored, payload)
-                except AssertionError:
+                except CorruptStore:
                     continue  # an intent below the newest version: tables.py reports it
                 self._check_row(table, stored[8:], row, has_older)
         for key in self._view.keys(TXNS):
             self._check_transaction(records.get(self._view, int.from_bytes(key, "big")))
         for _, payload in self._view.scan(CONFLICTS):
-            kind, winner, winner_version, table_name, _, loser, loser_version = unpack(payload)[1:8]
+            kind, winner, winner_version, table_name, _, loser, loser_version = unpack_first(payload, 8)[1:]
             self._check_conflict(_Conflict(kind, winner, winner_version, table_name, loser, loser_version))
         superblock = self._view.superblock
         if superblock.read_watermark > superblock.last_timestamp:

@@ -17,6 +17,7 @@ from storage.disk.schema import (
     VERSIONS,
 )
 from storage.disk.view import ReadView
+from storage.errors import CorruptStore
 from storage.limits import CONFLICTS_MAX
 from storage.table import catalogue as tables, row as rows, state
 from storage.table.catalogue import TableEntry
@@ -60,7 +61,7 @@ class _Tables:
 
     def _check_doomed(self) -> None:
         """The loser of a conflict is aborted (invariant 17)."""
-        losers = {unpack(payload)[6] for _, payload in self._view.scan(CONFLICTS)}
+        losers = {unpack(payload, 7)[6] for _, payload in self._view.scan(CONFLICTS)}
         for key, _ in self._view.scan(TXNS):
             txn = U64.unpack(key)[0]
             record = self._record(txn)
@@ -86,8 +87,8 @@ class _Tables:
         for stored, payload in view.scan(ROWS, key1(table.table_id)):
             try:
                 row = rows.decode(stored, payload)
-            except AssertionError as error:
-                self._report(18, _named(table, stored[8:]), str(error))
+            except CorruptStore as error:
+                self._report(18, _named(table, stored[8:]), error.message)
                 continue
             counted.rows += 1
             if row.committed is not None:
@@ -160,7 +161,7 @@ class _Tables:
             if stored[8] != PART_TABLE:
                 continue
             txn, table_id = U64.unpack(stored[:8])[0], stored[9:17]
-            count, record = unpack(payload)[0], self._record(txn)
+            count, record = unpack(payload, 1)[0], self._record(txn)
             recounted = counts.pop(stored[:8] + table_id, 0)
             is_open = record is not None and record.state_code == OPEN
             if recounted > count or (is_open and recounted != count):

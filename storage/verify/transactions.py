@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storage.disk.codec import U64X2, U64X4
-from storage.disk.schema import LEASE_TXNS, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
+from storage.disk.codec import U64X2, U64X4, key1
+from storage.disk.schema import LEASE_TXNS, LEASES, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
 from storage.disk.view import ReadView
 from storage.txn import record as records
 from storage.values.txn_id import TxnID
@@ -15,6 +15,9 @@ def check_transactions(view: ReadView, report: Report) -> None:
     """Records, deadlines, leases and pending acknowledgements agree."""
     deadlines = {txn: deadline for deadline, txn in map(U64X2.unpack, view.keys(TXN_DEADLINES))}
     leases = {txn: lease for lease, txn in map(U64X2.unpack, view.keys(LEASE_TXNS))}
+    for lease in set(leases.values()):
+        if not view.has(LEASES, key1(lease)):
+            report(6, f"lease {lease}", "has open transactions, and no process")
     timestamps: set[int] = set()
     for key in view.keys(TXNS):
         record = records.get(view, int.from_bytes(key, "big"))

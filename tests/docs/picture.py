@@ -30,7 +30,8 @@ def make_picture(directory: Path, picture: Path) -> None:
     _leave_transfer_open(store)
     page = directory / "report.html"
     text = _txnctl("report", "--html", "-", "--store", str(store))
-    page.write_text(text.replace(str(store), SHOWN_PATH), encoding="utf-8")
+    text = text.replace(f" --store {store}", "").replace(str(store), SHOWN_PATH)
+    page.write_text(text, encoding="utf-8")
     subprocess.run(
         [
             "chromium", *_FLAGS, f"--user-data-dir={directory / 'profile'}", f"--window-size={WIDTH},{HEIGHT}",

@@ -196,3 +196,31 @@ def test_a_restored_store_has_none_of_the_living_transactions(path: str, childre
     owner.expect("committed")
     with Store.open(path) as original:
         assert [message.value for message in original.reader("t")] == [b"of the owner"]
+
+
+def test_a_failing_disk_leaves_no_backup_and_names_what_it_kept(
+    path: str, children: Children, tmp_path: Path
+):
+    """Where not even the build directory can be removed, the next copy beside it does so, whatever its name."""
+    child = children.run(
+        """
+        from tests.processes import failing_calls
+        with Store.open(path) as store:
+            for call in sys.argv[2:]:
+                failing_calls.refuse(call)
+            try:
+                store.maintenance.backup_store(path + "2")
+            except errors.StoreInvalid as error:
+                say("refused", error.message, "|", error.hint)
+        """,
+        "fsync",
+        "unlinkat",
+    )
+    left = f".store2.{child.pid}.new"
+    refusal = child.expect("refused")
+    assert f"Input/output error; {tmp_path}/{left} is left" in refusal and "removes it" in refusal
+    child.succeed()
+    assert set(os.listdir(tmp_path)) == {"store", left}
+    with Store.open(path) as store:
+        store.maintenance.backup_store(path + "3")
+    assert set(os.listdir(tmp_path)) == {"store", "store3"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
+
 from storage import Store
 from tests.processes.child import Child, Children
 from tests.row_json import row_json
@@ -137,6 +139,104 @@ THREADED = """
     say("values", *(message.value.decode()[7:] for message in store.reader("t")))
     store.close()
 """
+
+BUSY = """
+    import shutil, threading
+    store = Store.open(path)
+    store.create_table("a")
+    producer = store.create_producer("t")
+    producer.send_batch([b"x" * 100] * 2000)
+    is_over, rounds, failures = threading.Event(), {}, []
+
+    def backup():
+        store.maintenance.backup_store(path + "-copy")
+        shutil.rmtree(path + "-copy")
+
+    works = {
+        "send": lambda: producer.send(b"x"), "read": lambda: list(store.reader("t")), "get": lambda: store.table("a").get(b"k"),
+        "verify": store.maintenance.verify_store, "backup": backup, "open": lambda: Store.open(path).close(),
+        "log": lambda: list(store.reports.topic_log("t")), "info": store.reports.store_info,
+    }
+
+    def go_on(name):
+        try:
+            while not is_over.is_set():
+                works[name]()
+                rounds[name] = rounds.get(name, 0) + 1
+        except BaseException as error:
+            failures.append(repr(error))
+            raise
+
+    threads = [threading.Thread(target=go_on, args=[name]) for name in sys.argv[2].split(",")]
+    for thread in threads:
+        thread.start()
+    for _ in range(15):
+        before = dict(rounds)
+        while any(rounds.get(name, 0) == before.get(name, 0) for name in sys.argv[2].split(",")):
+            assert not failures, failures
+            time.sleep(0.001)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            try:
+                with Store.open(path, lock_timeout=10) as own:
+                    own.create_producer("t").send(b"of the child")
+            except BaseException as error:
+                say("failed", repr(error))
+            else:
+                say("sent")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0, "the child hangs"
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    store.close()
+"""
+
+LONG_VIEW = """
+    import threading
+    store = Store.open(path)
+    inside, leave = threading.Event(), threading.Event()
+
+    def look():
+        with store.connection.view():
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            Store.open(path)
+        except errors.StoreInvalid as error:
+            say("refused", error.message, "|", error.hint)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    leave.set()
+    thread.join()
+    store.create_producer("t").send(b"of the parent")
+    store.close()
+"""
+
+
+@pytest.mark.parametrize("works", ["read,read", "log", "verify", "backup", "info,send,get,open"])
+def test_a_child_opens_the_store_anew_whatever_threads_of_the_parent_do(
+    path: str, children: Children, works: str
+):
+    """Views and calls that follow one another without a pause: the fork comes between them, 15 times of 15."""
+    parent = children.run(BUSY, works)
+    assert [parent.line(60) for _ in range(15)] == ["sent"] * 15
+    parent.succeed()
+
+
+def test_a_child_forked_beside_a_long_view_is_told_why_the_store_stays_closed(path: str, children: Children):
+    """The environment of the parent cannot be closed in the child while a view of it is open."""
+    parent = children.run(LONG_VIEW)
+    assert "after this fork" in parent.expect("refused")
+    parent.succeed()
 
 
 def test_a_forked_child_can_use_nothing_of_its_parents_store(path: str, children: Children):

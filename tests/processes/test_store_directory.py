@@ -17,7 +17,16 @@ from storage.disk import directory as place
 from storage.disk.codec import pack, unpack
 from storage.disk.schema import FORMAT_NUMBER, STORE
 from storage.disk.view import WriteBatch
-from storage.errors import CorruptStore, NotAStore, StoreInvalid, StoreNotFound, StoreUnsafe, UnknownFormat
+from storage.errors import (
+    AlreadyExists,
+    CorruptStore,
+    InvalidValue,
+    NotAStore,
+    StoreInvalid,
+    StoreNotFound,
+    StoreUnsafe,
+    UnknownFormat,
+)
 
 FILES = ("data.mdb", "lock.mdb", "store.lock")
 
@@ -273,20 +282,87 @@ def test_a_file_that_is_not_the_owners_is_refused_untouched(
 
 
 def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
-    """What is created in it while root uses it, LMDB's lock file, the reserve and the compacted file, belongs to its owner."""
+    """What root creates there, LMDB's lock file, the reserve, the compacted file and the read cache, is its owner's."""
     owner = 1001 if os.geteuid() == 0 else os.geteuid()
     for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
         os.chown(each, owner, -1)
     os.unlink(os.path.join(spare, "lock.mdb"))
     os.unlink(os.path.join(spare, "reserve"))
-    with Store.open(spare, read_only=True) as store:
-        assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
     with Store.open(spare) as store:
+        assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
         store.create_producer("t").send(b"of root")
+        store.create_table("rows")
+        store.table("rows").put(b"k", b"of root")
+        with store.transaction() as txn:
+            assert store.table("rows").get(b"k", txn=txn) == b"of root"
         store.maintenance.compact_store()
         store.maintenance.backup_store(spare + ".backup")
     assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
-        (*FILES, "reserve"), owner
+        (*FILES, "reads.cache", "reserve"), owner
     )
     copied = Path(spare + ".backup")
     assert {each.stat().st_uid for each in (copied, *copied.iterdir())} == {os.geteuid()}
+
+
+def test_a_read_cache_of_a_different_user_is_made_anew_for_the_owner(spare: str):
+    """An earlier release left one of root's, which locked the owner out; no user goes on with it."""
+    owner = 1001 if os.geteuid() == 0 else os.geteuid()
+    with Store.open(spare) as store:
+        store.create_table("rows")
+        store.table("rows").put(b"k", b"before")
+        with store.transaction() as txn:
+            store.table("rows").get(b"k", txn=txn)
+    for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
+        os.chown(each, owner, -1)
+    cache = os.path.join(spare, "reads.cache")
+    os.chown(cache, os.geteuid(), -1)
+    if os.geteuid() != 0:
+        os.chmod(cache, 0)  # Without root's rights a file that cannot be opened takes that part.
+    with Store.open(spare) as store:
+        assert store.table("rows").put(b"k", b"after")
+        with store.transaction() as txn:
+            assert store.table("rows").get(b"k", txn=txn) == b"after"
+    status = os.stat(cache)
+    assert (status.st_uid, status.st_mode & 0o777) == (owner, 0o600)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000 + "store", "loop", "loop/store"])
+def test_a_path_that_leads_nowhere_is_refused_in_words(tmp_path: Path, spare: str, name: str):
+    """Too long in a part or as a whole, or through links in a circle: wherever a store is read or made."""
+    (tmp_path / "loop").symlink_to("circle")
+    (tmp_path / "circle").symlink_to("loop")
+    at = f"{tmp_path}/{name}"
+    attempts: list[Callable[[], object]] = [
+        lambda: Store.open(at),
+        lambda: Store.open(at, read_only=True),
+        lambda: Store.restore(at, tmp_path / "new"),
+        lambda: Store.create(at),
+        lambda: Store.restore(spare, at),
+    ]
+    for attempt in attempts:
+        with pytest.raises((StoreInvalid, AlreadyExists)) as caught:
+            attempt()
+        assert len(caught.value.message) < 500
+    assert {each.name for each in tmp_path.iterdir()} == {"store", "spare", "loop", "circle"}
+
+
+def test_a_path_with_a_nul_character_is_bad_input(tmp_path: Path):
+    """For opening and for creating."""
+    for attempt in (Store.open, Store.create):
+        with pytest.raises(InvalidValue, match="NUL"):
+            attempt(f"{tmp_path}/a\0b")
+
+
+def test_a_path_needs_not_be_utf_8(tmp_path: Path, spare: str):
+    """The system takes any bytes, and so does a store: made, written, compacted, copied, restored."""
+    at = os.path.join(tmp_path, os.fsdecode(b"caf\xe9"))
+    Store.create(at)
+    with Store.open(at) as store:
+        store.create_topic("t")
+        store.create_producer("t").send(b"x")
+        store.maintenance.compact_store()
+        store.maintenance.backup_store(at + ".backup")
+    Store.restore(at + ".backup", at + ".restored")
+    with Store.open(at + ".restored", read_only=True) as store:
+        assert [message.value for message in store.reader("t")] == [b"x"]
+        assert store.reports.store_info().path == at + ".restored"

@@ -6,10 +6,20 @@ import random
 
 import pytest
 
-from storage import Store
+from storage import Priority, Store
 from storage.errors import LostConflict, WriteTooOld
 from tests.processes.child import Child, Children
 from tests.row_json import row_json
+
+HOLDER = """
+    with Store.open(path) as store:
+        txn = store.transaction(priority="highest")
+        for key in (b"0", b"1"):
+            store.table("accounts").put(key, b"5", txn=txn)
+        txn.flush()
+        say("wrote", txn.id)
+        hear()
+"""
 
 BANK, EACH = 8, 100
 
@@ -111,6 +121,23 @@ def test_the_intents_of_a_killed_process_are_nothing(bank: Store, children: Chil
     bank.admin.transactions.reap_transactions()
     assert row_json(bank.reports.show_transaction(txn))["state"] == "ABORTED"
     assert list(bank.reader("t")) == []
+
+
+def test_no_write_loses_to_a_killed_process(bank: Store, children: Children) -> None:
+    """Its intents refuse nothing from the kill on, whatever its priority, and also just after a look for the dead."""
+    accounts = bank.table("accounts")
+    for number in range(3):
+        holder = children.run(HOLDER)
+        txn = holder.expect("wrote")
+        bank.create_topic(f"looked-{number}")
+        holder.kill()
+        with bank.transaction(priority=Priority.LOW) as mine:
+            assert accounts.get(b"1", txn=mine) is not None
+            accounts.put(b"0", b"%d" % number, txn=mine)
+        assert row_json(bank.reports.show_transaction(txn))["reason"] == "owner-dead"
+        assert accounts.get(b"0") == b"%d" % number
+        accounts.put(b"0", b"100")
+        accounts.put(b"1", b"100")
 
 
 def test_a_process_learns_that_it_lost(bank: Store, children: Children) -> None:

@@ -71,6 +71,7 @@ def test_a_stopped_holder_makes_writers_give_up_in_time_and_is_named(path: str, 
     took = time.monotonic() - began
     assert 1.6 <= took < 1.6 + AT_ONCE_S
     assert f"process {holder.pid} " in caught.value.message and "stopped" in caught.value.message
+    assert f"Continue the stopped process with `resume_process({holder.pid})`" in str(caught.value.hint)
     assert caught.value.details["holder"] in caught.value.message
     assert caught.value.message.isprintable(), "another process's command line is not to be trusted"
     assert (caught.value.exit_code, caught.value.retryable) == (5, True)
@@ -91,6 +92,7 @@ def test_an_open_store_gives_up_in_time_too_and_goes_on_when_the_gate_is_free(pa
         with pytest.raises(WriterBusy) as caught:
             producer.send(b"too early")
         assert str(holder.pid) in caught.value.message and "stopped" not in caught.value.message
+        assert "stopped" not in str(caught.value.hint)
         leave(holder)
         producer.send(b"in time")
         assert [message.value for message in store.reader("t")] == [b"in time"]

@@ -284,6 +284,12 @@ class ModelSubscription:
         letters.append(self.topic.message(slot).value)
         self.acknowledge([slot])
 
+    def give_back_problems(self, slot: Slot) -> set[str]:
+        """There must be such a message; whether it is in flight does not matter."""
+        log = self.topic.log
+        is_there = slot[0] < len(log) and slot[1] < len(log[slot[0]].messages)
+        return set() if is_there else {"MessageNotFound"}
+
     def give_back(self, consumer: ModelConsumer, slot: Slot, due_ns: int) -> None:
         """Negative acknowledgement: of what is in flight at this consumer."""
         if self.holder.get(slot) is consumer:

@@ -78,15 +78,15 @@ def sample(call: str, arguments: int, options: tuple[tuple[str, Any], ...]) -> A
     if call == "resume_process":
         return Action(call, 42)
     bound = signature(method_of(call)).bind_partial(*["orders"] * arguments, **dict(options))
-    values = {"txn": "0:7"}
+    values = {"txn": "0:7", "session": "00000000-1-1-0000000000000000"}
     return Action(
         call, *[values.get(name, "orders") for name in [*bound.arguments][:arguments]], **dict(options)
     )
 
 
 def parse(words: list[str]) -> None:
-    """Parse a command line; a hint may leave out arguments and end at --help."""
-    with suppress(click.MissingParameter, click.exceptions.Exit):
+    """Parse a command line, whole as it stands."""
+    with suppress(click.exceptions.Exit):
         context = root().make_context(words[0], words[1:])
         while isinstance(context.command, click.Group):
             rest = [*context._protected_args, *context.args]

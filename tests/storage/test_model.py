@@ -414,7 +414,7 @@ class StoreMachine(RuleBasedStateMachine):
         _, is_done = self.attempt(
             f"{consumer.name} gives {message} back for {delay} s",
             lambda: self.handles[consumer].negative_acknowledge(message, delay=delay),
-            lambda: {"ConsumerEvicted"} if consumer.evicted else set(),
+            lambda: {"ConsumerEvicted"} if consumer.evicted else mine.give_back_problems(slot),
         )
         if is_done:
             mine.give_back(consumer, slot, due_ns)

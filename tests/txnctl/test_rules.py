@@ -261,7 +261,7 @@ class TestHeldGate:
             with started(*words, "--lock-timeout", "1500ms", "-o", "ndjson") as process:
                 assert process.stderr is not None
                 note = process.stderr.readline().decode()
-                assert "waiting for the writer lock" in note
+                assert "waiting for the writer gate" in note
                 assert str(holder.pid) in note
                 assert process.wait(20) == 5
                 error = json.loads(process.stderr.readline())
@@ -282,7 +282,7 @@ class TestHeldGate:
             with self._held(path):
                 process.stdin.write(b"b\n")
                 process.stdin.close()
-                assert b"waiting for the writer lock" in process.stderr.readline()
+                assert b"waiting for the writer gate" in process.stderr.readline()
                 began = time.monotonic()
                 process.send_signal(signal.SIGINT)
                 assert process.wait(20) == 130
@@ -305,7 +305,7 @@ class TestHeldGate:
                 process.stdin.write(b"a\n")
                 process.stdin.flush()
                 note = process.stderr.readline().decode()
-                assert "waiting for the writer lock" in note
+                assert "waiting for the writer gate" in note
                 assert str(holder.pid) in note
                 process.send_signal(signal.SIGINT)
                 assert process.wait(20) == 130

@@ -45,7 +45,7 @@ def ledgers_of(sizes: Sequence[int], first: int = 1) -> list[LedgerOnAxis]:
     """Ledgers of so many entries each, numbered from `first` on."""
     before = [0, *accumulate(sizes)]
     return [
-        LedgerOnAxis(LedgerRow(number + first, size, size, size, 0, None), before[number])
+        LedgerOnAxis(LedgerRow(number + first, size, size, size, 0, None), before[number], before[number])
         for number, size in enumerate(sizes)
     ]
 
@@ -55,6 +55,7 @@ QUIET = Timeline(
     max_read_position=START, last_confirmed_entry=START, topic_epoch=None, msg_count=1, marker_count=0,
     ongoing_txn_count=0, aborted_txn_count=0, uncommitted_messages=0, aborted_messages=0,
     readable=Readable(1, 0, 0, None), ledgers=ledgers_of([1]), open_transactions=[], subscriptions={},
+    places=[], stretches={},
 )  # fmt: skip
 """A topic with one message."""
 

@@ -54,6 +54,7 @@ class Context:
         self._click = click_context
         self._declaration = declaration
         self._store: Store | None = None
+        self._has_noted = False
         own = click_context.params
         self.arguments = {name: value for name, value in own.items() if not name.startswith(_SHARED)}
         self.dry_run: bool = own.get("shared_dry_run", False)
@@ -104,8 +105,15 @@ class Context:
 
     @property
     def program(self) -> str:
-        """The name of the command in records of owners: `txnctl transactions begin`."""
-        return self._click.command_path
+        """The name of the command in records of owners: `txnctl transactions begin`.
+
+        A command that runs another one adds the name of that one: `txnctl transactions run load.sh`. Arguments may be
+        secrets, and are left out.
+        """
+        path, command = self._click.command_path, self._click.params.get("command")
+        if not self._declaration.passes_arguments or not command:
+            return path
+        return f"{path} {command[0].rpartition('/')[2]}"
 
     def open_store(self, path: str, *, read_only: bool) -> Store:
         """Open a further store, for a `with` statement."""
@@ -120,7 +128,7 @@ class Context:
         )
 
     def _note_wait(self, holder: str, _waited_s: float) -> None:
-        self.note(f"waiting for the writer lock, held by {holder}; --lock-timeout is {self.lock_timeout:g}s")
+        self.note(f"waiting for the writer gate, held by {holder}; --lock-timeout is {self.lock_timeout:g}s")
 
     def settings(self) -> list[settings.Setting]:
         """All settings of this run, with where each came from."""
@@ -147,10 +155,17 @@ class Context:
     def show_list(
         self, rows: Iterable[R], *, table: Callable[[Sequence[R]], str | Iterable[str]] | None = None
     ) -> None:
-        """Print a list, in the format asked for. NDJSON and names are written as the rows come."""
+        """Print a list, in the format asked for. NDJSON and names are written as the rows come.
+
+        An empty table is told of on standard error, unless the command has said why it is empty.
+        """
         from txnctl.output import render
 
         output = self._declared_output()
+        if self.output == "table":
+            rows = list(rows)
+            if not rows and not self._has_noted:
+                self.note("there is nothing to list")
         width = self.out.width()
         for text in render.many(rows, self.output, output.fields, output.name_field, table, width):
             self.out.write(text)
@@ -186,6 +201,7 @@ class Context:
 
     def note(self, text: str) -> None:
         """Say something that is not the result."""
+        self._has_noted = True
         print(f"txnctl: {printable(text)}", file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:

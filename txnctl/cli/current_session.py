@@ -53,6 +53,7 @@ def named_or_in_file(token: str | None, file: str | None, *, option: str = "--se
         raise InvalidValue(f"{option} and {option}-file both name a session", hint="Leave one of them out.")
     from txnctl.cli.value_types import SESSION
     from txnctl.input.source import Source
+    from txnctl.output.shell import line
 
     source, content = Source.open(file), b""
     while len(content) <= _TOKEN_BYTES_MAX and (data := source.read(None)) != b"":
@@ -63,7 +64,7 @@ def named_or_in_file(token: str | None, file: str | None, *, option: str = "--se
         # The content stays unsaid: the file may hold a different secret.
         raise InvalidValue(
             f"{source.name} holds no token of a session",
-            hint="`txnctl producers open TOPIC > FILE` writes one.",
+            hint=f"`{line('producers open', 'TOPIC')} > FILE` writes one.",
             path=file,
         ) from None
 
@@ -77,10 +78,11 @@ def named_or_current(named: str | None) -> str:
     token = named if named is not None else of_environment()
     if token is None:
         from storage.errors import InvalidValue
+        from txnctl.output.shell import line
 
         raise InvalidValue(
             "no session is named, and TXNCTL_SESSION is not set",
-            hint="`txnctl producers open TOPIC` opens a session and prints the token, for the variable or a file.",
+            hint=f"`{line('producers open', 'TOPIC')}` prints the token of a new session, for the variable or a file.",
         )
     return token
 

@@ -22,9 +22,11 @@ def named_or_current(named: TxnID | None) -> TxnID:
 
     text = environ.get("TXNCTL_TXN")
     if not text:
+        from txnctl.output.shell import line
+
         raise InvalidValue(
             "no transaction is named, and TXNCTL_TXN is not set",
-            hint="`txnctl transactions list` shows the unfinished ones.",
+            hint=f"`{line('transactions list')}` shows the unfinished ones.",
         )
     try:
         return TxnID.parse(text)

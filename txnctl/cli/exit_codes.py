@@ -6,9 +6,11 @@ that ends a command; `error_report` prints the error, and `txnctl errors` (comma
 
 from __future__ import annotations
 
+import errno
+
 import click
 
-from storage.errors import TxnctlError
+from storage.errors import TooManyFiles, TxnctlError
 
 DONE = 0
 UNEXPECTED = 1
@@ -64,7 +66,10 @@ COMMAND_LINE_ERRORS = {
     ),
     "interrupted": (
         INTERRUPTED,
-        "Ctrl-C, or SIGINT. What was acknowledged before is kept, nothing is half-done.",
+        (
+            "Ctrl-C, or SIGINT. What was acknowledged before is kept, nothing is half-done. In the first hundredths "
+            "of a second Python itself is starting and ends with a traceback; no store is open by then."
+        ),
     ),
     "terminated": (TERMINATED, "SIGTERM. What was acknowledged before is kept, nothing is half-done."),
 }
@@ -101,4 +106,6 @@ def code_of(error: BaseException) -> tuple[str, int]:
         return "hung-up", HUNG_UP
     if isinstance(error, Terminated):
         return "terminated", TERMINATED
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return TooManyFiles.code, TooManyFiles.exit_code
     return "unexpected", UNEXPECTED

@@ -20,6 +20,7 @@ from txnctl.cli.declaration import Group
 from txnctl.cli.error_report import report
 from txnctl.cli.exit_codes import HungUp, Terminated
 from txnctl.cli.shared_options import of_root
+from txnctl.output.shell import name_store
 from txnctl.output.stream import OutputStream, drop_output
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def root() -> GroupCommand:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    name_store(None)
     try:
         _listen_to_signals()
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from txnctl.output.shell import name_in
+
 REMEDIES = {
     "already-exists": "Use what is there, or choose a different name or path.",
     "bad-input": "Correct the value; --help of the command says what it takes.",
@@ -54,6 +56,7 @@ REMEDIES = {
     "subscription-not-found": "`txnctl subscriptions list` shows what there is.",
     "table-not-found": "`txnctl tables list` shows what there is.",
     "terminated": "Run it again; what was acknowledged before is kept.",
+    "too-many-files": "Close files, or raise the limit: ulimit -n.",
     "topic-not-found": "`txnctl topics list` shows what there is.",
     "transaction-changed": "Look at it again (`transactions show`), then decide anew.",
     "transaction-conflict": "`txnctl subscriptions pending` names the transaction.",
@@ -75,4 +78,5 @@ _WITHOUT_HINT = frozenset({"hung-up", "interrupted", "terminated"})
 
 def remedy_hint(code: str) -> str | None:
     """The hint of an error that has none of its own; None where no advice is wanted."""
-    return None if code in _WITHOUT_HINT else REMEDIES.get(code)
+    remedy = REMEDIES.get(code)
+    return None if remedy is None or code in _WITHOUT_HINT else name_in(remedy)

@@ -15,6 +15,7 @@ import click
 from txnctl import __version__
 from txnctl.cli.click_commands import Command, Option
 from txnctl.cli.value_types import DURATION
+from txnctl.output.shell import name_store
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -78,6 +79,8 @@ def _store() -> Option:
     return Option(
         ["--store", "shared_store"],
         metavar="PATH",
+        is_eager=True,
+        callback=_name_in_hints,
         shell_complete=_directories,
         help="The store's directory. [env: TXNCTL_STORE; default: $XDG_DATA_HOME/txnctl/store]",
         shared=True,
@@ -125,6 +128,13 @@ def _debug() -> Option:
         help="Show where in the program an error arose.",
         shared=True,
     )
+
+
+def _name_in_hints(ctx: click.Context, _parameter: click.Parameter, path: str | None) -> str | None:
+    """Name the store in every command that this run shows, errors included; nearest to the end of the line counts."""
+    if path is not None and not ctx.resilient_parsing:
+        name_store(path)
+    return path
 
 
 def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:

@@ -5,8 +5,8 @@ Signals are taken one at a time while the command runs, never in the middle of s
 signal from a process to txnctl alone is passed on. If we are killed outright, Linux sends the command SIGTERM (the
 parent-death signal); no such thing exists elsewhere.
 
-Meanwhile the caller may check a condition once a second, on Linux, and send a signal to the command and every process
-started by the command.
+Meanwhile the caller may check a condition once a second, on Linux, and have the command and every process started by
+the command end: SIGTERM, and SIGKILL for those that remain (`farewell.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from errno import EACCES
 
 TYPE_CHECKING = False
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from storage.errors import ProgramMissing
+    from txnctl.cli.farewell import Farewell
 
     Look = Callable[[], signal.Signals | None]
 
@@ -32,6 +32,8 @@ _PR_SET_PDEATHSIG = 1
 _SI_KERNEL = 0x80
 
 _LOOK_S = 1.0
+_FAREWELL_LOOK_S = 0.05
+"""Seconds between two looks; the second while processes that were told to end are waited for."""
 
 NOT_FOUND = 127
 NOT_RUNNABLE = 126
@@ -71,13 +73,30 @@ def run(words: Sequence[str], environment: Mapping[str, str], look: Look | None 
     """Run the command with our standard streams to the end, holding neither the writer gate nor a view of the store.
 
     Args:
-        look: called once a second; the returned signal, if any, goes to the command and every descendant.
+        look: called once a second; the returned signal, if any, goes to the command and every descendant, and SIGKILL
+            ten seconds later to those that remain.
 
     Raises:
         ProgramMissing: the command cannot be started; the exit code is that of shells.
     """
+    forwarded = [number for number in _TOLD if signal.getsignal(number) is not signal.SIG_IGN]
+    watched = {signal.SIGCHLD, *forwarded}
+    # Where SIGCHLD is ignored, which is inherited, the kernel forgets how children ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        return _run(words, environment, look)
+        return _follow(_start(words, environment, _preparation(forwarded, mask)), watched, look)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _start(
+    words: Sequence[str], environment: Mapping[str, str], prepare: Callable[[], None]
+) -> subprocess.Popen[bytes]:
+    try:
+        # The store's descriptors are close-on-exec; the user's own (3<file) are meant for the command. A process with
+        # this task alone has no further threads.
+        return subprocess.Popen(words, env=environment, close_fds=False, preexec_fn=prepare)  # noqa: PLW1509
     except (OSError, ValueError) as cause:
         error = _not_run(words[0], cause)
     raise error
@@ -93,22 +112,6 @@ def _not_run(name: str, cause: Exception) -> ProgramMissing:
         error = ProgramMissing(f"{name} cannot be run: {getattr(cause, 'strerror', None) or cause}")
         error.exit_code = NOT_RUNNABLE
     return error
-
-
-def _run(words: Sequence[str], environment: Mapping[str, str], look: Look | None) -> Ending:
-    forwarded = [number for number in _TOLD if signal.getsignal(number) is not signal.SIG_IGN]
-    watched = {signal.SIGCHLD, *forwarded}
-    # Where SIGCHLD is ignored, which is inherited, the kernel forgets how children ended.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    try:
-        # The store's descriptors are close-on-exec; the user's own (3<file) are meant for the command. A process with
-        # this task alone has no further threads.
-        prepare = _preparation(forwarded, mask)
-        child = subprocess.Popen(words, env=environment, close_fds=False, preexec_fn=prepare)  # noqa: PLW1509
-        return _follow(child, watched, look)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _preparation(forwarded: Sequence[signal.Signals], mask: set[int | signal.Signals]) -> Callable[[], None]:
@@ -143,48 +146,45 @@ def _death_signal() -> Callable[[], None]:
 
 
 def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals], look: Look | None) -> Ending:
-    stopped_by = None
+    stopped_by: signal.Signals | None = None
+    farewell: Farewell | None = None
     while True:
         # A second thread that does not block SIGCHLD may take the signal.
-        received = _next_signal(watched, _LOOK_S)
+        received = _next_signal(watched, _LOOK_S if farewell is None else _FAREWELL_LOOK_S)
         status = child.poll()
-        if status is not None:
+        if status is not None and (farewell is None or farewell.is_over()):
             return Ending(status if status >= 0 else 128 - status, stopped_by)
-        if received is None:
-            ordered = look() if look is not None else None
-            if ordered is not None:
-                for pid in (child.pid, *_descendants(child.pid)):
-                    _tell(pid, ordered)
-            continue
-        number, is_typed = received
-        if number is not signal.SIGCHLD and not is_typed:
-            stopped_by = number
-            child.send_signal(number)
+        if received is not None:
+            number, is_typed = received
+            if number is not signal.SIGCHLD and not is_typed:
+                stopped_by = number
+                if farewell is None:
+                    child.send_signal(number)
+                else:
+                    farewell.tell(number)
+        elif farewell is not None:
+            farewell.look()
+        else:
+            farewell = _ordered(child, look)
 
 
-def _tell(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
+def _ordered(child: subprocess.Popen[bytes], look: Look | None) -> Farewell | None:
+    """Look; the farewell to the command if the caller ordered one."""
+    number = look() if look is not None else None
+    if number is None:
+        return None
+    from txnctl.cli.farewell import Farewell
 
-
-def _descendants(pid: int) -> list[int]:
-    """Every descendant of a process: a shell that ends leaves children behind."""
-    children: dict[int, list[int]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self") else ()):
-        with suppress(OSError, IndexError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
-            parent = int(file.read().rpartition(b")")[2].split()[1])
-            children.setdefault(parent, []).append(int(name))
-    processes = [pid]
-    for process in processes:
-        processes += children.get(process, [])
-    return processes[1:]
+    return Farewell(child, number)
 
 
 def _next_signal(watched: set[signal.Signals], wait_s: float) -> tuple[signal.Signals, bool] | None:
     """The next signal, and whether the terminal sent the signal to the command as well; None if none came in time."""
     if sys.platform == "linux":
         received = signal.sigtimedwait(watched, wait_s)
-        if received is None:
+        # A wait that SIGSTOP and SIGCONT interrupt, and that has no time left then, returns memory that CPython has not
+        # initialised. No signal is lost so: signals that came meanwhile are pending, and the next call returns them.
+        if received is None or received.si_signo not in watched:
             return None
         number, is_typed = signal.Signals(received.si_signo), received.si_code == _SI_KERNEL
     else:

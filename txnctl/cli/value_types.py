@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
+from txnctl.output.shell import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +36,17 @@ for _power, _letter in enumerate("KMGT", 1):
 _SIZE_MAX = 1 << 60
 
 
+def place_of(param: click.Parameter | None, ctx: click.Context | None) -> str:
+    """Where a value comes from, for the beginning of an error: `--txn: `, or `TXNCTL_TXN: ` for a variable."""
+    if param is None:
+        return ""
+    if ctx is not None and param.name and isinstance(param.envvar, str):
+        source = ctx.get_parameter_source(param.name)
+        if source is click.core.ParameterSource.ENVIRONMENT:
+            return f"{param.envvar}: "
+    return param.get_error_hint(ctx).replace("'", "") + ": "
+
+
 class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
     """A kind of value: how to parse, and the expected form in words."""
 
@@ -48,7 +60,7 @@ class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
         """The value that was typed; a default that is a value already stays unchanged."""
         if not isinstance(value, str):
             return value
-        place = "" if param is None else param.get_error_hint(ctx).replace("'", "") + ": "
+        place = place_of(param, ctx)
         try:
             parsed = self.read(value)
         except BadInput as error:
@@ -287,9 +299,6 @@ class TableName(Grammar):
         return tables(ctx, incomplete)
 
 
-_SESSION_HINT = "`txnctl producers open` prints one; under `txnctl producers lead` it is in TXNCTL_SESSION."
-
-
 class SessionToken(Grammar):
     """The token of a producer's session, printed by `producers open`."""
 
@@ -302,7 +311,8 @@ class SessionToken(Grammar):
         try:
             return Token(text).text
         except InvalidValue as error:
-            error.hint = _SESSION_HINT
+            opens, leads = line("producers open", "TOPIC"), line("producers lead", "TOPIC")
+            error.hint = f"`{opens}` prints one; under `{leads}` it is in TXNCTL_SESSION."
             raise
 
     def shell_complete(

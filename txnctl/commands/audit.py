@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import click
-
 from storage.json_form import to_json
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of, shown
 
 TYPE_CHECKING = False
@@ -35,7 +34,7 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
 
 
 @audit.command("list")
-@option("-n", "--count", type=click.IntRange(1), metavar="N", help="The newest N only.")
+@option("-n", "--count", type=WholeNumber(1), metavar="N", help="The newest N only.")
 @reads_store
 @output(CHANGES, name_field="number")
 @example("txnctl audit list -n 20", setup=SETUP)
@@ -50,7 +49,7 @@ def list_(context: Context, count: int | None) -> None:
 
 
 @audit.command("show")
-@argument("number", type=click.IntRange(1), help="The number of the change.")
+@argument("number", type=WholeNumber(1), help="The number of the change.")
 @reads_store
 @output(CHANGES, name_field="number")
 @example("txnctl audit show 1", setup=SETUP)

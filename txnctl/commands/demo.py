@@ -10,6 +10,7 @@ from storage.errors import InvalidValue, TxnctlError
 from storage.json_form import Flat
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.demo.facts import StoryFacts
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
@@ -71,8 +72,8 @@ _STYLES = {
     type=click.Path(),
     help="Bank transactions as CSV, plain or gzip. [default: generated]",
 )
-@option("--accounts", type=click.IntRange(1, 2000), help="Accounts to generate. [default: 160]")
-@option("--seed", type=click.IntRange(0), help="Another seed makes another bank. [default: 298]")
+@option("--accounts", type=WholeNumber(1, 2000), help="Accounts to generate. [default: 160]")
+@option("--seed", type=WholeNumber(0), help="Another seed makes another bank. [default: 298]")
 @option("--keep", is_flag=True, help="Keep the store, to look into it afterwards.")
 @option(
     "--pause", is_flag=True, help="Wait for Enter while the transfer is open, to look from another terminal."

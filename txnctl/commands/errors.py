@@ -11,6 +11,7 @@ from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
 from txnctl.cli.remedies import REMEDIES
 from txnctl.cli.value_types import ErrorCode
 from txnctl.output.field import Help, fields_of
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def explain(context: Context, code: str) -> None:
     rows = _all()
     if code not in rows:
         raise NotFound(
-            f"there is no error code {code!r}", hint="txnctl errors list shows them all.", given=code
+            f"there is no error code {code!r}", hint=f"`{line('errors list')}` shows them all.", given=code
         )
     context.show(rows[code])
 

@@ -15,7 +15,6 @@ produce`, and so is the E that is killed; A2, D and the second E are this proces
 
 from __future__ import annotations
 
-import shlex
 from time import perf_counter
 
 from storage import Store, Transaction
@@ -47,6 +46,7 @@ from txnctl.demo.narrator import Narrator
 from txnctl.demo.script import Script
 from txnctl.demo.transaction import DEBIT, REMITTANCE, BankTransaction
 from txnctl.output.human import plural
+from txnctl.output.shell import line
 from txnctl.pipelines.hellers import format_hellers
 
 _STAND_STILL_S = 0.25
@@ -237,8 +237,8 @@ def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> BlockedFacts:
     tell.check_equal("of them uncommitted at that moment", _TRANSFER_MESSAGES, stage.monitor.by_state["OPEN"])
     _check_e(stage, "E still has the balances from before", stage.script.balances_before_transfer())
     tell.pause(
-        f"txnctl subscriptions lag {REQUESTS} --store {shlex.quote(stage.path)}",
-        f"txnctl transactions show {transfer.txn.id} --store {shlex.quote(stage.path)}",
+        line("subscriptions lag", REQUESTS, path=stage.path),
+        line("transactions show", transfer.txn.id, path=stage.path),
     )
     return BlockedFacts(
         transaction=transfer.txn.id,

@@ -43,8 +43,12 @@ HOLDER = {
     "labels": Help("What it was given at begin."),
     "owner": Help("Who began it: user@host:pid (program)."),
     "owner_state": Help("alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."),
-    "orphaned": Help("Whether its process is proven dead: the next writer aborts it."),
-    "overdue": Help("Whether its deadline has passed: the next writer aborts it."),
+    "orphaned": Help(
+        "Whether its process is proven dead; the next writer aborts it, if the reap policy is all."
+    ),
+    "overdue": Help(
+        "Whether its deadline has passed; the next writer aborts it, unless the reap policy is manual."
+    ),
     "begin_at_ms": Help("When it began."),
     "age_ms": Help("How long it has been open."),
     "idle_ms": Help("Time since its last use."),

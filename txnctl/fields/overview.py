@@ -29,12 +29,16 @@ OVERVIEW = fields_of(
         "writer_gate": "Who writes at this moment: pid, holder, state (held, stopped); null if nobody.",
         "readers": "LMDB's reader table: places inUse of max, views held (reading), the oldest of them.",
         "clock_skew_ms": "By how much the wall clock was set; null before the first commit of this boot.",
-        "topics": "Topics: blockedMessages, blockedBy, uncommittedMessages, visible (the largest lag).",
+        "topics": (
+            "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "
+            "their key), blockedBy, uncommittedMessages, visible (the largest lag)."
+        ),
         "subscriptions": "Subscriptions: visible, blocked, uncommitted, verdict, consumers, heldBy.",
         "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
         "producers": "Topics on which producers wait: how many, who is before them, who is next.",
         "tables": "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy).",
         "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
+        "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
         **FINDINGS,
     },
 )

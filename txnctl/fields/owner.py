@@ -19,8 +19,8 @@ _USUAL_PRIORITY = "medium"
 EVIDENCE = {
     "alive": "yes: its process holds the kernel lock that proves it",
     "stopped": "stopped (SIGSTOP, a debugger); that counts as alive, its process holds its kernel lock",
-    "dead": "ORPHANED: its process is dead, the kernel has released its lock; the next writer aborts it",
-    "rebooted": "ORPHANED: the machine was rebooted since; the next writer aborts it",
+    "dead": "ORPHANED: its process is dead, the kernel has released its lock",
+    "rebooted": "ORPHANED: the machine was rebooted since, so its process is gone",
     "unknown-host": "unknown: it began on another machine, and nobody here holds its lock",
     "detached": "detached: no process holds it, its deadline alone rules",
 }

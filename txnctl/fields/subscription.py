@@ -49,7 +49,8 @@ PENDING_IN = {
 }
 VERDICT = {
     "verdict": Help(
-        "ok; behind: its consumers are slow; blocked: they wait for a transaction; mixed: both; no-consumer."
+        "ok; behind: its consumers are slow; stopped: stopped consumers keep "
+        "them; blocked: they wait for a transaction; mixed: both; no-consumer."
     )
 }
 CONSUMERS = {

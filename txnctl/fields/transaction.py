@@ -14,13 +14,17 @@ ROW_HELP = {
         "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it; null once it has ended."
     ),
     "attached": Help("Whether it belongs to a process, and is aborted when that dies."),
-    "orphaned": Help("Whether its process is proven dead: the next writer aborts it."),
+    "orphaned": Help(
+        "Whether its process is proven dead; the next writer aborts it, if the reap policy is all."
+    ),
     "begin_at_ms": Help("When it began."),
     "age_ms": Help("How long it has been open, or was."),
     "idle_ms": Help("Time since its last use; null once it has ended."),
     "timeout_ms": Help("From begin to deadline."),
     "deadline_in_ms": Help("Time until its deadline, negative after it; null once it has ended."),
-    "overdue": Help("Whether its deadline has passed: the next writer aborts it."),
+    "overdue": Help(
+        "Whether its deadline has passed; the next writer aborts it, unless the reap policy is manual."
+    ),
     "isolation": Help("SERIALIZABLE, or READ_COMMITTED: it only reads tables."),
     "priority": Help("Who goes on where two transactions want one key: highest, high, medium, low, lowest."),
     "topics": Help("The full names of the topics that it produced to."),

@@ -24,6 +24,9 @@ is an object, of a list an array; NDJSON is one object a line. Fields are only e
 
 Durations are `500ms 30s 15m 2h 1d`; positions `earliest`, `latest`, `L:E`, `L:E:B`; ranges `A..B`, `-N` (the last N),
 `@TIME`. Named constants are accepted as `READ_COMMITTED`, `read-committed` and `read_committed`.
+
+A command line that a run shows, as `Next:`, `Run:`, in a hint or in JSON, can be pasted: where `--store` named the
+store, the line names the store too.
 """
 
 _ERRORS = """With `-o json` or `ndjson` an error is one JSON object on standard error, with `code` (a stable word, see

@@ -41,9 +41,15 @@ VERDICT_STYLES = {
     "ok": ("green",),
     "behind": ("yellow",),
     "no-consumer": ("yellow",),
-    "blocked": ("bold", "red"),
+    "stopped": ("bold", "red"),
     "mixed": ("bold", "red"),
+    "blocked": ("bold", "red"),
 }
+VERDICTS = tuple(reversed(VERDICT_STYLES))
+"""Verdicts of subscriptions, the most alarming first."""
+
+WAITS = ("blocked", "mixed")
+"""Verdicts of subscriptions with messages behind an open transaction."""
 
 WIDTH = 87
 """Columns of the first line of a report. The time of the report ends there."""

@@ -1,4 +1,10 @@
-"""Actions and keywords of the engine's hints, worded as commands and options of the command line."""
+"""Command lines for people to type, worded in one place: actions and keywords of the engine's hints, and the commands
+that screens and notes name.
+
+A command line names the store where `--store` named the store of this run: typed as shown, it acts on the same store,
+also where TXNCTL_STORE names a different one. The option comes first, so that a line cut at the end loses the verb and
+never the store. A name that begins with a hyphen follows `--`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,14 @@ from storage.actions import Action, Hint, Keyword
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from storage.errors import TxnctlError
 
 COMMANDS = {
     "Store.create": "txnctl store init",
-    "consumer.blocked_by": "txnctl subscriptions lag",
     "list_ended_transactions": "--ended",
-    "open_session": "producers open",
     "resume_process": "kill -CONT",
-    "show_producers": "producers show",
     "store.admin.producers.close_session": "txnctl producers close",
     "store.admin.producers.fence_producers": "txnctl producers fence",
     "store.admin.settings.set_table_retention": "txnctl store config table-retention",
@@ -42,6 +47,7 @@ COMMANDS = {
     "store.reports.list_producers": "txnctl producers list",
     "store.reports.list_readers": "txnctl store readers",
     "store.reports.list_subscriptions": "txnctl subscriptions list",
+    "store.reports.list_tables": "txnctl tables list",
     "store.reports.list_topics": "txnctl topics list",
     "store.reports.list_transactions": "txnctl transactions list",
     "store.reports.show_producers": "txnctl producers show",
@@ -50,7 +56,7 @@ COMMANDS = {
     "store.reports.subscription_stats": "txnctl subscriptions show",
     "store.reports.wait_for_transaction": "txnctl transactions wait",
     "store.run_transaction": "txnctl transactions run --retries 10",
-    "store.table": "txnctl tables --help",
+    "store.table": "txnctl tables show",
 }
 """The words of each call of a hint. A call without `store.` continues a sentence, and so do its words."""
 
@@ -60,25 +66,81 @@ _OWN_COMMANDS = {"explain_error": "txnctl errors explain", "list_directory": "ls
 _OPTIONS = {"path": "--store", "size": "--retention-size"}
 """Options with a name of their own; every further option is the keyword with hyphens."""
 
+_PROGRAM = "txnctl"
+_WITHOUT_STORE = ("errors", "demo", "version", "completion")
+"""Commands that read no store."""
+
+
+class _Run:
+    """The store that `--store` named, for the one command line of this process; None without the option."""
+
+    store: str | None = None
+
+
+def name_store(path: str | None) -> None:
+    """Name a store in every command line worded from now on; None: name no store."""
+    _Run.store = path
+
 
 def command(action: Action) -> str:
     """The command line of an action: `txnctl transactions abort 0:7 --dry-run`."""
-    return " ".join(
-        [
-            COMMANDS.get(action.call) or _OWN_COMMANDS[action.call],
-            *map(_quoted, action.arguments),
-            *map(option, action.options),
-        ]
-    )
+    words = COMMANDS.get(action.call) or _OWN_COMMANDS[action.call]
+    # `store init PATH` names the store itself.
+    names_store = action.call == "Store.create" and bool(action.arguments)
+    return _line(words, action.arguments, action.options, names_store=names_store)
+
+
+def line(words: str, *arguments: object, **options: object) -> str:
+    """The command line of txnctl: `line("transactions abort", txn, force=True, reason=...)`.
+
+    An option that is None or False is left out, True gives the option alone, and an ellipsis a text to fill in.
+    """
+    given = [
+        Keyword(name, value) for name, value in options.items() if value is not None and value is not False
+    ]
+    return _line(f"{_PROGRAM} {words}", arguments, given)
+
+
+def name_in(text: str) -> str:
+    """A text with command lines that a process of this run worded, which was not told of `--store`."""
+    if _Run.store is None:
+        return text
+    from re import sub
+
+    named = _program()
+    return sub(rf"\b{_PROGRAM} (?=[a-z])", lambda _: f"{named} ", text)
 
 
 def option(keyword: Keyword) -> str:
     """The option of a keyword argument: `--force`, `--access-mode WaitForExclusive`, `--timeout 1m`."""
-    name, value = _OPTIONS.get(keyword.name, f"--{keyword.name.replace('_', '-')}"), keyword.value
+    hyphens = "-" if len(keyword.name) == 1 else "--"
+    name, value = _OPTIONS.get(keyword.name, f"{hyphens}{keyword.name.replace('_', '-')}"), keyword.value
     if value is None or value is True:
         return name
+    if value is ...:
+        return f'{name} "..."'
     # Only durations are numbers, in seconds.
     return f"{name} {f'{value // 60}m' if isinstance(value, int) else _quoted(value)}"
+
+
+def _line(
+    words: str, arguments: Sequence[object], options: Sequence[Keyword], *, names_store: bool = False
+) -> str:
+    """Words, arguments and options; options come first where an argument looks like one."""
+    program, _, rest = words.partition(" ")
+    if program == _PROGRAM and not names_store:
+        group = rest.partition(" ")[0]
+        names_store = group in _WITHOUT_STORE
+        names_store = names_store or any(keyword.name == "path" for keyword in options)
+        words = words if names_store else f"{_program()} {rest}"
+    named, chosen = [_quoted(argument) for argument in arguments], [option(keyword) for keyword in options]
+    if any(str(argument).startswith("-") for argument in arguments):
+        return " ".join([words, *chosen, "--", *named])
+    return " ".join([words, *named, *chosen])
+
+
+def _program() -> str:
+    return _PROGRAM if _Run.store is None else f"{_PROGRAM} --store {_quoted(_Run.store)}"
 
 
 def spell(value: object) -> str:

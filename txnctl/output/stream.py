@@ -35,6 +35,21 @@ class OutputStream:
         self._raw: BinaryIO | None = None if sys.stdout is None else _buffered(sys.stdout.buffer)
         self.terminal = sys.stdout is not None and sys.stdout.isatty()
 
+    def require_open(self, loss: str) -> None:
+        """Check that there is a standard output, for a command whose result comes only once.
+
+        Args:
+            loss: what would be lost.
+
+        Raises:
+            OutputFailed: standard output was closed at the start (`>&-`).
+        """
+        if self._raw is None:
+            raise OutputFailed(
+                f"standard output is closed: {loss}; nothing was changed",
+                hint="Redirect it to /dev/null to discard the result on purpose.",
+            )
+
     def width(self) -> int | None:
         """Columns of the terminal, by COLUMNS or the terminal; None without a terminal."""
         if not self.terminal:

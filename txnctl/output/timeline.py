@@ -11,8 +11,9 @@ from txnctl.output.human import duration, labels_text, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from storage.reports.message_scale import Stretch
     from storage.reports.stats import SubscriptionStats
     from storage.reports.timeline import Blocking, Timeline
     from storage.values.position import Position
@@ -25,11 +26,11 @@ _SUBSCRIPTIONS_MAX = 20
 
 _UNICODE = {
     "ledger": "├", "rule": "─", "join": "≈", "readable": "█", "blocked": "░", "own": "●", "stretch": "━", "after": "·",
-    "acknowledged": "═", "handed": "▒", "visible": "╌", "mark": "▲",
+    "acknowledged": "═", "inFlight": "▒", "pending": "▓", "ready": "╌", "mark": "▲",
 }  # fmt: skip
 _ASCII = {
     "ledger": "|", "rule": "-", "join": "~", "readable": "#", "blocked": ":", "own": "o", "stretch": "=", "after": ".",
-    "acknowledged": "=", "handed": "+", "visible": "-", "mark": "^",
+    "acknowledged": "=", "inFlight": "+", "pending": "%", "ready": "-", "mark": "^",
 }  # fmt: skip
 
 
@@ -56,7 +57,7 @@ class Drawing:
         self._label = max(map(len, names))
         columns = max(_COLUMNS_MIN, width - self._label - 4)
         focus = model.max_read_position if model.open_transactions else None
-        self._axis = Axis(model.ledgers, columns, focus)
+        self._axis = Axis(model.ledgers, columns, focus, model.places)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The kind of each line, for the style, and the line."""
@@ -72,7 +73,7 @@ class Drawing:
         if left:
             yield "note", f"  {plural(left, 'more open transaction')}"
         for name, row in self._subscriptions:
-            yield "subscription", self._line(self._short(name), self._subscription(row))
+            yield "subscription", self._line(self._short(name), self._subscription(name, row))
         left = len(self._model.subscriptions) - len(self._subscriptions)
         if left:
             yield "note", f"  {plural(left, 'more subscription')}"
@@ -89,7 +90,8 @@ class Drawing:
             ]  # fmt: skip
         if self._subscriptions:
             words += [
-                f"{signs['acknowledged']} acknowledged", f"{signs['handed']} in flight", f"{signs['visible']} ready",
+                f"{signs['acknowledged']} acknowledged", f"{signs['inFlight']} in flight", f"{signs['ready']} ready",
+                f"{signs['pending']} acknowledged in an open transaction",
             ]  # fmt: skip
         if self._axis.join:
             words.append(f"{signs['join']} smaller scale before")
@@ -114,8 +116,8 @@ class Drawing:
         """`├12────├13──`; a ledger below the name of an earlier ledger has no name."""
         drawn = list(self._signs["rule"] * self._axis.columns)
         free = 0
-        for ledger, entries_before in self._model.ledgers:
-            at = self._axis.column(entries_before)
+        for ledger, _, messages_before in self._model.ledgers:
+            at = self._axis.column(messages_before)
             if at < free or at >= len(drawn):
                 continue
             name = f"{self._signs['ledger']}{ledger.ledger_id}"
@@ -130,22 +132,19 @@ class Drawing:
         return self._stretch(("readable", through), ("blocked", self._axis.columns))
 
     def _transaction(self, transaction: Blocking) -> str:
-        begin, end = self._axis.cell(transaction.holds_from), self._axis.end(transaction.holds_through)
+        begin, end = self._axis.start(transaction.holds_from), self._axis.end(transaction.holds_through)
         drawn = list(self._stretch((" ", begin), ("stretch", end), ("after", self._axis.columns)))
         for run in transaction.written.positions:
             first, last = run_of(run)
-            for at in range(self._axis.cell(first), self._axis.cell(last) + 1):
+            for at in range(self._axis.start(first), self._axis.cell(last) + 1):
                 drawn[at] = self._signs["own"]
         return "".join(drawn)
 
-    def _subscription(self, stats: SubscriptionStats) -> str:
-        acknowledged = self._axis.end(stats.mark_delete_position)
-        handed = max(acknowledged, self._axis.end(stats.read_position))
-        visible = max(handed, self._axis.end(bound_of(self._model, stats)))
-        return self._stretch(
-            ("acknowledged", acknowledged), ("handed", handed if stats.unacked_messages else acknowledged),
-            ("visible", visible), ("blocked", self._axis.columns),
-        )  # fmt: skip
+    def _subscription(self, name: str, stats: SubscriptionStats) -> str:
+        drawn = [" "] * self._axis.columns
+        for state, begin, end in columns_of(stretches_of(self._model, name, stats), self._axis):
+            drawn[begin:end] = self._signs[state] * (end - begin)
+        return "".join(drawn)
 
     def _mark(self) -> str:
         """Where maxReadPosition is, named on the side where there is room."""
@@ -161,6 +160,36 @@ def bound_of(model: Timeline, stats: SubscriptionStats) -> Position:
     """The last entry that the consumers of a subscription may be handed."""
     reads_all = stats.subscription_isolation_level == "READ_UNCOMMITTED" or stats.on_open == "skip"
     return model.last_confirmed_entry if reads_all else model.max_read_position
+
+
+_PAINTED = ("acknowledged", "ready", "inFlight", "pending", "blocked")
+"""States of messages; in a column of several the last of these is seen."""
+
+
+def columns_of(stretches: Sequence[Stretch], axis: Axis) -> Iterator[tuple[str, int, int]]:
+    """The states with their columns, in the order of painting: each has a column at least."""
+    for stretch in sorted(stretches, key=lambda painted: _PAINTED.index(painted.state)):
+        begin = min(axis.column(stretch.begin), axis.columns - 1)
+        yield stretch.state, begin, max(begin + 1, axis.column(stretch.end))
+
+
+def stretches_of(model: Timeline, name: str, stats: SubscriptionStats) -> Sequence[Stretch]:
+    """The states of the messages of a subscription; of one without stretches by its positions alone."""
+    if name in model.stretches:
+        return model.stretches[name]
+    from storage.reports.message_scale import Stretch
+
+    axis, at, stretches = Axis(model.ledgers, 1, None, model.places), 0, []
+    handed = stats.read_position if stats.unacked_messages else stats.mark_delete_position
+    for state, position in (
+        ("acknowledged", stats.mark_delete_position), ("inFlight", handed), ("ready", bound_of(model, stats)),
+        ("blocked", model.last_confirmed_entry),
+    ):  # fmt: skip
+        end = axis.through(position)
+        if end > at:
+            stretches.append(Stretch(state, at, end))
+            at = end
+    return stretches
 
 
 def facts(transaction: Blocking) -> str:

@@ -18,6 +18,7 @@ from storage import MessageId, Store
 from storage.client.tries import Tries
 from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
 from storage.values.names import short_topic_name
+from txnctl.output.shell import line
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
 from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, requests
 from txnctl.pipelines.streaming import Stream
@@ -105,7 +106,7 @@ def _recreated_table(topic: str, table: str, through: str) -> TableNotFound:
     return TableNotFound(
         f"table {table} was deleted and created again since topic {short_topic_name(topic)} was settled into it, "
         f"through {through}",
-        hint=f"Settle into a table of another name. Or start over: txnctl tables rm {progress.SINKS} '{key}', and "
+        hint=f"Settle into a table of another name. Or start over: {line('tables rm', progress.SINKS, key)}, and "
         "delete the subscription of settle.",
         table=table,
     )

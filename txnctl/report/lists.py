@@ -8,6 +8,8 @@ from txnctl.fields.producer import EPOCH, MODE, PRODUCER, alive, last_publish
 from txnctl.fields.subscription import backlog_columns
 from txnctl.output.column import Column
 from txnctl.output.human import duration
+from txnctl.output.screen import VERDICTS
+from txnctl.output.shell import line
 from txnctl.report import tables, transactions
 from txnctl.report.markup import Markup, tag
 
@@ -53,7 +55,6 @@ _CHANGES: tuple[Column[AuditRecord], ...] = (
     Column("REASON", "text", lambda record: record.reason),
     Column("BY", "text", lambda record: record.by),
 )
-_VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
 def subscriptions(report: StoreReport) -> Markup:
@@ -65,9 +66,9 @@ def subscriptions(report: StoreReport) -> Markup:
     ]
     if not rows:
         return tables.section("subscriptions", "Subscriptions", tag("p", "There are no subscriptions."))
-    rows.sort(key=lambda row: (_VERDICTS.index(row.stats.verdict), -row.stats.blocked, -row.stats.visible))
+    rows.sort(key=lambda row: (VERDICTS.index(row.stats.verdict), -row.stats.blocked, -row.stats.visible))
     listed = tables.table(
-        "Subscriptions", rows, _SUBSCRIPTIONS, more="txnctl subscriptions list", layout=tables.TableLayout(40)
+        "Subscriptions", rows, _SUBSCRIPTIONS, more=line("subscriptions list"), layout=tables.TableLayout(40)
     )
     return tables.section("subscriptions", "Subscriptions", listed)
 
@@ -87,7 +88,7 @@ def producers(report: StoreReport) -> Markup:
         last_publish(report.overview.facts.as_of_at_ms),
         Column("WAITS", "text", lambda row: f"number {row.place}" if row.place else None),
     )
-    listed = tables.table("Producers", rows, columns, more="txnctl producers list")
+    listed = tables.table("Producers", rows, columns, more=line("producers list"))
     return tables.section("producers", "Producers", listed)
 
 
@@ -101,15 +102,15 @@ def key_values(report: StoreReport) -> Markup:
     retention_note = tag(
         "p", f"Superseded versions are kept for {window}, the window in which the past can be read."
     )
-    listed = tables.table("Tables", rows, _TABLES, more="txnctl tables list")
-    keys = tables.keys_elsewhere("txnctl tables intents TABLE")
+    listed = tables.table("Tables", rows, _TABLES, more=line("tables list"))
+    keys = tables.keys_elsewhere(line("tables intents", "TABLE"))
     return tables.section("tables", "Tables", retention_note, listed, keys)
 
 
 def happened(report: StoreReport) -> Markup:
     """List the last changes by operators, the ended transactions, and the conflicts."""
     changes = (
-        tables.table("Last changes", report.audit, _CHANGES, more="txnctl audit list", layout=tables.TITLED)
+        tables.table("Last changes", report.audit, _CHANGES, more=line("audit list"), layout=tables.TITLED)
         if report.audit
         else None
     )

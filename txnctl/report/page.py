@@ -10,6 +10,7 @@ from os.path import basename
 from storage.values.timestamps import rfc3339
 from txnctl.fields.overview import verdict_text
 from txnctl.output.human import count, sentence
+from txnctl.output.screen import WAITS
 from txnctl.output.shell import command, spell
 from txnctl.report import lists, space, tables, topics, transactions
 from txnctl.report.markup import Markup, foreign, join, tag
@@ -131,7 +132,7 @@ def _numbers(report: StoreReport) -> Iterator[tuple[str, str]]:
     yield "messages uncommitted", count(sum(topic.uncommitted_messages for topic in facts.topics))
     yield "transactions open", count(facts.transactions.open)
     yield "transactions late", count(len(facts.transactions.late))
-    stuck = sum(1 for subscription in facts.subscriptions if subscription.blocked)
+    stuck = sum(1 for subscription in facts.subscriptions if subscription.verdict in WAITS)
     yield "subscriptions blocked", f"{count(stuck)} of {count(len(facts.subscriptions))}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage.values.timestamps import rfc3339
 from txnctl.output.column import Column
 from txnctl.output.human import plural, size
+from txnctl.output.shell import line
 from txnctl.report import tables
 from txnctl.report.markup import Markup
 
@@ -29,7 +30,7 @@ def section(report: StoreReport) -> Markup:
     """Return the part of the page about the file, the disk, LMDB's readers and the writer gate."""
     rows = sorted(report.space, key=lambda row: (-row.bytes, row.database))
     listed = tables.table(
-        "Where the space goes", rows, _COLUMNS, more="txnctl store space", layout=tables.TableLayout(0)
+        "Where the space goes", rows, _COLUMNS, more=line("store space"), layout=tables.TableLayout(0)
     )
     return tables.section("space", "Space", tables.facts(list(_facts(report.overview.facts))), listed)
 

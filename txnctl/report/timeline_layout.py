@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from txnctl.output.axis import Axis, run_of
 from txnctl.output.human import count, duration, labels_text, plural
-from txnctl.output.timeline import bound_of, facts
+from txnctl.output.timeline import columns_of, facts, stretches_of
 from txnctl.report.shapes import CELL, LINE, DrawingRow, Label, PageDrawing, Shape, cells, fitted, lanes
 from txnctl.report.words import description
 
@@ -34,6 +34,11 @@ _SEEN = 3
 """The least width of a figure, so that single messages are visible."""
 _MARK = 10
 _BREAK = 8
+_FIGURES = {
+    "acknowledged": ("rect acknowledged", 4), "inFlight": ("stripes flight", 10), "pending": ("rect pending", 10),
+    "ready": ("rect visible", 10), "blocked": ("stripes blocked", 10),
+}  # fmt: skip
+"""Figure and height of messages by their state for a subscription."""
 
 
 def draw(model: Timeline, width: int) -> PageDrawing:
@@ -51,7 +56,7 @@ class _Layout:
         self._end = width if self._stacked else _GUTTER - 2 * CELL
         self._track = 16 if self._stacked else 20
         focus = model.max_read_position if model.open_transactions else None
-        self._axis = Axis(model.ledgers, width - self._left - _MARGIN, focus)
+        self._axis = Axis(model.ledgers, width - self._left - _MARGIN, focus, model.places)
         self._right = self._left + self._axis.columns
         self.drawing = PageDrawing(f"Positions of {model.name}", description(model), width)
         self._y = 4.0
@@ -132,7 +137,7 @@ class _Layout:
         return self._y
 
     def _ledgers(self) -> None:
-        ledgers = [ledger for ledger, _ in self._model.ledgers]
+        ledgers = [row.ledger for row in self._model.ledgers]
         ids = f"{ledgers[0].ledger_id} to {ledgers[-1].ledger_id}" if len(ledgers) > 1 else ""
         row, y = self._row(
             f"{plural(len(ledgers), 'ledger')} {ids}", ("ledgers", count(len(ledgers)), "soft")
@@ -160,11 +165,11 @@ class _Layout:
     def _segments(self) -> Iterator[tuple[str, int, int]]:
         """Name the stretches of the axis: a ledger each, or several that are too short to be drawn alone."""
         begin, first, last = 0, None, None
-        for ledger, entries_before in self._model.ledgers:
-            if not ledger.entries:
+        for ledger, _, messages_before in self._model.ledgers:
+            if not ledger.messages:
                 continue
             first, last = ledger.ledger_id if first is None else first, ledger.ledger_id
-            end = self._axis.column(entries_before + ledger.entries)
+            end = self._axis.column(messages_before + ledger.messages)
             if end - begin >= _SEGMENT_MIN:
                 yield str(first) if first == last else f"{first}-{last}", begin, end
                 begin, first = end, None
@@ -204,7 +209,7 @@ class _Layout:
 
     def _span(self, first: Position, last: Position) -> tuple[int, int]:
         """Return the columns from one position through another; at least a few, so that a single message is visible."""
-        begin = self._axis.cell(first)
+        begin = self._axis.start(first)
         end = max(self._axis.end(last), begin + _SEEN)
         over = max(0, end - self._axis.columns)
         return begin - over, end - over
@@ -229,18 +234,14 @@ class _Layout:
         row, y = self._row(
             f"{name}: {stats.type}, {level}, {verdict}; acknowledged through "
             f"{stats.mark_delete_position}; {count(stats.visible)} visible, {count(stats.blocked)} blocked",
-            (name, verdict, "alarm" if verdict in ("blocked", "mixed") else "state"),
+            (name, verdict, "alarm" if verdict in ("blocked", "mixed", "stopped") else "state"),
             (f"{stats.type} {level}", "skip" if stats.on_open == "skip" else "", "soft"),
         )
         done = self._axis.end(stats.mark_delete_position)
-        handed = max(done, self._axis.end(stats.read_position)) if stats.unacked_messages else done
-        visible = max(handed, self._axis.end(bound_of(self._model, stats)))
         middle = y + self._track / 2
-        self._put(row, "rect acknowledged", (0, done), middle - 2, 4)
-        self._put(row, "stripes flight", (done, handed), middle - 5, 10)
-        self._put(row, "rect visible", (handed, visible), middle - 5, 10)
-        if stats.blocked:
-            self._put(row, "stripes blocked", (visible, self._axis.columns), middle - 5, 10)
+        for state, begin, end in columns_of(stretches_of(self._model, name, stats), self._axis):
+            figure, height = _FIGURES[state]
+            self._put(row, figure, (begin, end), middle - height / 2, height)
         form = "diamond" if level == "READ_UNCOMMITTED" else "down"
         x = self._x(done) - _MARK / 2
         row.shapes.append(Shape(form, "cursor", x, middle - _MARK / 2, _MARK, _MARK))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from storage.reports.timeline import waiting
 from txnctl.output.column import Column
 from txnctl.output.human import plural
+from txnctl.output.shell import line
 from txnctl.report import tables
 from txnctl.report.markup import Markup, join, tag
 from txnctl.report.shapes import Shape
@@ -25,15 +27,15 @@ _OPEN = 6
 
 
 def _blocked_by(model: Timeline) -> TxnID | None:
-    """The transaction that holds maxReadPosition, if messages wait behind this transaction."""
-    waits = model.readable.blocked_messages and model.open_transactions
-    return model.open_transactions[0].holder.txn_id if waits else None
+    """The transaction in front of the messages that readers wait for."""
+    behind = waiting(model).behind
+    return behind.holder.txn_id if behind is not None else None
 
 
 _COLUMNS: tuple[Column[Timeline], ...] = (
     Column("TOPIC", "id", lambda model: model.name),
     Column("MESSAGES", "integer", lambda model: model.msg_count),
-    Column("BLOCKED", "integer", lambda model: model.readable.blocked_messages),
+    Column("BLOCKED", "integer", lambda model: waiting(model).messages),
     Column("BY", "id", _blocked_by),
     Column("UNCOMMITTED", "integer", lambda model: model.uncommitted_messages),
     Column("OPEN", "integer", lambda model: model.ongoing_txn_count),
@@ -50,13 +52,13 @@ def section(models: Sequence[Timeline]) -> Markup:
     if not models:
         return tables.section("topics", "Topics", tag("p", "There are no topics."))
     ranked = sorted(models, key=_interest, reverse=True)
-    listed = tables.table("All topics", ranked, _COLUMNS, more="txnctl topics list", layout=tables.TITLED)
+    listed = tables.table("All topics", ranked, _COLUMNS, more=line("topics list"), layout=tables.TITLED)
     return tables.section("topics", "Topics", join(_drawn(ranked)), listed)
 
 
 def _interest(model: Timeline) -> tuple[int, ...]:
     lag = max((stats.visible for stats in model.subscriptions.values()), default=0)
-    return model.readable.blocked_messages, model.ongoing_txn_count, lag, model.msg_count
+    return waiting(model).messages, model.ongoing_txn_count, lag, model.msg_count
 
 
 def _drawn(ranked: Sequence[Timeline]) -> Iterator[Markup]:
@@ -75,7 +77,10 @@ def _drawn(ranked: Sequence[Timeline]) -> Iterator[Markup]:
     if len(ranked) > DRAWN:
         left = plural(len(ranked) - DRAWN, "more topic is", "more topics are")
         yield tag(
-            "p", f"{left} not drawn here: ", tag("code", "txnctl transactions timeline TOPIC"), class_="more"
+            "p",
+            f"{left} not drawn here: ",
+            tag("code", line("transactions timeline", "TOPIC")),
+            class_="more",
         )
 
 
@@ -110,6 +115,7 @@ _LEGEND = (
     ("what waits for it", (_bar("rect", "stretch", 14),)),
     ("acknowledged", (_bar("rect", "acknowledged", 4),)),
     ("in flight", (_bar("stripes", "flight", 10),)),
+    ("acknowledged in an open transaction", (_bar("rect", "pending", 10),)),
     ("ready to be handed out", (_bar("rect", "visible", 10),)),
     ("cursor, READ_COMMITTED", (Shape("down", "cursor", 7, 2, 10, 10),)),
     ("cursor, READ_UNCOMMITTED", (Shape("diamond", "cursor", 7, 2, 10, 10),)),

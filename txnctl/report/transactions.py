@@ -9,7 +9,7 @@ from txnctl.fields.owner import alive, beside_the_lock, deadline, evidence, mode
 from txnctl.fields.touched import TOUCHED, short_names, touched_parts
 from txnctl.output.column import Column
 from txnctl.output.human import count, duration, labels_text, plural
-from txnctl.output.shell import spell
+from txnctl.output.shell import line, spell
 from txnctl.report import tables
 from txnctl.report.markup import Markup, foreign, join, tag
 
@@ -86,7 +86,7 @@ def section(report: StoreReport) -> Markup:
             "Open transactions",
             rows,
             _COLUMNS,
-            more="txnctl transactions list",
+            more=line("transactions list"),
             layout=tables.TableLayout(40, anchors="TXN"),
         )
     ]
@@ -96,7 +96,7 @@ def section(report: StoreReport) -> Markup:
             tag(
                 "p",
                 f"{left:,} more, which hold less back: ",
-                tag("code", "txnctl transactions list"),
+                tag("code", line("transactions list")),
                 class_="more",
             )
         )
@@ -153,7 +153,7 @@ def _facts(explained: Explanation) -> Iterator[tuple[str, str | Markup]]:
 def _holds(explained: Explanation) -> Iterator[Markup]:
     if explained.blocks:
         txn = explained.details.row.txn_id
-        more = f"txnctl transactions explain {txn}"
+        more = line("transactions explain", txn)
         yield tables.table(
             f"What {txn} holds back", explained.blocks, _BLOCKS, more=more, layout=tables.TITLED
         )
@@ -169,12 +169,12 @@ def _touched(details: TransactionDetails) -> Markup:
     parts, txn = touched_parts(details), details.row.txn_id
     if not parts:
         return tag("p", "It has touched nothing yet.")
-    more = f"txnctl transactions show {txn}"
+    more = line("transactions show", txn)
     listed = tables.table(f"What {txn} touched", parts, TOUCHED, more=more, layout=tables.TITLED)
     names = [part.table for part in details.parts if isinstance(part, TablePartRow)]
     if not names:
         return listed
-    keys = f"txnctl tables intents {names[0] if len(names) == 1 else 'TABLE'}"
+    keys = line("tables intents", names[0] if len(names) == 1 else "TABLE")
     return join([listed, tables.keys_elsewhere(keys)])
 
 
@@ -186,7 +186,7 @@ def ended(rows: Sequence[TransactionRow]) -> Markup | None:
         "Ended transactions, those begun last",
         rows,
         _ENDED,
-        more="txnctl transactions history",
+        more=line("transactions history"),
         layout=tables.TITLED,
     )
 
@@ -196,6 +196,6 @@ def conflicts(rows: Sequence[ConflictRow]) -> Markup | None:
     if not rows:
         return None
     listed = tables.table(
-        "Last conflicts", rows, _CONFLICTS, more="txnctl tables history", layout=tables.TITLED
+        "Last conflicts", rows, _CONFLICTS, more=line("tables history"), layout=tables.TITLED
     )
-    return join([listed, tables.keys_elsewhere("txnctl tables history")])
+    return join([listed, tables.keys_elsewhere(line("tables history"))])

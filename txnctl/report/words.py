@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.reports.timeline import waiting
 from txnctl.fields.holder import held_up
 from txnctl.output.human import count, plural
 
@@ -19,9 +20,8 @@ def facts(model: Timeline) -> str:
         f"{count(model.readable.readable_messages)} readable",
     ]
     if model.open_transactions:
-        parts.append(
-            held_up(model.readable.blocked_messages, model.readable.oldest_blocked_at_ms, model.as_of_at_ms)
-        )
+        blocked = waiting(model)
+        parts.append(held_up(blocked.messages, blocked.oldest_at_ms, model.as_of_at_ms))
         uncommitted = f"{count(model.uncommitted_messages)} uncommitted in "
         parts.append(uncommitted + plural(model.ongoing_txn_count, "open transaction"))
     if model.aborted_messages:

@@ -33,7 +33,7 @@ OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp"),
     "reading a table": (*_READ, "table", "check", "asOf"),
     "a stream of topics": (*_MESSAGES, "subscription", "maxMessagesPerTrigger", "maxBytesPerTrigger"),
-    "writing": ("path", "topic", "table", "stagingPath", "writeId", "producerName"),
+    "writing": ("path", "topic", "table", "stagingPath", "writeId", "producerName", "createTopic"),
 }
 """The options that each use accepts."""
 
@@ -122,6 +122,7 @@ class WriteOptions:
         topic: full name of the target of rows that have no column `topic`.
         staging: the directory where tasks stage files for the driver; None for a directory within the store.
         write_id: batch writes of the same id are stored once.
+        create_topic: the commit creates `topic` if it is missing.
     """
 
     path: str
@@ -130,6 +131,7 @@ class WriteOptions:
     staging: str | None
     write_id: str | None
     producer: str | None
+    create_topic: bool
 
 
 def names_table(given: Mapping[str, str]) -> bool:
@@ -205,6 +207,9 @@ def write(given: Mapping[str, str]) -> WriteOptions:
     topic, table = parsed.get("topic"), parsed.get("table")
     if topic is not None and table is not None:
         raise InvalidValue("rows go to a topic or to a table, not to both", hint="Leave one of them out.")
+    creates = _flag(parsed, "createTopic", default=False)
+    if creates and topic is None:
+        raise InvalidValue("createTopic is for the option topic, which names no topic")
     names = {name: parsed[name] for name in ("writeId", "producerName") if name in parsed}
     for name, value in names.items():
         check_name(name, value)
@@ -212,6 +217,7 @@ def write(given: Mapping[str, str]) -> WriteOptions:
         _path(parsed), None if topic is None else full_topic_name(topic),
         None if table is None else check_name("table name", table),
         parsed.get("stagingPath"), names.get("writeId"), names.get("producerName"),
+        creates,
     )  # fmt: skip
 
 

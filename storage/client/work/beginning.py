@@ -147,7 +147,7 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
                 return Started(0, clock.wall_ms(), view.now_ns)
 
     def issue(view: ReadView) -> None:
-        cache.drop_removed()  # A timestamp from a removed file is below the watermark of the next file.
+        cache.drop_lost()  # A timestamp from a removed file is below the watermark of the next file.
         if not cache.is_valid(view.superblock):
             raise NeedsWrite
         timestamp = max(clock.wall_ns(), max(cache.issued, view.superblock.last_timestamp) + 1)

@@ -76,7 +76,7 @@ class TransactionHandle:
         if not self.txn_id:
             return TransactionState.OPEN
         with self.connection.view() as view:
-            return records.state_of(view, self.txn_id)
+            return records.get(view, self.txn_id).state
 
     @property
     def is_mark_due(self) -> bool:

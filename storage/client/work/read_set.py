@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from storage.client.work.beginning import NeedsWrite
 from storage.client.work.handle import TransactionHandle
 from storage.disk.read_cache import ReadCache
+from storage.disk.read_cache_layout import ReadsDamaged
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import PAGE_ENTRIES
 from storage.table import read as reading, retention
@@ -172,11 +173,16 @@ class ReadSet:
         """Inside the gate: see that the transaction may read, and record the read.
 
         Raises:
-            NeedsWrite: a batch has to change something first, or find why the transaction may never read.
+            NeedsWrite: a batch has to change something first, as make a damaged read cache anew, or find why the
+                transaction may never read.
             TableNotFound
         """
-        handle, cache = self._handle, self._handle.connection.environment.read_cache
-        if not cache.is_valid(view.superblock):
+        handle, cache, superblock = (
+            self._handle,
+            self._handle.connection.environment.read_cache,
+            view.superblock,
+        )
+        if not cache.is_valid(superblock):
             raise NeedsWrite
         if handle.txn_id:
             record = records.get(view, handle.txn_id)
@@ -189,10 +195,17 @@ class ReadSet:
             deadline_ns = record.deadline_ns
         else:
             is_usable, deadline_ns = handle.timestamp > 0, handle.beginning.deadline_ns
-        if not is_usable or view.now_ns >= deadline_ns or handle.timestamp < retention.window_start(view):
+        if (
+            not is_usable
+            or superblock.now_ns(view.clock) >= deadline_ns
+            or handle.timestamp < retention.window_start(view)
+        ):
             raise NeedsWrite
         check_exists(view, table)
-        note(view, cache)
+        try:
+            note(view, cache)
+        except ReadsDamaged:
+            raise NeedsWrite from None
 
     def _push(self, batch: WriteBatch, record: TransactionRecord, met: MustPush, table: TableEntry) -> None:
         coordinator, owner = self._handle.coordinator, self._handle.connection.identity

@@ -8,6 +8,7 @@ from __future__ import annotations
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX
+from storage.table import catalogue as tables
 from storage.table.arbiter import Arbiter
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Version
@@ -100,6 +101,7 @@ class WriteSet:
                 self._coordinator,
                 self._connection.identity,
             )
+            writes = _with_tables(batch, writes)
             check_tables(batch, writes)
             Arbiter(batch, coordinator, owner).begin_use(record)
             self._writing = Writing(batch, coordinator, record, owner, writes)
@@ -119,6 +121,21 @@ class WriteSet:
         self._bytes, self._writing = 0, None
 
     discard = settle
+
+
+def _with_tables(batch: WriteBatch, writes: list[Write]) -> list[Write]:
+    """The writes, each with the number of its table; a missing table is created if it was unborn at the write.
+
+    An unborn table goes by its name: this transaction, or a different one, may have created the table meanwhile.
+    """
+    unborn = {write.table for write in writes if write.table_id < 0}
+    if not unborn:
+        return writes
+    ids = {name: tables.find_or_create(batch, name).table_id for name in sorted(unborn)}
+    return [
+        write if write.table_id > 0 else Write(ids[write.table], write.table, write.key, write.value)
+        for write in writes
+    ]
 
 
 def _size(write: Write) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from storage.disk.codec import key1, key2, key4, pack, unpack
+from storage.disk.codec import corrupt, decoded, key1, key2, key4, pack, unpack_first
 from storage.disk.schema import AWAITED, HELD
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
@@ -41,15 +41,16 @@ class SkippedTxn:
     @classmethod
     def decode(cls, txn: int, payload: memoryview) -> SkippedTxn:
         skipped = cls(txn)
-        examined, skipped.blocked = unpack(payload)
+        examined, skipped.blocked = unpack_first(payload, 2)
         skipped.examined = as_position(examined)
         return skipped
 
 
 def find(view: ReadView, subscription_id: int, txn: int) -> SkippedTxn | None:
     """Find a skipped transaction of a subscription, or None."""
-    payload = view.get(AWAITED, key2(subscription_id, txn))
-    return None if payload is None else SkippedTxn.decode(txn, payload)
+    key = key2(subscription_id, txn)
+    payload = view.get(AWAITED, key)
+    return None if payload is None else decoded(AWAITED, key, payload, partial(SkippedTxn.decode, txn))
 
 
 def every(view: ReadView, subscription_id: int) -> Iterator[SkippedTxn]:
@@ -78,7 +79,9 @@ def remove(opened: OpenSubscription[WriteBatch], skipped: SkippedTxn) -> None:
     view, subscription_id = opened.view, opened.subscription_id
     if skipped.blocked:
         for at, _ in blocked_behind(view, subscription_id, skipped.txn, Position(0, -1)):
-            assert at <= opened.cursor.mark_delete, "a held message after markDeletePosition was looked at"
+            if at > opened.cursor.mark_delete:
+                why = f"the message is held behind transaction {skipped.txn}, and was not examined at its end"
+                raise corrupt(HELD, key4(subscription_id, skipped.txn, *at), why)
         view.delete_prefix(HELD, key2(subscription_id, skipped.txn))
         opened.cursor.blocked -= skipped.blocked
     view.remove(AWAITED, key2(subscription_id, skipped.txn))

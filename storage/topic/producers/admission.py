@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from storage import faults
 from storage.actions import Action, Hint, Keyword
+from storage.disk.codec import corrupt, key2
+from storage.disk.schema import OWNERS, PRODUCERS
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue, ProducerBusy, ProducerFenced
 from storage.limits import SESSION_LEASE_MS_MAX
@@ -145,7 +147,9 @@ class ProducerRegistry:
         session = next((member for member in self.present if member.number == waiting.number), None)
         if session is None:
             raise self.fenced_error(waiting.name, None)
-        assert session.is_waiting, "only a waiting producer is promoted"
+        if not session.is_waiting:
+            key = key2(self.topic.topic_id, session.number)
+            raise corrupt(PRODUCERS, key, "it is connected, and its process waits for the topic")
         if any(not member.is_waiting or member.number < session.number for member in self.present):
             return session
         if session.brings is not None and session.brings != self.topic.state.epoch:
@@ -225,7 +229,7 @@ class ProducerRegistry:
                     hint=Hint(
                         "Publish through it with {}, or close it: `{}`.",
                         Keyword("session"),
-                        Action("store.admin.producers.close_session"),
+                        Action("store.admin.producers.close_session", "SESSION"),
                     ),
                     topic=self.topic.name,
                 )
@@ -248,9 +252,10 @@ class ProducerRegistry:
 
     def _resume(self, mode: AccessMode, lifetime: SessionLifetime, *, keeps_token: bool) -> ProducerSession:
         """Connect the last owner again, under the owner's epoch."""
-        last = ownership.find(self._batch, self.topic.topic_id, self.topic.state.epoch)
-        assert last is not None and last.session is not None, "only the last owner resumes"
-        session = last.session
+        session = ownership.stored(self.topic).session
+        if session is None:
+            key = key2(self.topic.topic_id, self.topic.state.epoch)
+            raise corrupt(OWNERS, key, "it has no session, and the topic's state names its owner")
         session.mode, session.connected_ms = mode, self._batch.now_ms
         if not keeps_token:
             session.renew_token()

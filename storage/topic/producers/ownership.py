@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from storage.disk.codec import key1, key2, pack, unpack
+from storage.disk.codec import key1, key2, missing, pack, unpack_first
 from storage.disk.schema import OWNERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import OWNERS_KEPT
@@ -70,7 +70,7 @@ def grant(
     """Note that the topic's epoch, raised before, was granted."""
     batch, state = topic.view, topic.state
     granted = Ownership(state.epoch, session, how, process.fields())
-    granted.granted_ms, granted.after, granted.aborted = batch.now_ms, state.last_confirmed, aborted
+    granted.granted_ms, granted.after, granted.aborted = batch.recorded_ms, state.last_confirmed, aborted
     _save(batch, topic.topic_id, granted)
     if state.epoch >= OWNERS_KEPT:
         batch.delete(OWNERS, key2(topic.topic_id, state.epoch - OWNERS_KEPT))
@@ -83,18 +83,29 @@ def end(topic: OpenTopic[WriteBatch], ended_by: str, successor: int | None = Non
     owned = find(batch, topic.topic_id, topic.state.epoch)
     if owned is None or owned.ended_by is not None:
         return
-    owned.ended_ms, owned.ended_by, owned.successor = batch.now_ms, ended_by, successor
+    owned.ended_ms, owned.ended_by, owned.successor = batch.recorded_ms, ended_by, successor
     owned.through = topic.state.last_confirmed
     _save(batch, topic.topic_id, owned)
 
 
 def go_on(topic: OpenTopic[WriteBatch], session: ProducerSession) -> None:
     """Note that the owner of the topic's epoch is connected again, by a session."""
-    owned = find(topic.view, topic.topic_id, topic.state.epoch)
-    assert owned is not None, "only the last owner resumes, and its record is kept"
+    owned = stored(topic)
     owned.session = session
     owned.ended_ms = owned.ended_by = owned.through = owned.successor = None
     _save(topic.view, topic.topic_id, owned)
+
+
+def stored(topic: OpenTopic[WriteBatch]) -> Ownership:
+    """The ownership of the topic's epoch, whose owner resumes.
+
+    Raises:
+        CorruptStore: its record is missing.
+    """
+    owned = find(topic.view, topic.topic_id, topic.state.epoch)
+    if owned is None:
+        raise missing(OWNERS, key2(topic.topic_id, max(topic.state.epoch, 0)))
+    return owned
 
 
 def find(view: ReadView, topic_id: int, epoch: int) -> Ownership | None:
@@ -120,7 +131,9 @@ def _save(batch: WriteBatch, topic_id: int, owned: Ownership) -> None:
 
 
 def _decode(epoch: int, payload: memoryview) -> Ownership:
-    session, how, process, granted, after, aborted, ended, ended_by, through, successor = unpack(payload)[:10]
+    session, how, process, granted, after, aborted, ended, ended_by, through, successor = unpack_first(
+        payload, 10
+    )
     owned = Ownership(epoch, ProducerSession.of(session) if session else None, how, process)
     owned.granted_ms, owned.after, owned.aborted = granted, Position(*after), aborted
     owned.ended_ms, owned.ended_by = ended, ended_by

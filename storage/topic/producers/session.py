@@ -142,7 +142,7 @@ class Token:
         ):
             raise InvalidValue(
                 f"{ascii(text)[:80]} is not the token of a session",
-                hint=Hint("`{}` returns one.", Action("store.open_session")),
+                hint=Hint("`{}` returns one.", Action("store.open_session", "TOPIC")),
             )
         self.text = text
 
@@ -158,13 +158,13 @@ class Token:
 def find(view: ReadView, topic_id: int, number: int) -> ProducerSession | None:
     """Find the session of a number, or None."""
     payload = view.get(PRODUCERS, key2(topic_id, number))
-    return None if payload is None else ProducerSession.of(unpack(payload))
+    return None if payload is None else ProducerSession.of(unpack(payload, 17))
 
 
 def every(view: ReadView, topic_id: int) -> Iterator[ProducerSession]:
     """Yield the sessions of a topic in the order of their numbers, dead ones that are not yet removed included."""
     for _, payload in view.scan(PRODUCERS, key1(topic_id)):
-        yield ProducerSession.of(unpack(payload))
+        yield ProducerSession.of(unpack(payload, 17))
 
 
 def save(batch: WriteBatch, session: ProducerSession) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage import AccessMode, Store
-from storage.errors import ProducerFenced, TransactionChanged
+from storage.errors import ProducerFenced, TransactionChanged, TransactionNotOpen
 from storage.process.clock import ManualClock
 from tests.model_runs import examples
 from tests.row_json import row_json
@@ -121,3 +121,52 @@ def test_so_are_those_of_fencing(lasting: Store, script: Script, mode: AccessMod
         assert [each["producerName"] for each in real["effects"] if each["kind"] == "producer"] == ["loader"]
         with pytest.raises(ProducerFenced):
             loader.send(b"late")
+
+
+class TestFencedBefore:
+    """Repeating an abort that fenced is answered as repeating any abort is."""
+
+    def test_a_repeated_abort_with_fence_succeeds(self, store: Store) -> None:
+        """The record of the transaction says that its producers were fenced; nothing is changed again."""
+        txn = store.begin_transaction()
+        with store.create_producer("t", producer_name="loader") as loader:
+            loader.send(b"mine", txn=txn)
+            first = store.admin.transactions.abort_transaction(txn, fence=True, if_version=2)
+            before = len(store.reports.list_audit_records())
+            for dry_run in (True, False):
+                again = store.admin.transactions.abort_transaction(
+                    txn, fence=True, if_version=2, dry_run=dry_run
+                )
+                assert (first.already, again.already, again.fence, again.effects) == (False, True, True, [])
+            assert len(store.reports.list_audit_records()) == before
+
+    def test_the_record_keeps_that_nobody_was_connected(self, store: Store) -> None:
+        """The abort did what was asked, although no session was there to end."""
+        txn = store.begin_transaction()
+        assert not store.admin.transactions.abort_transaction(txn, fence=True).already
+        assert store.admin.transactions.abort_transaction(txn, fence=True).already
+
+    def test_an_abort_without_fence_is_too_late_to_fence(self, store: Store) -> None:
+        """The producers of the messages are forgotten, and were not fenced: an operator has to know."""
+        txn = store.begin_transaction()
+        store.admin.transactions.abort_transaction(txn)
+        with pytest.raises(TransactionNotOpen, match="producers were not fenced"):
+            store.admin.transactions.abort_transaction(txn, fence=True)
+
+    def test_a_commit_is_too_late_to_abort(self, store: Store) -> None:
+        """The refusal is that of any abort of a committed transaction."""
+        txn = store.begin_transaction()
+        store.commit_transaction(txn)
+        with pytest.raises(TransactionNotOpen, match="cannot be aborted: it was committed"):
+            store.admin.transactions.abort_transaction(txn, fence=True)
+
+    def test_a_transaction_that_a_fencing_ended_is_told_apart(self, store: Store) -> None:
+        """Its producers of one topic are fenced, further ones perhaps not: the refusal claims neither of all."""
+        first, second = store.begin_transaction(), store.begin_transaction()
+        with store.create_producer("t", producer_name="l", access_mode=AccessMode.EXCLUSIVE) as loader:
+            for txn in (first, second):
+                loader.send(b"mine", txn=txn)
+            store.admin.transactions.abort_transaction(first, fence=True)
+        with pytest.raises(TransactionNotOpen, match="because a producer was fenced") as caught:
+            store.admin.transactions.abort_transaction(second, fence=True)
+        assert "were not fenced" not in caught.value.message

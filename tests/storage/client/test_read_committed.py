@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from storage import CheckMode, Store, Table, Transaction, TxnID
+from storage import CheckMode, Store, Table, Transaction, TransactionIsolation, TransactionState, TxnID
 from storage.errors import (
+    BadInput,
     InvalidValue,
     ReadOnlyTransaction,
     TransactionNotOpen,
@@ -78,3 +81,100 @@ def test_options_are_checked(store: Store, table: Table) -> None:
         ]  # fmt: skip
     with pytest.raises(InvalidValue):
         table.get(b"k", txn=store.begin_transaction(), check=CheckMode.FULL)
+
+
+class TestDeadline:
+    """An attached read-committed transaction has the deadline that every transaction has."""
+
+    def test_nothing_is_read_after_it(self, store: Store, table: Table, clock: ManualClock) -> None:
+        """No read passes, whichever way it takes: the short one of a plain row, a row with its version, a page."""
+        table.put(b"k", b"v")
+        txn = store.transaction(isolation="read-committed", timeout=5)
+        pages = table.scan(txn=txn)
+        clock.advance(4.999)
+        assert table.get(b"k", txn=txn) == b"v"
+        clock.advance(0.001)
+        reads = (
+            lambda: table.get(b"k", txn=txn),
+            lambda: table.get_row(b"k", txn=txn),
+            lambda: next(pages),
+            lambda: table.scan(txn=txn),
+            lambda: table.get(b"missing", txn=txn),
+        )
+        for read in reads:
+            with pytest.raises(TransactionTimedOut, match="5 s"):
+                read()
+
+    @pytest.mark.parametrize("is_read_first", [False, True])
+    def test_it_is_aborted_then(
+        self, store: Store, table: Table, clock: ManualClock, is_read_first: bool
+    ) -> None:
+        """It cannot be committed any more; repeating the commit says so again, and an abort succeeds."""
+        txn = store.transaction(isolation="read-committed", timeout=5)
+        clock.advance(5)
+        if is_read_first:
+            with pytest.raises(TransactionTimedOut):
+                table.get(b"k", txn=txn)
+        with pytest.raises(TransactionTimedOut):
+            txn.commit()
+        assert txn.state is TransactionState.ABORTED
+        with pytest.raises(TransactionTimedOut):
+            txn.commit()
+        txn.abort()
+
+    def test_a_block_that_ends_after_it_says_so(self, store: Store, clock: ManualClock) -> None:
+        """As for a serializable transaction."""
+        for isolation in TransactionIsolation:
+            with pytest.raises(TransactionTimedOut), store.transaction(isolation=isolation, timeout=5):
+                clock.advance(6)
+
+    def test_committed_in_time_it_stays_committed(self, store: Store, clock: ManualClock) -> None:
+        """A commit is repeated however late."""
+        with store.transaction(isolation="read-committed", timeout=5) as txn:
+            pass
+        clock.advance(6)
+        txn.commit()
+        assert txn.state is TransactionState.COMMITTED
+
+    def test_ten_minutes_where_none_is_given(self, store: Store, table: Table, clock: ManualClock) -> None:
+        """The default is that of all transactions."""
+        txn = store.transaction(isolation="read-committed")
+        clock.advance(599)
+        assert table.get(b"k", txn=txn) is None
+        clock.advance(1)
+        with pytest.raises(TransactionTimedOut):
+            table.get(b"k", txn=txn)
+
+
+@pytest.mark.parametrize("isolation", [*TransactionIsolation, "serializable"])
+@pytest.mark.parametrize("begin", ["transaction", "begin_transaction"])
+class TestEveryOption:
+    """Each option of a transaction is checked in every isolation, attached or detached."""
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"timeout": 0}, {"timeout": -1}, {"timeout": 86_401}, {"timeout": float("nan")}, {"timeout": "5"},
+            {"labels": "x"}, {"labels": ""}, {"labels": []}, {"labels": {"a b": "1"}},
+            {"labels": {"a": 1}}, {"labels": dict.fromkeys(map(str, range(33)), "")},
+            {"check": "most"}, {"check": ""}, {"check": 0}, {"priority": "urgent"}, {"priority": 0},
+        ],
+        ids=lambda options: str(options)[:24],
+    )  # fmt: skip
+    def test_a_bad_value_is_refused(
+        self, store: Store, isolation: TransactionIsolation, begin: str, options: dict[str, Any]
+    ) -> None:
+        """With a `BadInput`, and nothing is begun."""
+        with pytest.raises(BadInput):
+            getattr(store, begin)(isolation=isolation, **options)
+        assert store.reports.list_transactions() == []
+        assert store.reports.list_transactions(ended=True) == []
+
+    def test_the_deadline_holds(
+        self, store: Store, clock: ManualClock, isolation: TransactionIsolation, begin: str
+    ) -> None:
+        """No way of beginning and no isolation leaves the timeout out of account."""
+        txn = getattr(store, begin)(isolation=isolation, timeout=5)
+        clock.advance(6)
+        with pytest.raises(TransactionTimedOut):
+            store.commit_transaction(txn)

@@ -14,12 +14,14 @@ from storage.disk.schema import ROWS
 from storage.disk.view import ReadView
 from storage.errors import (
     ConditionFailed,
+    InvalidValue,
     LostConflict,
     TableNotFound,
     TransactionNotOpen,
     TransactionTimedOut,
     WriteTooOld,
 )  # fmt: skip
+from storage.limits import BUFFER_KEYS_MAX
 from storage.process.clock import ManualClock
 from storage.table import catalogue, report
 from tests.row_json import row_json
@@ -302,3 +304,58 @@ class TestDeletedTable:
             entry = catalogue.get(view, "accounts")
         with pytest.raises(TableNotFound):
             report.split(cast("Connection", Views()), entry, 3)
+
+
+class TestCreatedByTheFirstWrite:
+    """`store.table(name, create=True)` where there is no such table."""
+
+    def test_the_commit_of_the_first_write_creates_it(self, store: Store) -> None:
+        """One store transaction; until then there is nothing to read."""
+        table = store.table("new", create=True)
+        for read in (lambda: table.get(b"k"), lambda: table.get_row(b"k"), table.scan, table.stats):
+            with pytest.raises(TableNotFound, match="there is no table new"):
+                read()
+        before = store.reports.store_info().commits
+        version = table.put(b"k", b"v")
+        assert store.reports.store_info().commits - before <= 2, "a reserve of timestamps may come first"
+        assert (table.get(b"k"), table.name) == (b"v", "new")
+        assert [row.key for row in table.scan()] == [b"k"]
+        assert table.put(b"k", b"w", if_version=version) > version
+
+    @pytest.mark.parametrize("is_attached", [True, False])
+    def test_an_aborted_transaction_leaves_no_table(self, store: Store, is_attached: bool) -> None:
+        """Nor does a row that is refused, or a transaction that ended before."""
+        table = store.table("new", create=True)
+        with pytest.raises(InvalidValue):
+            table.import_rows([(b"k", b"v"), (b"", b"v")])
+        given_up = store.transaction()
+        table.put(b"k", b"v", txn=given_up)
+        given_up.abort()
+        ended = store.transaction() if is_attached else store.begin_transaction()
+        store.commit_transaction(ended)
+        with pytest.raises(TransactionNotOpen):
+            table.put(b"k", b"v", txn=ended)
+        assert store.tables() == []
+
+    def test_a_doomed_commit_leaves_no_table(self, store: Store, table: Table) -> None:
+        """The doom over a key of a second table undoes the creation."""
+        table.put(b"k", b"1", txn=store.begin_transaction(priority="highest"))
+        new = store.table("new", create=True)
+        txn = store.transaction()
+        new.put(b"k", b"v", txn=txn)
+        table.put(b"k", b"2", txn=txn)
+        with pytest.raises(LostConflict):
+            txn.commit()
+        assert store.tables() == [table.name]
+        new.put(b"k", b"v")
+        assert new.get(b"k") == b"v"
+
+    def test_two_handles_and_many_batches_are_one_table(self, store: Store) -> None:
+        """The name counts as long as the writes are buffered."""
+        one, two = (store.table("new", create=True) for _ in range(2))
+        pairs = [(b"%05d" % number, b"v") for number in range(2 * BUFFER_KEYS_MAX + 1)]
+        with store.transaction() as txn:
+            one.import_rows(pairs, txn=txn)
+            two.put(b"last", b"v", txn=txn)
+        assert sum(1 for _ in one.scan()) == len(pairs) + 1
+        assert one.table_id == two.table_id == store.table("new").table_id

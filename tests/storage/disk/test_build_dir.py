@@ -53,14 +53,22 @@ def left_behind(parent: Path, name: str, *files: str) -> Path:
 
 
 def test_leftovers_of_the_dead_are_removed(tmp_path: Path) -> None:
-    """Those of the same name, with nothing but files of a store in them."""
+    """Whatever they were to become, with nothing but files of a store in them."""
     dead = left_behind(tmp_path, ".s.1234567.new", "data.mdb", "store.lock")
-    other = left_behind(tmp_path, ".t.1234567.new", "data.mdb")
+    other = left_behind(tmp_path, ".t.1234567.new", "data.mdb", "reads.cache")
     foreign = left_behind(tmp_path, ".s.7654321.new", "data.mdb", "diary.txt")
     with build_directory(str(tmp_path / "s")):
         assert not dead.exists()
-        assert other.exists()
+        assert not other.exists()
         assert foreign.exists()
+
+
+def test_an_empty_directory_is_a_leftover_of_its_own_destination_only(tmp_path: Path) -> None:
+    """A builder killed at once leaves one; of a different name, anybody may have made it."""
+    own, other = left_behind(tmp_path, ".s.1234567.new"), left_behind(tmp_path, ".t.1234567.new")
+    with build_directory(str(tmp_path / "s")):
+        assert not own.exists()
+        assert other.exists()
 
 
 def test_a_living_builder_is_left_alone(tmp_path: Path) -> None:

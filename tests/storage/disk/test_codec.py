@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.disk.codec import key1, key2, key_through, pack, seal, unpack, unseal, unsealed
+from storage.disk.codec import (
+    decoded,
+    key1,
+    key2,
+    key_through,
+    pack,
+    seal,
+    unpack,
+    unpack_first,
+    unseal,
+    unsealed,
+)
 from storage.disk.schema import ENTRIES, ENTRY_HEADER_BYTES, HEADS, TXNS
 from storage.errors import CorruptStore
 
@@ -79,3 +90,33 @@ def test_of_an_entry_the_header_is_covered() -> None:
 def test_a_record_comes_back(record: list[Any]) -> None:
     """Text as text, bytes as bytes, and keys that are numbers."""
     assert unpack(pack(record)) == record
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xc1", pack(None), pack({"a": 1}), pack([1, 2]), pack([1, 2, 3])[:-1]]
+)
+def test_a_record_that_does_not_unpack_is_corrupt(data: bytes) -> None:
+    """No bytes, noise, another type, an array that is too short or cut; the database and key are named."""
+    for read in (lambda: unpack(data, 3), lambda: unpack_first(data, 3)):
+        with pytest.raises(CorruptStore):
+            read()
+    with pytest.raises(CorruptStore, match="record 6b of txns") as raised:
+        decoded(TXNS, b"k", memoryview(data), lambda payload: unpack(payload, 3))
+    assert raised.value.details == {"database": "txns", "key": "6b"}
+
+
+def test_further_elements_are_accepted() -> None:
+    """Records may be extended at the end."""
+    assert unpack(pack([1, 2, 3]), 2) == [1, 2, 3]
+    assert unpack_first(pack([1, 2, 3]), 2) == [1, 2]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), TypeError("x"), IndexError("x"), KeyError("x")])
+def test_whatever_decoding_raises_is_corrupt(error: Exception) -> None:
+    """The payload is not the expected record."""
+
+    def decode(_: memoryview) -> None:
+        raise error
+
+    with pytest.raises(CorruptStore, match="it cannot be decoded"):
+        decoded(TXNS, b"k", memoryview(b""), decode)

@@ -9,7 +9,7 @@ import pytest
 
 from storage import Store
 from storage.disk.create import building, check_free, create, install
-from storage.errors import AlreadyExists, StoreInvalid
+from storage.errors import AlreadyExists, InvalidValue, StoreInvalid
 from storage.process.clock import ManualClock
 
 
@@ -43,6 +43,24 @@ def test_an_empty_directory_is_filled(tmp_path: Path) -> None:
     assert (tmp_path / "s").stat().st_ino == inode
     assert (tmp_path / "s").stat().st_mode & 0o777 == 0o700
     assert sorted(os.listdir(tmp_path / "s")) == ["data.mdb", "lock.mdb", "reserve", "store.lock"]
+
+
+@pytest.mark.parametrize("inside", ["s/backup", "s/deep/backup", "link/backup", "s/reads.d/../backup"])
+def test_no_store_is_made_inside_a_store(tmp_path: Path, inside: str) -> None:
+    """Neither a new one nor a backup of it nor a restored one: it would go wherever the outer one goes."""
+    create(str(tmp_path / "s"), ManualClock())
+    (tmp_path / "link").symlink_to("s")
+    before = sorted(os.listdir(tmp_path / "s"))
+    with Store.open(tmp_path / "s") as store:
+        attempts = (
+            store.maintenance.backup_store,
+            lambda place: Store.restore(tmp_path / "s", place),
+            Store.create,
+        )
+        for attempt in attempts:
+            with pytest.raises(InvalidValue, match="lies inside the store"):
+                attempt(tmp_path / inside)
+    assert sorted(os.listdir(tmp_path / "s")) == before
 
 
 def occupied(path: Path, kind: str) -> None:

@@ -88,3 +88,15 @@ def test_a_relative_path_needs_a_directory(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "gone").rmdir()
     with pytest.raises(StoreNotFound, match="the current directory was removed"):
         directory.resolved("s", os.path.abspath)
+
+
+def test_a_directory_made_by_root_belongs_to_the_owner_of_the_store(path: Path) -> None:
+    """For the owner alone; one that is there already stays as it is."""
+    owner = 1001 if os.geteuid() == 0 else os.geteuid()
+    os.chown(path, owner, -1)
+    directory.make_subdirectory(str(path / "staging"), str(path))
+    status = (path / "staging").stat()
+    assert (status.st_uid, status.st_mode & 0o777) == (owner, 0o700)
+    (path / "staging").chmod(0o750)
+    directory.make_subdirectory(str(path / "staging"), str(path))
+    assert (path / "staging").stat().st_mode & 0o777 == 0o750

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import lmdb
 import pytest
 
+from storage import Store
 from storage.disk.lmdb_errors import damaged, readers_full, refused
+from storage.disk.schema import ROWS, Database
+from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid
 from txnctl.output import shell
 
@@ -46,6 +50,28 @@ def test_an_input_output_error_at_the_limit_is_a_full_store(
     """LMDB calls a write so that the limit on files cut short."""
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (8192, 8192))
     assert type(refused(path, lmdb.DiskError("Input/output error"))) is StoreFull
+
+
+@pytest.mark.parametrize("delete", [WriteBatch.delete, WriteBatch.delete_prefix])
+def test_a_node_with_a_flipped_flag_is_damage(
+    tmp_path: Path, delete: Callable[[WriteBatch, Database, bytes], object]
+) -> None:
+    """LMDB takes the row for a tree; py-lmdb raises an error of LMDB, or a SystemError with one behind."""
+    store_path = tmp_path / "store"
+    Store.create(store_path)
+    with Store.open(store_path) as store:
+        store.create_table("a")
+        store.table("a").put(b"the only row", b"value")
+        with store.connection.view() as view:
+            (key,) = view.keys(ROWS)
+    data = bytearray((store_path / "data.mdb").read_bytes())
+    at = data.find(key)
+    while at >= 0:
+        data[at - 4] |= 2
+        at = data.find(key, at + 1)
+    (store_path / "data.mdb").write_bytes(data)
+    with Store.open(store_path) as store, pytest.raises(CorruptStore):
+        store.connection.write(lambda batch: delete(batch, ROWS, key))
 
 
 def test_damage_leads_to_a_backup() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from storage import Store
-from storage.disk.codec import key1, key2
+from storage.disk.codec import key1, key2, unpack
 from storage.disk.schema import PURGES, TXN_KEYS
-from storage.disk.view import WriteBatch
-from storage.errors import InvalidValue
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import CorruptStore, InvalidValue
 from storage.process.clock import ManualClock
 from tests.storage.conftest import Scratch
 
@@ -30,7 +31,7 @@ class TestReading:
     """Reads, on a batch that is dropped."""
 
     def test_a_record_is_there_or_not(self, scratch: Scratch) -> None:
-        """`has` does not read it."""
+        """`has` checks it like every read."""
 
         def check(batch: WriteBatch) -> None:
             fill(batch)
@@ -38,6 +39,18 @@ class TestReading:
             assert batch.get(TXN_KEYS, key2(7, 2)) is None
             assert (batch.has(TXN_KEYS, KEYS[1]), batch.has(TXN_KEYS, key2(7, 2))) == (True, False)
             assert batch.count(TXN_KEYS) == 5
+
+        scratch.run(check)
+
+    def test_a_key_without_its_value_is_checked_too(self, scratch: Scratch) -> None:
+        """A flipped bit in a key, or in a value that no caller asks for, is `corrupt`."""
+
+        def check(batch: WriteBatch) -> None:
+            fill(batch)
+            batch._raw.put(KEYS[1], b"noise", db=batch._databases[TXN_KEYS.name])
+            for read in (lambda: batch.has(TXN_KEYS, KEYS[1]), lambda: list(batch.keys(TXN_KEYS, PREFIX))):
+                with pytest.raises(CorruptStore, match=f"record {KEYS[1].hex()} of txn_keys"):
+                    read()
 
         scratch.run(check)
 
@@ -156,3 +169,27 @@ def purged(store: Store) -> Iterator[None]:
     """Remove what no topic answers to, so that verify finds the store sound."""
     yield
     store.connection.write(lambda batch: batch.delete(PURGES, b"stored"))
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x90"], ids=["empty", "noise", "short"])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_the_last_record_read_is_named_where_it_does_not_decode(
+    tmp_path: Path, payload: bytes, is_batch: bool
+) -> None:
+    """Decoding is the caller's; the view knows which record it was."""
+    key = key2(1, 2)
+
+    def read(view: ReadView) -> object:
+        return unpack(view.get(TXN_KEYS, key) or b"", 1)
+
+    def ask(store: Store) -> object:
+        if is_batch:
+            return store.connection.write(read)
+        with store.connection.view() as view:
+            return read(view)
+
+    Store.create(tmp_path / "damaged")
+    with Store.open(tmp_path / "damaged") as store:
+        store.connection.write(lambda batch: batch.put(TXN_KEYS, key, payload))
+        with pytest.raises(CorruptStore, match=f"record {key.hex()} of txn_keys is corrupt"):
+            ask(store)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import lmdb
 import pytest
 
-from storage import Store
+from storage import EARLIEST, Store
 from storage.disk.schema import PURGES
 from storage.disk.view import ReadView, WriteBatch
 from storage.disk.writer import Writer
@@ -191,3 +192,49 @@ def unwrapping(made: Any) -> Any:
         made(self, raw._raw if isinstance(raw, FailingCommit) else raw, *rest)
 
     return init
+
+
+@pytest.mark.parametrize("wall_ms", [-1, 9_223_372_036_854, 9_223_372_036_855, 1 << 45, 253_402_300_800_000])
+def test_a_wall_clock_out_of_bounds_refuses_writes_and_lets_read(
+    path: str, tmp_path: Path, clock: ManualClock, wall_ms: int
+) -> None:
+    """Before 1970 or after 2261, by whatever path a time would be recorded; and all goes on when the clock is set."""
+    with Store.open(path, clock=clock) as store:
+        store.create_topic("t")
+        store.create_table("a")
+        table, producer, right_ns = store.table("a"), store.create_producer("t"), clock.wall_now_ns
+        consumer, txn = store.subscribe("t", "s", initial_position=EARLIEST), store.begin_transaction()
+        producer.send(b"x")
+        message = consumer.receive(timeout=0)
+        clock.wall_now_ns = wall_ms * 1_000_000
+        attempts: list[Callable[[], object]] = [
+            lambda: Store.create(tmp_path / "new", clock=clock),
+            lambda: producer.send(b"y"),
+            lambda: table.put(b"k", b"v"),
+            lambda: table.get(b"k", txn=store.transaction()),
+            lambda: store.create_topic("u"),
+            lambda: consumer.acknowledge(message),
+            lambda: store.commit_transaction(txn),
+            lambda: store.maintenance.collect_garbage(trust_clock=True),
+        ]
+        for attempt in attempts:
+            with pytest.raises(StoreInvalid, match="wall clock of this machine is not in the years"):
+                attempt()
+        assert [message.value for message in store.reader("t")] == [b"x"]
+        assert table.get(b"k") is None
+        clock.wall_now_ns = right_ns
+        consumer.acknowledge(message)
+        store.commit_transaction(txn)
+
+
+def test_the_last_moment_of_the_wall_clock_can_be_written(path: str, clock: ManualClock) -> None:
+    """Timestamps that run ahead of the clock, and the locks of open transactions, still have room."""
+    clock.wall_now_ns = (1 << 63) - (1 << 53) - 1
+    with Store.open(path, clock=clock) as store:
+        store.create_topic("t")
+        store.create_table("a")
+        with store.transaction() as txn:
+            store.table("a").get(b"k", txn=txn)
+            store.table("a").put(b"k", b"v", txn=txn)
+            store.create_producer("t").send(b"x", txn=txn)
+        assert store.table("a").get(b"k") == b"v"

@@ -7,6 +7,8 @@ killed. gc is tried, then run, and run again: then nothing is left.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -207,3 +209,18 @@ def test_the_first_write_after_a_reboot_may_be_gc(
         for is_dry in (True, False):
             done = row_json(again.maintenance.collect_garbage(dry_run=is_dry))
             assert (done["versionsRemoved"], done["clocksDisagree"]) == (1, False)
+
+
+def test_leftovers_of_dead_builders_are_removed(store: Store, path: str) -> None:
+    """Of a compaction in the store, and of a backup beside it; not in a dry run."""
+    left = [
+        os.path.join(path, ".compacted.1234567.new"),
+        os.path.join(os.path.dirname(path), ".backup.1234567.new"),
+    ]
+    for each in left:
+        os.mkdir(each)
+        shutil.copy(os.path.join(path, "data.mdb"), each)
+    store.maintenance.collect_garbage(dry_run=True)
+    assert [os.path.exists(each) for each in left] == [True, True]
+    store.maintenance.collect_garbage()
+    assert [os.path.exists(each) for each in left] == [False, False]

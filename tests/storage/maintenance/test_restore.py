@@ -35,3 +35,22 @@ def test_what_is_there_is_left(store: Store, tmp_path: Path) -> None:
     Store.create(tmp_path / "there")
     with pytest.raises(AlreadyExists):
         Store.restore(tmp_path / "copy", tmp_path / "there")
+
+
+def test_no_process_of_the_backed_up_store_has_a_lease_in_the_new_one(store: Store, tmp_path: Path) -> None:
+    """The process lives, and has nothing to do with the copy: `store locks` would call it dead there.
+
+    No reaping policy removes the leases before a writer comes, and the policy `manual` never does.
+    """
+
+    def leases(path: Path | str) -> list[str]:
+        with Store.open(path, read_only=True) as opened:
+            return [row.lock for row in opened.reports.list_locks() if row.lock.startswith("lease")]
+
+    with store.transaction() as txn:
+        store.create_producer("t").send(b"x", txn=txn)
+        txn.flush()
+        assert leases(store.path) != []
+        store.maintenance.backup_store(tmp_path / "copy")
+    Store.restore(tmp_path / "copy", tmp_path / "again")
+    assert leases(tmp_path / "again") == []

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from storage.process.clock import ManualClock
 from storage.process.identity import (
     ProcessIdentity,
+    descends_from,
     describe,
     is_running,
     is_stopped,
     printable,
+    program_of,
     started,
     this_process,
 )
@@ -46,10 +50,21 @@ def test_this_process_is_named() -> None:
     assert len(found.program) < 210
 
 
-def test_without_a_program_the_command_line_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first three words, without the directory."""
-    monkeypatch.setattr(sys, "argv", ["/opt/bin/job", "run", "nightly", "--secret", "x"])
-    assert this_process(ManualClock()).program == "job run nightly"
+@pytest.mark.parametrize(
+    ("script", "program"),
+    [
+        ("/opt/bin/app.py", "app.py"),
+        ("/srv/settlement/__main__.py", "settlement"),
+        ("-c", "python"),
+        ("", "python"),
+    ],
+)
+def test_without_a_program_the_script_names_it(
+    monkeypatch: pytest.MonkeyPatch, script: str, program: str
+) -> None:
+    """Without the directory, and never with an argument: those may be secrets."""
+    monkeypatch.setattr(sys, "argv", [script, "--db-password=hunter2", "x"])
+    assert this_process(ManualClock()).program == program
 
 
 @pytest.mark.parametrize(("text", "shown"), [("zoë", "zoë"), ("a\nb", "a\\nb"), ("\x9b", "\\x9b")])
@@ -71,11 +86,51 @@ def test_a_stopped_process_is_told_from_a_running_one() -> None:
                 time.sleep(0.01)
             assert is_stopped(child.pid, start)
             assert not is_stopped(child.pid, start + 1)
-            assert describe(child.pid, start).endswith(
-                "(" + f"{sys.executable} -c input()" + "), which is stopped"
-            )
+            name = os.path.basename(sys.executable)
+            assert describe(child.pid, start) == f"process {child.pid} ({name}), which is stopped"
         finally:
             child.kill()
     assert not is_running(child.pid)
     assert describe(child.pid, start) == f"process {child.pid}"
     assert started(child.pid) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        ((sys.executable, "{script}", "--db-password=hunter2"), "app.py"),
+        ((sys.executable, "-u", "-X", "dev", "-Wdefault", "{script}", "hunter2"), "app.py"),
+        ((sys.executable, "-Pm", "app", "hunter2"), "app"),
+        ((sys.executable, "-mapp", "hunter2"), "app"),
+        ((sys.executable, "-uc", "input() # hunter2", "hunter2"), os.path.basename(sys.executable)),
+        (("sh", "-c", "read line # hunter2"), "sh"),
+    ],
+)
+def test_arguments_of_a_process_are_not_described(
+    tmp_path: Path, words: tuple[str, ...], program: str
+) -> None:
+    """The program's name only, of Python the script's or the module's."""
+    (tmp_path / "app.py").write_text("input()\n")
+    given = [word.format(script=tmp_path / "app.py") for word in words]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(given, stdin=subprocess.PIPE, env=environment) as child:
+        try:
+            deadline = time.monotonic() + 10
+            while program_of(child.pid) != program and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert describe(child.pid, started(child.pid)) == f"process {child.pid} ({program})"
+        finally:
+            child.kill()
+
+
+def test_ancestors_are_told_by_pid_and_start_time() -> None:
+    """A grandparent is one; a process with the pid and another start time is none, nor is this process itself."""
+    parent = os.getppid()
+    assert descends_from(parent, started(parent))
+    assert not descends_from(parent, started(parent) + 1)
+    assert not descends_from(os.getpid(), started(os.getpid()))
+    program = "import sys; from storage.process.identity import descends_from; print(descends_from(*map(int, sys.argv[1:])))"
+    words = [sys.executable, "-c", program, str(os.getpid()), str(started(os.getpid()))]
+    line = " ".join(shlex.quote(word) for word in words)
+    done = subprocess.run(["sh", "-c", f"{line}; true"], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

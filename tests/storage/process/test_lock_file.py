@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import NotAStore, NotPermitted, StoreInUse, StoreNotFound
+from storage.errors import NotAStore, StoreInUse, StoreInvalid, StoreNotFound
 from storage.process.clock import ManualClock
 from storage.process.lock_file import FILE_NAME, LockFile, open_locks, processes_with
 
@@ -51,6 +51,19 @@ def test_a_store_that_is_owned_is_not_shared(two: tuple[LockFile, LockFile]) -> 
         second.share_store()
 
 
+def test_writers_and_unlisted_readers_exclude_each_other(two: tuple[LockFile, LockFile]) -> None:
+    """Many of one side at once; a side that was refused leaves nothing behind."""
+    first, second = two
+    assert first.begin_unlisted_reading() and second.begin_unlisted_reading()
+    assert not first.begin_writing()
+    second.end_unlisted_reading()
+    first.end_unlisted_reading()
+    assert first.begin_writing() and second.begin_writing()
+    assert not first.begin_unlisted_reading()
+    second.close()
+    assert first.begin_unlisted_reading(), "a process is no obstacle to itself"
+
+
 def test_gate_and_leases_are_bytes_of_their_own(two: tuple[LockFile, LockFile]) -> None:
     """Holding all of one kind keeps nobody from the others."""
     first, second = two
@@ -85,7 +98,7 @@ def test_opening_says_what_is_missing_or_forbidden(tmp_path: Path, lock_path: Pa
     with pytest.raises(NotAStore, match=r"store\.lock is missing"):
         open_locks(str(tmp_path), ManualClock(), read_only=True)
     lock_path.symlink_to(target)
-    with pytest.raises(NotPermitted):
+    with pytest.raises(StoreInvalid, match=r"cannot open .*store\.lock"):
         open_locks(str(tmp_path), ManualClock(), read_only=True)
 
 

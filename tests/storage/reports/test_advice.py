@@ -11,7 +11,7 @@ from storage.reports.advice import Situation, judge
 from txnctl.output import shell
 
 IDLE: dict[str, Any] = {
-    "id": "0:7", "state": "OPEN", "owner_state": "detached", "pid": 42, "overdue": False, "reaped": False,
+    "id": "0:7", "state": "OPEN", "owner_state": "detached", "pid": 42, "overdue": False, "reap_policy": "manual",
     "idle_ms": ACTIVE_OWNER_MS, "frees": 3, "before": None, "holds": True,
 }  # fmt: skip
 """Nobody has used it for a minute, no process holds it, and messages wait for it."""
@@ -49,11 +49,17 @@ def test_the_first_that_fits_is_given(
 @pytest.mark.parametrize(
     ("known", "said", "unsaid"),
     [
-        ({"owner_state": "dead", "reaped": True}, "The next writer aborts it", "reap policy"),
+        ({"owner_state": "dead", "reap_policy": "all"}, "The next writer aborts it", "reap policy"),
         ({"owner_state": "dead"}, "reap policy", "The next writer"),
+        (
+            {"owner_state": "dead", "reap_policy": "overdue"},
+            "reap policy (overdue) has no writer",
+            "The next writer",
+        ),
+        ({"overdue": True, "reap_policy": "overdue"}, "The next writer aborts it", "reap policy"),
         ({"owner_state": "dead"}, "could still commit it", "never commit"),
         ({"owner_state": "dead", "overdue": True}, "can never commit", "still commit it"),
-        ({"overdue": True, "reaped": True}, "can never commit", "process is gone"),
+        ({"overdue": True, "reap_policy": "all"}, "can never commit", "process is gone"),
     ],
 )
 def test_what_is_left_behind_is_told_apart(known: dict[str, Any], said: str, unsaid: str) -> None:

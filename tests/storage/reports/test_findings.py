@@ -55,7 +55,7 @@ HEALTHY: dict[str, Any] = {
     "subscriptions": [
         {
             "topic": "persistent://public/default/orders", "name": "orders", "subscription": "billing", "visible": 4,
-            "blocked": 0, "verdict": "behind", "heldBy": [],
+            "blocked": 0, "verdict": "behind", "onOpen": "block", "heldBy": [],
             "consumers": [
                 {"consumerName": "c1", "owner": "anna@here:9", "pid": 9, "state": "alive", "unackedMessages": 4}
             ],
@@ -132,7 +132,10 @@ def waiting(state: str, owned: bool = True) -> dict[str, Any]:
 
 def late(*orphaned: bool) -> dict[str, Any]:
     """Open transactions that are past their deadline, or left behind."""
-    rows = [{"txnId": f"0:{number}", "orphaned": each} for number, each in enumerate(orphaned, 1)]
+    rows = [
+        {"txnId": f"0:{number}", "orphaned": each, "overdue": not each}
+        for number, each in enumerate(orphaned, 1)
+    ]
     return with_(transactions={"open": len(rows), "oldest": None, "late": rows, "stopped": []})
 
 

@@ -7,7 +7,7 @@ from tests.row_json import row_json
 
 
 def test_each_names_message_and_transaction(store: Store) -> None:
-    """Of a batch, how many messages; nothing is left when it has ended."""
+    """Of a batch, each message by its index; nothing is left when it has ended."""
     producer = store.create_producer("t")
     producer.send(b"a")
     producer.send_batch([b"b", b"c", b"d"])
@@ -19,7 +19,7 @@ def test_each_names_message_and_transaction(store: Store) -> None:
         consumer.acknowledge([messages[0], messages[1], messages[3]], txn=txn)
         rows = row_json(store.reports.list_pending_acknowledgements("t", "s"))
         assert [(row["messageId"], row["kind"], row["txnId"], row["messages"]) for row in rows] == [
-            ("1:0", "individual", str(txn), 1), ("1:1", "individual", str(txn), 2)
+            ("1:0", "individual", str(txn), 1), ("1:1:0", "individual", str(txn), 1), ("1:1:2", "individual", str(txn), 1),
         ]  # fmt: skip
         store.commit_transaction(txn)
         assert row_json(store.reports.list_pending_acknowledgements("t", "s")) == []

@@ -21,6 +21,7 @@ def test_a_consumer_gives_back_its_own_an_operator_all_but_pending_ones(store: S
         for _ in range(2)
     ]  # fmt: skip
     first, second = (list(consumer.receive_batch(2, timeout=0)) for consumer in consumers)
+    store.create_producer("t").send(b"not handed out")
     txn = store.begin_transaction()
     consumers[0].acknowledge(first[0], txn=txn)
     at = Position(1, 0)

@@ -57,6 +57,22 @@ def test_collecting_keeps_the_window_and_the_newest_before_it(
     assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 0
 
 
+def test_versions_that_were_removed_are_not_read_after_a_step_back_of_the_clock(
+    store: Store, table: Table, clock: ManualClock, history: list[int]
+) -> None:
+    """By the clock alone they lie in the window again: a get and a scan there are refused."""
+    removed = history[3] - 1  # read from the version of history[2]
+    clock.wall_now_ns -= 40 * 1_000_000_000
+    assert table.get(b"k", at=removed) == b"2"
+    clock.wall_now_ns += 40 * 1_000_000_000
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 3
+    clock.wall_now_ns -= 40 * 1_000_000_000
+    with pytest.raises(RequestTooOld):
+        table.get(b"k", at=removed)
+    with pytest.raises(RequestTooOld):
+        list(table.scan(at=removed))
+
+
 def test_a_deleted_key_goes_when_its_deletion_is_older_than_the_window(
     store: Store, table: Table, clock: ManualClock
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from storage.disk.codec import key1
 from storage.disk.schema import HEADS
 from storage.disk.view import WriteBatch
+from storage.errors import CorruptStore
 from storage.table import state
 from storage.table.state import TableState
 from tests.storage.conftest import Scratch
@@ -37,5 +38,5 @@ def test_bytes_hold_every_counter() -> None:
 @pytest.mark.parametrize("wrong", [TableState(keys=-1), TableState(intents=-1), TableState(keys=2, rows=1)])
 def test_what_cannot_be_counted_is_not_stored(wrong: TableState) -> None:
     """A key with a value has a row."""
-    with pytest.raises(AssertionError):
+    with pytest.raises(CorruptStore):
         wrong.encode()

@@ -6,6 +6,7 @@ import pytest
 
 from storage import Store
 from storage.disk.view import WriteBatch
+from storage.txn.reaper import EVERY
 
 
 class TestChecksums:
@@ -30,8 +31,8 @@ class TestChecksums:
                         records[name] = raw_cursor.key()
         assert len(records) > 12
         for name, key in records.items():
-            written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key))
+            written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key), naming=EVERY)
             problems = written.maintenance.verify_store(full=True)
             assert problems, name
-            written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key))
+            written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key), naming=EVERY)
         assert written.maintenance.verify_store(full=True) == []

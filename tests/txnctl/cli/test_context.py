@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -111,7 +112,7 @@ class TestOpening:
 
 
 class TestWaiting:
-    """A wait for the writer lock names the holder, ends at its time, and can be interrupted."""
+    """A wait for the writer gate names the holder, ends at its time, and can be interrupted."""
 
     def test_the_holder_is_named_after_a_second(
         self, run: Any, add: Any, store_path: str, holder: Any
@@ -129,10 +130,31 @@ class TestWaiting:
         outcome = run("probe", "--store", store_path, "--lock-timeout", "1500ms", "-o", "json")
         assert outcome.status == exit_codes.STORE_BUSY
         note, error = outcome.err.splitlines()
-        assert note.startswith("txnctl: waiting for the writer lock, held by ")
+        assert note.startswith("txnctl: waiting for the writer gate, held by ")
         assert str(holder.pid) in note
         assert json.loads(error)["code"] == "writer-busy"
         assert json.loads(error)["retryable"] is True
+        assert "kill -CONT" not in json.loads(error)["hint"]
+
+    def test_a_stopped_holder_is_to_be_continued(
+        self, run: Any, add: Any, store_path: str, holder: Any
+    ) -> None:
+        """The hint is the command to type."""
+
+        @command
+        @changes_store()
+        def make(context: Context) -> None:
+            """Make."""
+
+        add(make)
+        holder.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, holder.pid, os.WSTOPPED)
+        outcome = run("probe", "--store", store_path, "--lock-timeout", "50ms")
+        assert outcome.status == exit_codes.STORE_BUSY
+        error, hint = outcome.err.splitlines()
+        assert error.startswith("txnctl: error: the writer gate was not free within 0.05 s: held by process ")
+        assert error.endswith(", which is stopped")
+        assert hint.startswith(f"txnctl: hint: Continue the stopped process with `kill -CONT {holder.pid}`, ")
 
 
 @pytest.mark.usefixtures("asking")

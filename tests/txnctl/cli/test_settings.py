@@ -15,7 +15,7 @@ from txnctl.cli.decorators import (
 
 
 class TestWaiting:
-    """A wait for the writer lock names the holder, ends at its time, and can be interrupted."""
+    """A wait for the writer gate names the holder, ends at its time, and can be interrupted."""
 
     @pytest.mark.usefixtures("holder")
     def test_the_timeout_comes_from_the_environment_too(

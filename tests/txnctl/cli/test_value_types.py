@@ -254,3 +254,21 @@ def test_a_value_that_is_one_already_stays() -> None:
     """Defaults are not parsed."""
     assert value_types.DURATION.convert(2.5, None, None) == 2.5
     assert value_types.POSITION.convert(LATEST, None, None) is LATEST
+
+
+@pytest.mark.parametrize("words", [("produce", "t", "-m", "x"), ("tables", "get", "a", "k"), ("tables", "import", "a"),
+                                   ("subscriptions", "ack", "t", "s", "1:0"), ("producers", "open", "t"),
+                                   ("producers", "lead", "t", "--", "true")], ids=" ".join)  # fmt: skip
+def test_a_variable_is_blamed_for_its_value(
+    monkeypatch: pytest.MonkeyPatch, run: Any, words: tuple[str, ...]
+) -> None:
+    """An option that nobody typed is not at fault; a typed one counts before the variable, and is."""
+    monkeypatch.setenv("TXNCTL_TXN", "abc")
+    outcome = run(*words)
+    assert (outcome.status, outcome.err.splitlines()[0]) == (
+        2,
+        "txnctl: error: TXNCTL_TXN: 'abc' is not a transaction id",
+    )
+    at = words.index("t") if "t" in words else words.index("a")
+    outcome = run(*words[:at], "--txn", "xyz", *words[at:])
+    assert outcome.err.splitlines()[0] == "txnctl: error: --txn: 'xyz' is not a transaction id"

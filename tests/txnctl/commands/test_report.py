@@ -49,7 +49,7 @@ class TestPage:
             f"{each['severity']} {sentence(each['what'])} {each['why']} Next: {each['command']}"
             for each in findings
         ] == shown
-        assert {each["code"] for each in findings} >= {"late-transactions", "blocked", "intents-held"}
+        assert {each["code"] for each in findings} >= {"late-transactions", "blocked", "owner-stopped"}
         assert next(report_page.iter("h2")).get("id") == "summary"
 
     def test_the_verdict_is_that_of_doctor(self, run: Run, report_page: Element) -> None:

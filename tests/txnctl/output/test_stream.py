@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from storage import Store
 
 
 class TestStream:
@@ -34,3 +38,61 @@ class TestStream:
         stream.write("x")
         stream.flush()
         assert stream.terminal is False
+
+
+class TestClosedOutput:
+    """Commands whose result comes only once, in a process of their own with no standard output."""
+
+    def closed(self, path: Path, *words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [
+                "/bin/sh",
+                "-c",
+                'exec "$@" >&-',
+                "sh",
+                sys.executable,
+                "-m",
+                "txnctl",
+                *words,
+                "--store",
+                str(path),
+            ],
+            check=False,
+            stderr=subprocess.PIPE,
+        )
+        return done.returncode, done.stderr.decode()
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("consume", "t", "-s", "s", "--from", "earliest"),
+            ("consume", "t", "-s", "s", "--from", "earliest", "-o", "json"),
+            ("transactions", "begin"),
+            ("producers", "open", "t"),
+        ],
+    )
+    def test_what_would_be_lost_is_refused_and_nothing_changes(
+        self, tmp_path: Path, words: tuple[str, ...]
+    ) -> None:
+        """Neither an acknowledgement nor a subscription, a transaction or a session."""
+        Store.create(tmp_path / "s")
+        with Store.open(tmp_path / "s") as store:
+            store.create_topic("t")
+            store.create_producer("t").send(b"x")
+            commits = store.reports.store_info().commits
+        status, complaint = self.closed(tmp_path / "s", *words)
+        assert status == 1
+        assert "standard output is closed: " in complaint
+        with Store.open(tmp_path / "s", read_only=True) as store:
+            assert store.reports.store_info().commits == commits
+
+    @pytest.mark.parametrize(
+        "words",
+        [("consume", "t"), ("consume", "t", "-s", "s", "--exec", "true"), ("produce", "t", "-m", "y")],
+    )
+    def test_other_commands_go_on_unseen(self, tmp_path: Path, words: tuple[str, ...]) -> None:
+        """Their result is elsewhere, or comes again."""
+        Store.create(tmp_path / "s")
+        with Store.open(tmp_path / "s") as store:
+            store.create_topic("t")
+        assert self.closed(tmp_path / "s", *words)[0] == 0

@@ -120,6 +120,20 @@ def test_a_bad_row_is_named_and_nothing_is_stored(
     assert [key for key, _ in stored(store)] == [b"1"]
 
 
+def test_the_rows_create_a_missing_topic(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """With the option, in the commit that stores them; a refused job leaves no topic."""
+    file, creating = tmp_path / "a.csv", {**asked(path), "createTopic": "true"}
+    file.write_text("id\n1\n2,x\n")
+    with pytest.raises(BadLine):
+        ingest.ingest_files(spark, [str(file)], creating, MessageColumns(key="id"))
+    assert store.topics() == []
+    file.write_text("id\n1\n2\n")
+    ingest.ingest_files(spark, [str(file)], creating, MessageColumns(key="id"))
+    assert [key for key, _ in stored(store)] == [b"1", b"2"]
+
+
 def test_a_column_that_is_not_there_is_named(
     spark: SparkSession, store: Store, path: str, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 import pytest
 
@@ -29,3 +30,11 @@ class TestPage:
         assert sum(each.get("class") == "wide" for each in found.iter("svg")) == topics.DRAWN
         assert "3 more topics are not drawn here: txnctl transactions timeline TOPIC" in words(found)
         assert table(found, "All topics")[0]["TOPIC"] == "t20"
+
+    def test_the_tile_counts_what_the_table_calls_blocked(self, report_page: Element) -> None:
+        """A subscription that nobody reads has the verdict no-consumer, also where messages are blocked behind."""
+        listed = table(report_page, "Subscriptions")
+        blocked = [row for row in listed if row["VERDICT"] in ("blocked", "mixed")]
+        assert any(row["VERDICT"] == "no-consumer" and row["BLOCKED"] != "0" for row in listed)
+        tiles = {words(each[0]): words(each[1]) for each in report_page.iter("div") if len(each) == 2}
+        assert tiles["subscriptions blocked"] == f"{len(blocked)} of {len(listed)}"

@@ -122,7 +122,7 @@ def test_what_a_stuck_store_looks_like(
         assert word in labels
     for sentence in (
         f"wait behind transaction {stuck_store.idle};",
-        f"txnctl transactions explain {stuck_store.idle}",
+        f"txnctl --store {stuck_store.path} transactions explain {stuck_store.idle}",
         "ORPHANED: its process is dead, the kernel has released its lock",
         printable(EVIL),
     ):

@@ -95,6 +95,10 @@ def test_rows_are_written_to_a_topic_or_a_table() -> None:
     assert options.write({"path": "/s", "topic": "orders"}).topic == ORDERS
     assert options.write({"path": "/s", "table": "accounts"}).table == "accounts"
     assert options.write({"path": "/s"}).topic is None
+    assert not options.write({"path": "/s", "topic": "orders"}).create_topic
+    assert options.write({"path": "/s", "topic": "orders", "createtopic": "TRUE"}).create_topic
+    with pytest.raises(InvalidValue, match="createTopic"):
+        options.write({"path": "/s", "createTopic": "true"})
     with pytest.raises(InvalidValue, match="not to both"):
         options.write({"path": "/s", "topic": "orders", "table": "accounts"})
 

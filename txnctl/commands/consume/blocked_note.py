@@ -42,6 +42,7 @@ class Hidden:
         if blocked is None or not (blocked.messages or blocked.uncommitted):
             return
         from txnctl.output.human import plural
+        from txnctl.output.shell import line
 
         transaction = f"open transaction {blocked.txn_id}"
         if blocked.messages:
@@ -53,4 +54,4 @@ class Hidden:
             what = (
                 f"{plural(blocked.uncommitted, 'uncommitted message')} not shown, the first of {transaction}"
             )
-        self._context.note(f"{how}: {what}; see `txnctl transactions explain {blocked.txn_id}`")
+        self._context.note(f"{how}: {what}; see `{line('transactions explain', blocked.txn_id)}`")

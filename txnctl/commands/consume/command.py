@@ -17,6 +17,7 @@ from txnctl.cli.value_types import (
     TOPIC,
     TXN_ID,
 )
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.consume.options import ConsumeOptions
 from txnctl.output.messages import DELIVERED_FIELDS
 
@@ -74,7 +75,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @option(
     "--to", "end", type=POSITION_OR_TIME, help="The last message or entry to read, or @TIME. Not with -s."
 )
-@option("-n", "--count", "limit", type=click.IntRange(1), metavar="N", help="Messages at the most.")
+@option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="Messages at the most.")
 @option("-f", "--follow", is_flag=True, help="At the end wait for more.")
 @option(
     "--timeout",
@@ -99,7 +100,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 )
 @option("--retry-delay", type=DURATION, help="How much later. [default: 1m]")
 @option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
-@option("--max-redeliver-count", type=click.IntRange(0), metavar="N", help="How often is not too often.")
+@option("--max-redeliver-count", type=WholeNumber(0), metavar="N", help="How often is not too often.")
 @option("--consumer", "consumer_name", metavar="NAME", help="The consumer's name. [default: one of its own]")
 @option("--lock-timeout", "shared_lock_timeout", type=DURATION, shared=True,
         help="How long to wait for a lock. [env: TXNCTL_LOCK_TIMEOUT; default: 5s]")  # fmt: skip
@@ -125,7 +126,7 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     message is acknowledged when the line has been written and flushed (--ack auto), or never (--ack none).
     Unacknowledged messages are delivered again, at once if this process is killed: a line may come twice, none is
     lost. With --txn the acknowledgement counts when that transaction commits; inside `transactions run`, TXNCTL_TXN
-    names the transaction.
+    names the transaction. With standard output closed (`>&-`) the command is refused, except with --exec.
 
     --on-open skip, for shared and key-shared subscriptions, passes open transactions: committed messages behind come
     at once, messages of the transaction after the commit; on key-shared, later messages with the same keys wait as
@@ -158,10 +159,10 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
 
 
 def _check(context: Context, options: ConsumeOptions, patience: Patience) -> None:
-    """Refuse options that contradict.
+    """Refuse options that contradict, and messages for nobody.
 
     Raises:
-        InvalidValue
+        InvalidValue, OutputFailed
     """
     if context.output == "json" and patience.is_endless:
         raise InvalidValue(
@@ -178,5 +179,7 @@ def _check(context: Context, options: ConsumeOptions, patience: Patience) -> Non
         for parameter in ("on_error", "retry_delay"):
             if getattr(options, parameter) is not None:
                 raise InvalidValue(f"{_OF_SUBSCRIPTIONS[parameter]} is for --exec")
+        if options.ack != "none":
+            context.out.require_open("messages would be acknowledged that nobody has seen")
     elif options.ack is not None:
         raise InvalidValue("--ack and --exec exclude each other: CMD's exit code decides")

@@ -10,6 +10,7 @@ from txnctl.cli.at_time import position_of
 from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.commands.consume.blocked_note import Hidden
 from txnctl.commands.subscriptions.start_note import note_if_beyond
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def _subscribe(
     now = _mode(
         consumer.subscription_type.value, consumer.subscription_isolation_level.value, consumer.on_open.value
     )
+    seek = line("subscriptions seek", topic, name, "POSITION")
     if is_new:
         context.note(f"created subscription {name} of {topic} at {start} ({now})")
         if options.start is not None:
@@ -94,12 +96,11 @@ def _subscribe(
     elif before != now:
         context.note(
             f"subscription {name} of {topic} was {before} and now is {now}; what was "
-            f"acknowledged or skipped stays so: `txnctl subscriptions seek {topic} {name} POSITION` shows it again"
+            f"acknowledged or skipped stays so: `{seek}` shows it again"
         )
     elif options.start is not None:
         context.note(
-            f"subscription {name} of {topic} was there already: --from is for a new one, "
-            f"`txnctl subscriptions seek {topic} {name} POSITION` moves it"
+            f"subscription {name} of {topic} was there already: --from is for a new one, `{seek}` moves it"
         )
     return consumer
 

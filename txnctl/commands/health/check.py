@@ -101,12 +101,12 @@ def check(
     """
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
+    from txnctl.commands.health.survey import overview_of
 
     format = _format(context, format_)
     limits = _limits(context, format, warn, critical)
     try:
-        with context.open_store(context.store_path, read_only=True) as store:
-            overview = store.reports.store_overview()
+        overview = overview_of(context)
         measures = judge(overview, *limits)
         state, lines = worst(measures), _with_store(format, overview, measures)
     except TxnctlError as error:

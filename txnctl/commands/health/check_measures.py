@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.errors import InvalidValue
+from storage.reports import holder_findings
+from storage.reports.finding import some
 from txnctl.cli.value_types import Duration, Size
 from txnctl.output.human import count, duration, size
 
@@ -77,7 +79,7 @@ class Judged(NamedTuple):
 
 def _late(overview: Overview) -> tuple[int, str | None]:
     late = overview.facts.transactions.late
-    return len(late), f"first {late[0].txn_id}" if late else None
+    return _named([str(row.txn_id) for row in late])
 
 
 def _blocked_age(overview: Overview) -> tuple[int, str | None]:
@@ -105,12 +107,12 @@ def _lag(overview: Overview) -> tuple[int, str | None]:
 
 def _stopped(overview: Overview) -> tuple[int, str | None]:
     """Stopped processes in the way of others, the findings of `doctor`."""
-    return _found(overview, "owner-stopped", "consumer-stopped", "producers-waiting")
+    return _named(holder_findings.stopped_holders(overview.facts))
 
 
 def _held(overview: Overview) -> tuple[int, str | None]:
     """Subscriptions and tables held by idle transactions, the findings of `doctor`."""
-    return _found(overview, "acknowledgements-held", "intents-held")
+    return _named(holder_findings.held_objects(overview.facts))
 
 
 def _livelocks(overview: Overview) -> tuple[int, str | None]:
@@ -121,6 +123,11 @@ def _livelocks(overview: Overview) -> tuple[int, str | None]:
 def _found(overview: Overview, *codes: str) -> tuple[int, str | None]:
     findings = [finding for finding in overview.findings if finding.code in codes]
     return len(findings), findings[0].what if findings else None
+
+
+def _named(names: list[str]) -> tuple[int, str | None]:
+    """The number of things, and the first of them by name."""
+    return len(names), some(names) if names else None
 
 
 def _waiting(overview: Overview) -> tuple[int, str | None]:

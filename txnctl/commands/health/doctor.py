@@ -112,8 +112,9 @@ def _programs() -> list[Program]:
 
 
 def _diagnosis(context: Context) -> Diagnosis:
-    with context.open_store(context.store_path, read_only=True) as store:
-        overview = store.reports.store_overview()
+    from txnctl.commands.health.survey import overview_of
+
+    overview = overview_of(context)
     facts = overview.facts
     return Diagnosis(
         overview.verdict, facts.as_of_at_ms, facts.store.info.path, overview.findings, _programs()

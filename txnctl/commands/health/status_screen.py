@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 from txnctl.fields.overview import verdict_text
 from txnctl.output.column import Column
 from txnctl.output.human import duration, plural, size
-from txnctl.output.screen import heading, next_command, section
+from txnctl.output.screen import VERDICTS, heading, next_command, section
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ def lines(context: Context, overview: Overview) -> Iterator[str]:
     waiting = {queue.topic: queue.waiting for queue in facts.producers}
     topics = [_TopicLine(topic, waiting.get(topic.topic, 0)) for topic in facts.topics]
     topics.sort(key=_interest, reverse=True)
-    yield from _section(context, topics, _TOPICS, TOPICS_SHOWN, "txnctl topics list")
+    yield from _section(context, topics, _TOPICS, TOPICS_SHOWN, line("topics list"))
     tables = sorted(facts.tables, key=lambda table: table.intents, reverse=True)
-    yield from _section(context, tables, _TABLES, TABLES_SHOWN, "txnctl tables list")
+    yield from _section(context, tables, _TABLES, TABLES_SHOWN, line("tables list"))
 
 
 def headline(context: Context, path: str, as_of_ms: int, verdict: str, findings: Sequence[Finding]) -> str:
@@ -94,7 +95,7 @@ def _findings(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""
-    yield next_command(context, "txnctl doctor")
+    yield next_command(context, line("doctor"))
 
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -109,11 +110,8 @@ def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "readers", f"{readers.in_use} of {readers.max} places taken{age}"
     yield "transactions", _transactions(facts.transactions)
     verdicts = [subscription.verdict for subscription in facts.subscriptions]
-    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in _VERDICTS if verdict in verdicts]
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
     yield "subscriptions", ", ".join(counts) or "none"
-
-
-_VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
 def _transactions(transactions: TransactionFacts) -> str:

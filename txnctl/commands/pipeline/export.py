@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, MOMENT, TABLE, TOPIC, NamedConstant
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.pipeline.session import (
     ELAPSED,
     options_of,
@@ -21,6 +20,7 @@ from txnctl.commands.pipeline.session import (
 from txnctl.commands.tables.reader import final_version
 from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ExportArguments(OptionValues):
 @option("--to", metavar="POSITION", help="Where to end in the topic. [default: latest]")
 @option("--check", type=CHECK_MODE, help="What of a table is read on write intents. [default: minimal]")
 @option("--at", metavar="TIME", help="Read the table as it was at this time; `now` is the newest.")
-@option("--files", type=click.IntRange(1), help="Write so many files at the most. [default: one a task]")
+@option("--files", type=WholeNumber(1), help="Write so many files at the most. [default: one a task]")
 @option("--overwrite", is_flag=True, help="Replace what is at DEST.")
 @reaches_offloaded
 @uses_spark
@@ -123,7 +123,7 @@ def export(
         destination = topic
     if destination is None:
         raise InvalidValue(
-            "DEST is missing: the directory to write", hint="txnctl pipeline export TOPIC DEST"
+            "DEST is missing: the directory to write", hint=f"`{line('pipeline export', 'TOPIC', 'DEST')}`"
         )
     source_options = _options(context, None if table is not None else topic, table, options)
     from txnctl.pipelines import files

@@ -122,9 +122,14 @@ def ingest(
     refuse_transaction("pipeline ingest")
     name = full_topic_name(topic)
     source_options = options_of(
-        context, topic=name, stagingPath=options.staging_path, writeId=options.write_id
+        context,
+        topic=name,
+        stagingPath=options.staging_path,
+        writeId=options.write_id,
+        createTopic="true" if create else None,
     )
-    _see_to_topic(context, topic, create)
+    if not create:
+        _check_topic(context, topic)
     with session("ingest", spark_options) as spark:
         from txnctl.pipelines import ingest as job
 
@@ -132,20 +137,30 @@ def ingest(
         with watched_tasks(context, "Ingest", spark):
             input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip")
             done = job.ingest_files(spark, file, source_options, columns, input_options)
+    if create and not done.messages:
+        _create(context, topic)
     elapsed_ms = int((perf_counter() - began) * 1000)
     context.show(IngestResult(name, done.messages, done.skipped, elapsed_ms), table=_sentence)
 
 
-def _see_to_topic(context: Context, topic: str, create: bool) -> None:
-    """See that the topic is there before Spark is started; create the topic with --create.
+def _check_topic(context: Context, topic: str) -> None:
+    """See that the topic is there before Spark is started.
 
     Raises:
         TopicNotFound
     """
-    with context.open_store(context.store_path, read_only=not create) as store:
-        if create and not store.has_topic(topic):
-            store.create_topic(topic)
+    with context.open_store(context.store_path, read_only=True) as store:
         store.reports.topic_stats(topic)
+
+
+def _create(context: Context, topic: str) -> None:
+    """Create the topic that no row has created: there was none."""
+    from contextlib import suppress
+
+    from storage.errors import AlreadyExists
+
+    with context.open_store(context.store_path, read_only=False) as store, suppress(AlreadyExists):
+        store.create_topic(topic)
 
 
 def _sentence(row: IngestResult) -> str:

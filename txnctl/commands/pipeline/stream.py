@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TypeVar
 
-import click
-
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import DURATION
+from txnctl.cli.whole_number import WholeNumber
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def streams(function: F) -> F:
         ),
         option(
             "--max-messages",
-            type=click.IntRange(1),
+            type=WholeNumber(1),
             help="At the most in one micro-batch. [default: 500,000]",
         ),
         option(

@@ -8,6 +8,7 @@ from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, changes_store, example, option, option_values, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.produce.options import ProduceOptions
 from txnctl.commands.produce.result import FIELDS
 
@@ -59,7 +60,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 )
 @option(
     "--sequence-id",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="The sequence id of the first line, the next lines' follow; what is stored already is left out.",
 )
@@ -72,7 +73,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 )
 @option(
     "--epoch",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="In an exclusive mode: only if the topic still has this epoch, so nobody took over since.",
 )
@@ -91,7 +92,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 @option("--atomic", is_flag=True, help="Make the whole input one transaction.")
 @option(
     "--batch",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Messages in one commit at the most. [default: 8 MiB]",
 )
@@ -169,6 +170,8 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             sending.send_all(lambda: _send_input(context, sending, source, options.format_ or "lines"))
         else:
             sending.send_all(lambda: _send_given(sending, options.texts))
+    if options.create and not sending.has_sent:
+        _create(context, topic)
     _conclude(context, sending, options.quiet)
 
 
@@ -251,6 +254,16 @@ def _send_input(context: Context, sending: Sending, source: Source, format_: str
                 bar.advance(len(batch.values) if total is None else source.passed())
 
         produce_input.READERS[format_](source, take, skips=sending.skips)
+
+
+def _create(context: Context, topic: str) -> None:
+    """Create the topic that no message has created: there was none."""
+    from contextlib import suppress
+
+    from storage.errors import AlreadyExists
+
+    with suppress(AlreadyExists):
+        context.store.create_topic(topic)
 
 
 def _conclude(context: Context, sending: Sending, quiet: bool) -> None:

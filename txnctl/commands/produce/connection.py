@@ -66,7 +66,7 @@ def connect(context: Context, topic: str, options: ProduceOptions) -> Producer:
         txn=options.txn,
         topic_epoch=options.epoch,
         connected=mode.is_exclusive or options.reads_input,
-        create_topic=options.create,
+        create_late=options.create,
         on_wait=WaitNote(context, topic, timeout),
     )
 

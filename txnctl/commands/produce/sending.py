@@ -165,6 +165,11 @@ class Sending:
         if self._atomic is not None:
             self._print_ids()
 
+    @property
+    def has_sent(self) -> bool:
+        """Whether a message was stored, now or before."""
+        return bool(self._count or self._duplicates)
+
     def left_s(self) -> float | None:
         """Seconds until the deadline of the transaction of --atomic; None if there is none.
 

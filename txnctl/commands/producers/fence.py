@@ -9,6 +9,7 @@ from txnctl.fields.producer import NAMES, alive
 from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,17 +62,17 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
         plan = fence_producers(topic, waiting=waiting, dry_run=True)
         context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan.effects, done=False)))
     row = fence_producers(topic, waiting=waiting, dry_run=context.dry_run, reason=context.reason)
-    context.show(row, table=lambda shown: _report(context, shown, " --waiting" if waiting else ""))
+    context.show(row, table=lambda shown: _report(context, shown, waiting))
 
 
-def _report(context: Context, row: Fenced, option: str) -> Iterator[str]:
+def _report(context: Context, row: Fenced, waiting: bool) -> Iterator[str]:
     yield from dry_run_heading(context, row.dry_run)
     name = row.effects.name
     yield f"{'Fence' if row.dry_run else 'Fenced'} the producers of {name}"
     yield from _lines(row.effects, done=not row.dry_run)
     if row.dry_run:
         yield ""
-        yield f'Run: txnctl producers fence {name}{option} --yes --reason "..."'
+        yield f"Run: {line('producers fence', name, waiting=waiting, yes=True, reason=...)}"
 
 
 def _lines(row: ProducersFenced, *, done: bool) -> Iterator[str]:

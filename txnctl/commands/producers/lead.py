@@ -38,7 +38,8 @@ _SETUP = "txnctl topics create nightly"
     type=click.Choice(("term", "ignore")),
     default="term",
     metavar="term|ignore",
-    help="What to do if the topic is lost while CMD runs: send it SIGTERM, or only say so. [default: term]",
+    help="What to do if the topic is lost while CMD runs: end it (SIGTERM, after 10 s SIGKILL), or only say so. "
+    "[default: term]",
 )
 @option(
     "--txn",
@@ -71,8 +72,9 @@ def lead(
     exit code is that of the command; 128 plus the signal's number after a signal, 127 for a missing command.
 
     If the topic is lost meanwhile (fenced by an operator, or by ExclusiveWithFencing), the command and its children
-    get SIGTERM within a second; a later publish of the command to the topic fails. SIGTERM, SIGHUP and the like are
-    passed on; Ctrl-C goes to the command. If this process is killed outright, the command gets SIGTERM.
+    get SIGTERM within a second, and SIGKILL ten seconds later if they are still there; a later publish of the command
+    to the topic fails. SIGTERM, SIGHUP and the like are passed on; Ctrl-C goes to the command, and Ctrl-Z stops both.
+    If this process is killed outright, the command gets SIGTERM.
     """
     from txnctl.cli import supervise
     from txnctl.commands.producers.waiting import Leaving, WaitNote, check_timeout

@@ -6,6 +6,7 @@ import click
 
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, SESSION as TOKEN, TOPIC, TXN_ID
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.producer import ROW
 from txnctl.output.field import Help, fields_of
 
@@ -36,7 +37,7 @@ SESSION = fields_of(
 )
 @option(
     "--epoch",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="Only if the topic still has this epoch: nobody took over since.",
 )
@@ -105,6 +106,7 @@ def open_(
 
     mode = access_mode or AccessMode.EXCLUSIVE
     check_timeout(timeout, mode)
+    context.out.require_open("the session would have a token that nobody knows")
     if txn is not None:
         context.store.use_transaction(txn)
     row = context.store.open_session(

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.producer import (
     ALIVE,
     AS_OF,
@@ -29,6 +28,7 @@ from txnctl.output.column import Column
 from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ SHOWN = fields_of(
 @option(
     "-n",
     "--limit",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=_HISTORY_SHOWN,
     metavar="N",
     help="At most so many owners of the past. [default: 10]",
@@ -156,9 +156,9 @@ def _advice(row: TopicProducers) -> str | None:
     """The command that frees the topic, as a dry run: only where producers wait or the owner is stopped."""
     living = [publisher for publisher in row.publishers if publisher.alive]
     if living and (row.waiting_publishers or any(publisher.state == "stopped" for publisher in living)):
-        return f"txnctl producers fence {row.name} --dry-run"
+        return line("producers fence", row.name, dry_run=True)
     if any(producer.state == "stopped" for producer in row.waiting):
-        return f"txnctl producers fence {row.name} --waiting --dry-run"
+        return line("producers fence", row.name, waiting=True, dry_run=True)
     return None
 
 
@@ -176,7 +176,7 @@ def _notes(row: TopicProducers) -> Iterator[str]:
         elif state == "leased" and producer.lease_ends_in_ms is not None:
             yield (
                 f"{name} belongs to no process: its lease ends in {duration(producer.lease_ends_in_ms)}, unless it is "
-                "used. `txnctl producers close` ends it, by whoever has its token."
+                f"used. `{line('producers close')}` ends it, by whoever has its token."
             )
         elif not producer.alive:
             yield f"{name} is gone: the next producer that connects removes it."

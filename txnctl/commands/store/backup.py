@@ -37,7 +37,8 @@ def backup(context: Context, destination: str) -> None:
     that DEST is there whole or not at all; a DEST that exists is left alone. Readers and writers go on meanwhile, but
     the file grows by every change.
 
-    A backup is a store. To go on working, use `store restore`: a restore ends open transactions and sessions.
+    A backup is a store, and reading it makes no file there. To go on working, use `store restore`: a restore ends open
+    transactions and sessions.
     """
     with CopyProgress(context, "Backup") as progress:
         row = context.store.maintenance.backup_store(destination, progress=progress)

@@ -9,6 +9,7 @@ from txnctl.cli.decorators import administrative, changes_store, example, option
 from txnctl.fields.change import DRY_RUN
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,9 +75,10 @@ def gc(context: Context, trust_clock: bool) -> None:
 
     Removes the rest of a `topics delete` or `tables delete` that was killed; reader slots of dead processes, whose
     pages are not reused until then; acknowledged messages past the retention of their topic; write intents of
-    transactions that have ended; versions of table rows older than `store config table-retention` says; and files
-    staged in the store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a
-    line in cron where tables are written much, or topics have a retention.
+    transactions that have ended; versions of table rows older than `store config table-retention` says; unfinished
+    stores (`.NAME.PID.new`) that killed or failed backups left beside the store or in it; and files staged in the
+    store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a line in cron
+    where tables are written much, or topics have a retention.
 
     Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for age,
     until you confirm the wall clock with --trust-clock.
@@ -152,4 +154,4 @@ def _collected(row: GarbageCollected) -> Iterator[str]:
         yield f"{remove.capitalize()} what {plural(row.staged_writes, 'write')} by Spark had staged."
     if row.clocks_disagree:
         yield "The wall clock was moved: nothing was removed for its age."
-        yield "If it is right now: txnctl store gc --trust-clock"
+        yield f"If it is right now: {line('store gc', trust_clock=True)}"

@@ -12,7 +12,7 @@ def pid_cell(pid: int | None) -> str | None:
 
 
 def holder_cell(holder: str | None) -> str | None:
-    """A long command line up to the word that still fits: `process 48211 (python load.py --from ...)`."""
+    """A long name up to the word that still fits: `process 48211 (nightly load of ...)`."""
     if holder is None or len(holder) <= _HOLDER_MAX:
         return holder
     words, closed = holder[: _HOLDER_MAX - 5].rpartition(" ")[0], ")" if "(" in holder else ""

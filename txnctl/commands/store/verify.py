@@ -63,12 +63,13 @@ _PROBLEMS: tuple[Column[Problem], ...] = (
 def verify(context: Context, full: bool) -> None:
     """Check every record of a store and every rule between records.
 
-    --full reads everything, checks every checksum and recounts every counter from the messages; without a writer
-    meanwhile, the check also reads from tables, and proves that reads leave the file unchanged. --quick compares the
-    records of topics, transactions and subscriptions. Readers and writers may go on meanwhile; the check sees one
-    instant. A store with a problem ends in exit code 6, after the report.
+    --full first reads every page of the file, without LMDB: a damaged page is named, and ends the check, as reading
+    its records could end the process. Then --full checks every checksum and recounts every counter from the messages;
+    without a writer meanwhile, the check also reads from tables, and proves that reads leave the file unchanged.
+    --quick compares the records of topics, transactions and subscriptions. Readers and writers may go on meanwhile; the
+    check sees one instant. A store with a problem ends in exit code 6, after the report.
 
-    The check runs in a child process: reading a damaged page can kill a process.
+    The check runs in a child process, whose death is reported.
     """
     from time import perf_counter
 
@@ -105,9 +106,11 @@ def _report(context: Context, row: Verified) -> list[str]:
 
 
 def _refuse(row: Verified) -> None:
+    from txnctl.commands.store.verify_child import EVIDENCE
+
     raise CorruptStore(
         f"{plural(len(row.problems), 'problem')} found in {row.path}",
-        hint="Keep a copy of the directory as evidence, and restore a backup.",
+        hint=EVIDENCE,
         path=row.path,
         problems=len(row.problems),
     )

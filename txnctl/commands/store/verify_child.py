@@ -24,6 +24,10 @@ _MODULE = "txnctl.commands.store.verify_child"
 """The name of this module, which a child process runs as its program."""
 
 
+EVIDENCE = "Keep a copy of the directory as evidence, and restore a backup."
+"""The hint for a damaged store that was verified."""
+
+
 class _Error(TypedDict):
     """An error of the child, in JSON."""
 
@@ -143,8 +147,12 @@ class Verification:
 
 def _error(fields: _Error) -> Exception:
     """Return the error of the child, for the parent to raise."""
-    kind = ALL.get(fields["code"], CorruptStore)
-    return kind(fields["message"], hint=fields["hint"], **fields["details"])
+    from txnctl.output.shell import name_in
+
+    kind, hint = ALL.get(fields["code"], CorruptStore), fields["hint"]
+    if kind is CorruptStore:
+        hint = EVIDENCE  # The hint of other commands is to verify.
+    return kind(fields["message"], hint=hint and name_in(hint), **fields["details"])
 
 
 def _check(path: str, full: bool) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import (
@@ -14,6 +12,7 @@ from txnctl.cli.value_types import (
     SUBSCRIPTION_TYPE,
     TOPIC,
 )
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.subscription import MODE, NAMES, ON_OPEN, mode_of, name_of
 from txnctl.output.field import fields_of
 
@@ -45,7 +44,7 @@ CREATED = fields_of(
 @option("--dead-letter-topic", type=TOPIC, help="Where letters go. [default: TOPIC-SUBSCRIPTION-DLQ]")
 @option(
     "--max-redeliver-count",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="Move a message to the dead-letter topic after so many redeliveries. [default: never]",
 )

@@ -9,6 +9,7 @@ from txnctl.fields.subscription import NAMES, name_of, short_topic
 from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     row = context.store.admin.subscriptions.evict_consumers(
         topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
     )
-    context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
+    context.show(row, table=lambda shown: _evicted(context, shown, [consumer] if consumer else []))
 
 
-def _evicted(context: Context, row: Evicted, named: str) -> Iterator[str]:
+def _evicted(context: Context, row: Evicted, consumer: list[str]) -> Iterator[str]:
     yield from dry_run_heading(context, row.dry_run)
     names, change = row.effects, row.effects.change
     if not change.evicted:
@@ -64,4 +65,4 @@ def _evicted(context: Context, row: Evicted, named: str) -> Iterator[str]:
     yield f"{verb} {', '.join(change.evicted)} from {name_of(names)}; {released} in flight released."
     if row.dry_run:
         yield ""
-        yield f'Run: txnctl subscriptions evict {short_topic(names)} {names.subscription}{named} --reason "..."'
+        yield f"Run: {line('subscriptions evict', short_topic(names), names.subscription, *consumer, reason=...)}"

@@ -89,8 +89,8 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     With on-open skip only messages of a held key are blocked; heldBy names the transaction. `pending` messages are
     acknowledged in a transaction that is still open; pendingIn names the transaction.
 
-    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and no consumer
-    attached).
+    The verdict is `ok`, `behind` (visible), `stopped` (visible, and kept by stopped consumers), `blocked`, `mixed`
+    (both), or `no-consumer` (visible, and no consumer attached).
     """
     rows = _rows(context, topic, subscription)
     if not rows and context.output == "table":

@@ -26,10 +26,12 @@ PENDING = fields_of(
     "storage.reports.pending_acks:PendingRow",
     {
         "message_id": Help(
-            "The entry, or for a cumulative one the last message.", kind="id", heading="MESSAGE ID"
+            "The entry, or the message of a batch; for a cumulative one the last message.",
+            kind="id",
+            heading="MESSAGE ID",
         ),
         "kind": "individual, or cumulative: everything up to here.",
-        "messages": "Messages of the entry; null for a cumulative one.",
+        "messages": "Messages acknowledged; null for a cumulative one.",
         "txn_id": Help("The open transaction.", heading="TXN"),
     },
 )

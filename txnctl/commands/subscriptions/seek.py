@@ -12,6 +12,7 @@ from txnctl.fields.subscription import NAMES, name_of, short_topic
 from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,4 +95,4 @@ def _sought(context: Context, row: Sought) -> Iterator[str]:
         yield f"In flight {withdrawn}: {plural(change.messages_withdrawn, 'message')}."
     if is_moved and not row.dry_run:
         back = f"{before.ledger_id}:{before.entry_id + 1}"
-        yield f"Back again: txnctl subscriptions seek {short_topic(names)} {names.subscription} {back}"
+        yield f"Back again: {line('subscriptions seek', short_topic(names), names.subscription, back)}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_lines
 
 TYPE_CHECKING = False
@@ -22,7 +21,7 @@ _SETUP = (
 
 @argument("topic", type=TOPIC, help="The topic.")
 @argument("subscription", type=SUBSCRIPTION, help="The subscription.")
-@argument("count", type=click.IntRange(1), help="How many messages.")
+@argument("count", type=WholeNumber(1), help="How many messages.")
 @option("--beyond-max-read", is_flag=True, help="At READ_UNCOMMITTED, do not stop at maxReadPosition.")
 @changes_store(effect="destroys")
 @administrative

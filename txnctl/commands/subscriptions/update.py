@@ -6,11 +6,13 @@ import click
 
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of, short_topic
 from txnctl.output.field import fields_of
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ UPDATED = fields_of(
 @option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
 @option(
     "--max-redeliver-count",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="Move a message there after so many redeliveries.",
 )
@@ -104,7 +106,7 @@ def _note_level(context: Context, row: OfSubscription[SubscriptionUpdated]) -> N
     kept = "messages acknowledged while they were uncommitted stay acknowledged"
     if row.change.subscription_isolation_level == "READ_UNCOMMITTED":
         kept = "messages of aborted transactions that were skipped stay skipped"
-    seek = f"txnctl subscriptions seek {short_topic(row)} {row.subscription} POSITION"
+    seek = line("subscriptions seek", short_topic(row), row.subscription, "POSITION")
     context.note(f"{kept}; to see them again a seek is needed: {seek}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.fields.subscription import short_topic
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _waiting(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
         f"{age}, {state}; it holds everything from {blocker.first_position} on."
     )
     yield ""
-    yield next_command(context, f"txnctl transactions explain {blocker.txn_id}")
+    yield next_command(context, line("transactions explain", blocker.txn_id))
 
 
 def _stopped(row: LagRow) -> list[ConsumerRow]:
@@ -71,10 +72,9 @@ def _reading(row: LagRow) -> str:
         _stopped(row),
         [consumer for consumer in row.consumers if consumer.state == "alive"],
     )
-    evict = f"txnctl subscriptions evict {short_topic(row)} {row.subscription}"
     facts = [
-        f"{consumer.consumer_name} is stopped and holds {consumer.unacked_messages:,} in flight, which {evict} "
-        f"{consumer.consumer_name} gives to others"
+        f"{consumer.consumer_name} is stopped and holds {consumer.unacked_messages:,} in flight, which "
+        f"{_evict(row, consumer)} gives to others"
         for consumer in stopped
     ]
     ready = row.visible - sum(consumer.unacked_messages for consumer in (*stopped, *alive))
@@ -91,8 +91,12 @@ def _reading(row: LagRow) -> str:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
     if working and not ready and not stopped:
         most = max(working, key=lambda consumer: consumer.unacked_messages)
-        facts.append(f"if nothing moves, {evict} {most.consumer_name} gives what it holds to others")
+        facts.append(f"if nothing moves, {_evict(row, most)} gives what it holds to others")
     return "; ".join(facts)
+
+
+def _evict(row: LagRow, consumer: ConsumerRow) -> str:
+    return line("subscriptions evict", short_topic(row), row.subscription, consumer.consumer_name)
 
 
 def _held_by_keys(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
@@ -106,7 +110,7 @@ def _held_by_keys(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
             f"{row.subscription}: {most.blocked:,} of {row.blocked:,} blocked {verb} behind transaction "
             f"{most.txn_id}."
         )
-        yield next_command(context, f"txnctl transactions explain {most.txn_id}")
+        yield next_command(context, line("transactions explain", most.txn_id))
 
 
 def _acknowledged(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
@@ -123,4 +127,4 @@ def _acknowledged(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
             f"{row.subscription}: {most.messages:,}{of} {verb} acknowledged in transaction {most.txn_id}, "
             "which is open."
         )
-        yield next_command(context, f"txnctl transactions explain {most.txn_id}")
+        yield next_command(context, line("transactions explain", most.txn_id))

@@ -8,6 +8,7 @@ from txnctl.fields.change import DRY_RUN
 from txnctl.fields.table import NAME
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def delete(context: Context, table: str) -> None:
 def _report(row: Changed[TableDeleted], force: bool) -> list[str]:
     if not row.dry_run:
         return _lines(row)
-    command = f'txnctl tables delete {row.effects.table}{" --force" if force else ""} --yes --reason "..."'
+    command = line("tables delete", row.effects.table, force=force, yes=True, reason=...)
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 

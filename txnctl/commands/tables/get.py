@@ -14,6 +14,7 @@ from txnctl.fields.table import NAME, ROW, ReadRow, row_of
 from txnctl.output.bytes_field import bytes_cell
 from txnctl.output.column import Column
 from txnctl.output.field import fields_of
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,9 +87,10 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
 
 def not_found(table: str, key: bytes) -> Exception:
     """The error for a key without a value."""
+    scan, versions = line("tables scan", table), line("tables versions", table, "KEY")
     return KeyNotFound(
         f"table {table} has no value under {shown_key(key)}",
-        hint=f"`txnctl tables scan {table}` shows what there is, `txnctl tables versions {table} KEY` what there was.",
+        hint=f"`{scan}` shows what there is, `{versions}` what there was.",
         table=table,
         **bytes_field("key", key),
     )

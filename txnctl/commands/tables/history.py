@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.table import KEY
 from txnctl.output.bytes_field import shown_bytes
 from txnctl.output.column import Column
@@ -23,8 +22,8 @@ CONFLICTS = fields_of(
         "happened_at_ms": Help("When it happened.", heading="WHEN"),
         "kind": (
             "push: the loser held the key, and the winner wanted it; held: the winner held it, and the loser wanted "
-            "it; read: it had been read, version: written, by a younger one; too-old: the loser was older than what is "
-            "kept."
+            "it; read: it had been read (where winnerVersion is null: may have been), version: written, by a younger "
+            "one; too-old: the loser was older than what is kept."
         ),
         "loser": "The transaction that was aborted.",
         "loser_version_ns": Help("Its timestamp.", heading=""),
@@ -52,7 +51,7 @@ _SETUP = (
 
 
 @argument("table", type=TABLE, required=False, help="Only those over its keys. [default: of all tables]")
-@option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most so many. [default: all]")
+@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @output(CONFLICTS, name_field="loser")
 @example(

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 import click
 
-from storage.errors import Conflict, InvalidValue, TransactionNotOpen, TransactionTimedOut, TxnctlError
+from storage.errors import (
+    AlreadyExists,
+    Conflict,
+    InvalidValue,
+    TransactionNotOpen,
+    TransactionTimedOut,
+    TxnctlError,
+)
 from storage.values.txn_id import TxnID
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.exit_cleanup import leave_soon
@@ -21,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage import Transaction
+    from storage import Store, Transaction
     from storage.client.table import Table
     from txnctl.cli.context import Context
     from txnctl.input.source import Source
@@ -108,9 +115,7 @@ def import_(
     if source.is_terminal:
         context.note("reading rows from the terminal; end with Ctrl-D")
     store = context.store
-    if create and not store.has_table(table):
-        store.create_table(table)
-    target = store.table(table)
+    target = store.table(table, create=create)
     losers, own = Losers(context), txn
     if txn is not None:
         store.use_transaction(txn)
@@ -124,7 +129,17 @@ def import_(
             raise
     else:
         count, own = _import(context, target, source, format_, timeout)
+    if create and not count:
+        _create(store, table)
     context.show(Imported(table, count, txn, losers.told(txn=own)), table=_sentence)
+
+
+def _create(store: Store, table: str) -> None:
+    """Create the table that no row has created: the input was empty."""
+    from contextlib import suppress
+
+    with suppress(AlreadyExists):
+        store.create_table(table)
 
 
 def _sentence(row: Imported) -> str:

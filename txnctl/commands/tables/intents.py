@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.table import KEY, NAME, name_of
 from txnctl.output.bytes_field import shown_bytes
 from txnctl.output.column import Column
@@ -54,7 +53,7 @@ _SETUP = (
 
 
 @argument("table", type=TABLE, required=False, help="Only those of this table. [default: of all tables]")
-@option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most so many. [default: all]")
+@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @output(INTENTS, name_field="key")
 @example("txnctl tables intents accounts", setup=_SETUP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.table import TABLE
 from txnctl.output.field import fields_of
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,5 +22,5 @@ def list_(context: Context) -> None:
     """List the tables."""
     rows = context.store.reports.list_tables()
     if not rows and context.output == "table":
-        context.note("there are no tables yet; txnctl tables create makes one")
+        context.note(f"there are no tables yet; `{line('tables create', 'TABLE')}` makes one")
     context.show_list(rows)

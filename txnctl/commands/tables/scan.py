@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
 from storage.values.timestamps import rfc3339
 from storage.values.txn_id import TxnID
 from txnctl.cli.decorators import argument, example, option, option_values, output, reads_store
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TABLE
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.tables.reader import opened, reads_table
 from txnctl.fields.table import ROW, ReadRow, name_of, row_of, version_ms
 from txnctl.output.bytes_field import shown_bytes
@@ -86,7 +85,7 @@ def takes_range(function: F) -> F:
 @argument("table", type=TABLE, help="The table.")
 @takes_range
 @option("--reverse", is_flag=True, help="From the last key to the first.")
-@option("-n", "--limit", type=click.IntRange(1), metavar="N", help="Rows at the most. [default: all]")
+@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="Rows at the most. [default: all]")
 @reads_table
 @reads_store
 @output(SCANNED, name_field="key", formats=("table", "json", "ndjson", "name", "value"))

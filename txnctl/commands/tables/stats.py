@@ -10,6 +10,7 @@ from txnctl.fields.table import TABLE
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command, section
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _report(context: Context, row: TableStats) -> Iterator[str]:
     yield f"  intents     {_intents(row)}"
     yield from _holders(context, row)
     if counts.intents:
-        command = f"txnctl tables intents {counts.table}" if row.holders else "txnctl store gc"
+        command = line("tables intents", counts.table) if row.holders else line("store gc")
         yield ""
         yield next_command(context, command)
 

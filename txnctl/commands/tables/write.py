@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import NamedTuple
 
-import click
-
 from storage.errors import InvalidValue
 from storage.values.txn_id import TxnID
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import PRIORITY, TXN_ID
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.tables.losers import ABORTED
 from txnctl.fields.table import KEY, NAME, VERSION_TIME, version_ms
 from txnctl.output.field import Help, fields_of
@@ -59,7 +58,7 @@ with_priority = option(
 )
 with_if_version = option(
     "--if-version",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="VERSION",
     help="Only if the value still has this version: the one that was looked at.",
 )

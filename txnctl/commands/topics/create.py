@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import DURATION_MS, SIZE, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.topic import NAMES
 from txnctl.output.field import fields_of
 
@@ -26,7 +25,7 @@ class CreatedTopic(NamedTuple):
 @argument("topic", type=TOPIC, help="The topic: a short name, or persistent://tenant/namespace/topic.")
 @option(
     "--ledger-entries",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Close a ledger when it has so many entries. [default: 50000]",
 )

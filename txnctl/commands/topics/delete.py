@@ -6,6 +6,7 @@ from txnctl.cli.decorators import administrative, argument, changes_store, examp
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def delete(context: Context, topic: str) -> None:
 def _report(row: Changed[TopicDeleted], topic: str, force: bool) -> list[str]:
     if not row.dry_run:
         return _lines(row)
-    command = f'txnctl topics delete {topic}{" --force" if force else ""} --yes --reason "..."'
+    command = line("topics delete", topic, force=force, yes=True, reason=...)
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.topic import COUNTS, NAMES
 from txnctl.output.field import fields_of
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,5 +23,5 @@ def list_(context: Context) -> None:
     """List the topics."""
     rows = context.store.reports.list_topics()
     if not rows and context.output == "table":
-        context.note("there are no topics yet; txnctl topics create makes one")
+        context.note(f"there are no topics yet; `{line('topics create', 'TOPIC')}` makes one")
     context.show_list(rows)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-import click
-
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.output.column import Column
 from txnctl.output.escape import printable
-from txnctl.output.human import size
+from txnctl.output.human import plural, size
 from txnctl.output.messages import MESSAGE_FIELDS, MessageRow, message_row
 
 TYPE_CHECKING = False
@@ -55,8 +54,7 @@ CELL_MAX = 60
 @option(
     "-n",
     "--count",
-    type=click.IntRange(1, PEEK_MAX),
-    default=PEEK_DEFAULT,
+    type=WholeNumber(1, PEEK_MAX),
     metavar="N",
     help=f"Messages at the most. [default: {PEEK_DEFAULT}]",
 )
@@ -78,18 +76,22 @@ def peek(
     subscription: str | None,
     start: Start | None,
     isolation_level: IsolationLevel | None,
-    count: int,
+    count: int | None,
 ) -> None:
     """Show messages without consuming them.
 
     With -s, the next unacknowledged messages that the subscription may deliver, messages in flight included. Nothing
-    is delivered, counted or acknowledged.
+    is delivered, counted or acknowledged. Without -n a note says where there are more.
     """
+    most = count or PEEK_DEFAULT + 1
     if subscription is None:
-        messages = _from_start(context, topic, start, isolation_level, count)
+        messages = _from_start(context, topic, start, isolation_level, most)
     else:
         has_place = start is not None or isolation_level is not None
-        messages = _next_of_subscription(context, topic, subscription, count, has_place=has_place)
+        messages = _next_of_subscription(context, topic, subscription, most, has_place=has_place)
+    if count is None and len(messages) > PEEK_DEFAULT:
+        messages = messages[:PEEK_DEFAULT]
+        context.note(f"{plural(PEEK_DEFAULT, 'message')} shown, and there are more: -n N shows N")
     if not messages and context.output == "table":
         context.note("nothing to see: no message is visible there")
     if context.output == "value":

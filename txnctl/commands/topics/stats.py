@@ -10,6 +10,7 @@ from txnctl.output.column import Column
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import UNKNOWN, count, duration, plural, size
 from txnctl.output.screen import heading, next_command, section, verdict_section
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def stats(context: Context, topic: str) -> None:
 
     Connected producers follow with epoch and owner; `producers show` has every detail.
 
-    The verdict of a subscription is `ok`, `behind` (slow consumers), `blocked` (an open transaction is in the way),
-    `mixed` (both), or `no-consumer`.
+    The verdict of a subscription is `ok`, `behind` (slow consumers), `stopped` (stopped consumers keep all that
+    is visible), `blocked` (an open transaction is in the way), `mixed` (both), or `no-consumer`.
     """
     context.show(context.store.reports.topic_stats(topic), table=lambda row: _screen(context, row))
 
@@ -105,9 +106,9 @@ def _screen(context: Context, stats: TopicStats) -> Iterator[str]:
 def _advice(stats: TopicStats) -> str | None:
     """The next command: about blocked readers first, else about waiting producers."""
     if stats.readable.blocked_messages and stats.blocked_by is not None:
-        return f"txnctl transactions explain {stats.blocked_by.txn_id}"
+        return line("transactions explain", stats.blocked_by.txn_id)
     if stats.waiting_publishers:
-        return f"txnctl producers show {stats.name}"
+        return line("producers show", stats.name)
     return None
 
 

@@ -9,6 +9,7 @@ from txnctl.fields.topic import FIRST_LEFT, HELD_BY, TRIMMED
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,12 +64,12 @@ def _lines(context: Context, row: Changed[TopicTrimmed], topic: str, keeps_every
     yield f"The first position is {effects.first_position}."
     if keeps_everything:
         yield "No retention is set: every message is kept. To set one:"
-        yield f"  txnctl topics config {topic} --retention-time 7d"
+        yield f"  {line('topics config', topic, retention_time='7d')}"
     elif effects.held_by is not None:
         yield from held_back(effects)
     if effects.clocks_disagree:
         yield "The wall clock was moved: nothing goes for its age."
-        yield "If it is right now: txnctl store gc --trust-clock"
+        yield f"If it is right now: {line('store gc', trust_clock=True)}"
 
 
 def held_back(effects: TopicTrimmed) -> Iterator[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, labels_text
 from txnctl.output.screen import dry_run_heading
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ ABORTED = fields_of(
     part="storage.admin.abort:AbortResult",
 )
 
+_SUPERVISOR = "txnctl transactions run "
+
 _Line = tuple[str, int | None, str, str]
 """A line of the report: verb, number, noun, place."""
 
@@ -73,7 +75,7 @@ _Line = tuple[str, int | None, str, str]
 )
 @option(
     "--if-version",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Only if it is still at this version: the one that was looked at.",
 )
@@ -100,7 +102,8 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
 
     The command refuses (exit code 9) while the owning process is alive and used the transaction within the last 60
     seconds; --force overrides that. A transaction named by TXNCTL_TXN is your own, and its owner is not checked.
-    Repeating an abort succeeds and prints time, reason and author of the first abort, with the same --if-version too.
+    Repeating an abort succeeds and prints time, reason and author of the first abort, with the same --if-version too;
+    with --fence only if the first abort fenced as well.
     A detached transaction has no process to ask for: one that was used within the last 60 seconds is aborted with a
     warning.
 
@@ -133,11 +136,12 @@ def _with_end(store: Store, result: AbortResult) -> AbortReport:
 def _report(context: Context, aborted: AbortReport) -> Iterator[str]:
     result, txn = aborted.result, aborted.result.before.txn_id
     if result.already:
-        yield f"{txn} was aborted already{_end(aborted)}. Nothing was changed."
+        fenced = " Its producers were fenced then." if result.fence else ""
+        yield f"{txn} was aborted already{_end(aborted)}.{fenced} Nothing was changed."
         return
     yield from dry_run_heading(context, result.dry_run)
     yield f"{'Abort' if result.dry_run else 'Aborted'} {txn} ({_state(result.before)})"
-    yield from _aligned([*_effects(result), *_warnings(result)])
+    yield from _aligned([*_effects(result), *_survivor(result.before), *_warnings(result)])
     advice = _advice(result, context.force)
     if advice:
         yield ""
@@ -175,6 +179,22 @@ def _warnings(result: AbortResult) -> Iterator[_Line]:
     elif before.owner_state == "detached" and before.idle_ms < ACTIVE_OWNER_MS:
         is_at_work = "may be" if result.dry_run else "may have been"
         yield "careful", None, "", f"used {duration(before.idle_ms)} ago: somebody {is_at_work} at work in it"
+
+
+def _survivor(before: TransactionBefore) -> Iterator[_Line]:
+    """The process that holds the transaction and lives on: an abort ends no process."""
+    from os import getpid
+
+    owner = before.owner
+    if before.owner_state not in ("alive", "stopped") or owner.pid == getpid():
+        return
+    runs_command = owner.program.startswith(_SUPERVISOR)
+    goes = "ends its command within 11 s, unless run with --on-abort continue" if runs_command else "goes on"
+    yield "survives", None, "", f"process {owner.pid} ({owner.program}), which {goes}"
+    if before.owner_state == "stopped":
+        yield "", None, "", f"it is stopped, and learns of the abort after kill -CONT {owner.pid}"
+    elif not runs_command:
+        yield "", None, "", f"its next use of the transaction fails; kill {owner.pid} ends it"
 
 
 def _effects(result: AbortResult) -> Iterator[_Line]:
@@ -232,7 +252,11 @@ def _released(topic: TopicAborted) -> Iterator[_Line]:
             yield "unblocks", freed, f"of {change.blocked_before:,}", seen
     following = topic.blocked_next
     if following is not None:
-        yield "then", remaining, "stay blocked", f"behind {following.txn_id} ({_who(following)})"
+        behind = f"behind {following.txn_id} ({_who(following)})"
+        if remaining:
+            yield "then", remaining, "stay blocked", behind
+        else:
+            yield "then", None, "", f"{topic.name} stops {behind}"
 
 
 def _who(blocker: NextBlocker) -> str:
@@ -259,13 +283,21 @@ def _aligned(lines: list[_Line]) -> Iterator[str]:
 def _content(result: AbortResult) -> Iterator[str]:
     """Commands that show the content to be dropped."""
     from storage.admin.abort import TableAborted, TopicAborted
+    from txnctl.commands.topics.peek import PEEK_MAX
 
     for effect in result.effects:
         if isinstance(effect, TopicAborted):
-            first = f"--from {effect.first_position} -n {effect.messages}"
-            yield f"See: txnctl topics peek {effect.name} --isolation-level read-uncommitted {first}"
+            level, first = "read-uncommitted", effect.first_position
+            peek = line(
+                "topics peek",
+                effect.name,
+                isolation_level=level,
+                **{"from": first},
+                n=str(min(effect.messages, PEEK_MAX)),
+            )
+            yield f"See: {peek}"
         elif isinstance(effect, TableAborted):
-            yield f"See: txnctl tables intents {effect.table}"
+            yield f"See: {line('tables intents', effect.table)}"
 
 
 def _advice(result: AbortResult, force: bool) -> str | None:
@@ -273,12 +305,20 @@ def _advice(result: AbortResult, force: bool) -> str | None:
 
     before = result.before
     if result.dry_run:
-        needs_force = result.refused or (force and before.owner_state in ("alive", "stopped"))
-        options = f"{' --fence' if result.fence else ''}{' --force' if needs_force else ''}"
-        return f'Run: txnctl transactions abort {before.txn_id} --if-version {before.version}{options} --reason "..."'
+        needs_force = bool(result.refused) or (force and before.owner_state in ("alive", "stopped"))
+        version, fence = str(before.version), result.fence
+        run = line(
+            "transactions abort",
+            before.txn_id,
+            if_version=version,
+            fence=fence,
+            force=needs_force,
+            reason=...,
+        )
+        return f"Run: {run}"
     for effect in result.effects:
         if not isinstance(effect, TopicAborted) or effect.blocked_next is None:
             continue
         if any(change.blocked_after for change in effect.unblocks.values()):
-            return f"Next: txnctl transactions explain {effect.blocked_next.txn_id}"
+            return f"Next: {line('transactions explain', effect.blocked_next.txn_id)}"
     return None

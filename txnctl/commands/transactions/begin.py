@@ -112,6 +112,7 @@ def begin(
     A read-committed transaction reads committed rows at each moment and changes nothing: no message, no
     acknowledgement, no key.
     """
+    context.out.require_open("the transaction would have an id that nobody knows")
     txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind.given())
     shown = context.store.reports.show_transaction(txn)
     context.show(shown, table=lambda details: str(details.row.txn_id))

@@ -9,6 +9,7 @@ from txnctl.fields.holder import COLUMNS, HOLDER, held_up
 from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import heading, next_command, section
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _report(context: Context, rows: Sequence[BlockingRow]) -> Iterator[str]:
     worst = max(rows, key=lambda row: (row.blocking.place == 1, row.blocked_messages), default=None)
     if worst is not None:
         yield ""
-        yield next_command(context, f"txnctl transactions explain {worst.blocking.holder.txn_id}")
+        yield next_command(context, line("transactions explain", worst.blocking.holder.txn_id))
 
 
 def _topic(context: Context, rows: Sequence[BlockingRow]) -> Iterator[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.transaction import ROW
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ _LIMIT = 50
 @option(
     "-n",
     "--limit",
-    type=click.IntRange(1),
-    default=_LIMIT,
+    type=WholeNumber(1),
     metavar="N",
     help="At most so many. [default: 50]",
 )
@@ -42,15 +41,21 @@ _LIMIT = 50
     setup=("txnctl transactions begin", "txnctl transactions abort 0:1 --reason 'wrong file'"),
 )
 @example("txnctl transactions history --reason owner-dead --since 2h -o json")
-def history(context: Context, topic: str | None, reason: str | None, since: int | None, limit: int) -> None:
+def history(
+    context: Context, topic: str | None, reason: str | None, since: int | None, limit: int | None
+) -> None:
     """Show ended transactions: time, reason, author, age.
 
-    The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
-    a day at least. `audit list` has aborts by operators and expired transactions too.
+    The one that ended last comes first; without -n a note says where there are more. An outcome is kept as long as a
+    message of the transaction is stored, and for a day at least. `audit list` has aborts by operators and expired
+    transactions too.
     """
     rows = context.store.reports.list_ended_transactions(
-        topic=topic, reason=reason, since_ms=since, limit=limit
+        topic=topic, reason=reason, since_ms=since, limit=limit or _LIMIT + 1
     )
+    if limit is None and len(rows) > _LIMIT:
+        rows = rows[:_LIMIT]
+        context.note(f"{plural(_LIMIT, 'transaction')} shown, and there are more: -n N shows N")
     if not rows and context.output == "table":
         context.note("no transaction ended like that")
     context.show_list(rows, table=lambda shown: _report(context, shown))

@@ -6,6 +6,7 @@ from txnctl.cli import exit_codes
 from txnctl.fields.transaction import ROW_HELP
 from txnctl.output.field import fields_of
 from txnctl.output.screen import next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,6 @@ def _report(context: Context, rows: Sequence[AttentionRow]) -> Iterator[str]:
     yield layout.holding_list(context, rows)
     worst = max(rows, key=lambda row: row.frees)
     gone = any(row.row.orphaned or row.row.overdue for row in rows)
-    command = "txnctl transactions reap" if gone else f"txnctl transactions explain {worst.row.txn_id}"
+    command = line("transactions reap") if gone else line("transactions explain", worst.row.txn_id)
     yield ""
     yield next_command(context, command)

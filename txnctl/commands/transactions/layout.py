@@ -11,6 +11,7 @@ from txnctl.fields.touched import TOUCHED, short_names, touched_parts
 from txnctl.output.column import Column
 from txnctl.output.human import UNKNOWN, duration, labels_text
 from txnctl.output.screen import heading, next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +70,12 @@ def _reason(row: TransactionRow) -> str | None:
 
 
 _OPEN = (*_state_columns(_itself), *_owner_columns(_itself), *_content_columns(_itself))
+_DUE = (
+    *_state_columns(_itself),
+    Column("REASON", "text", _reason),
+    *_owner_columns(_itself),
+    *_content_columns(_itself),
+)
 _HOLDING: tuple[Column[AttentionRow], ...] = (
     *_state_columns(_of_attention),
     Column("FREES", "integer", lambda row: row.frees),
@@ -91,6 +98,11 @@ _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", 
 def open_list(context: Context, rows: Sequence[TransactionRow]) -> str:
     """Unfinished transactions."""
     return alarmed(context, context.table_of(rows, _OPEN))
+
+
+def due_list(context: Context, rows: Sequence[TransactionRow]) -> str:
+    """Unfinished transactions that a reap would abort, with the reason."""
+    return alarmed(context, context.table_of(rows, _DUE))
 
 
 def holding_list(context: Context, rows: Sequence[AttentionRow]) -> str:
@@ -192,6 +204,9 @@ def _lost(conflict: Doom) -> str:
 
     if conflict.table is None:
         return _LOST[conflict.kind]
+    if conflict.kind == "read" and conflict.winner_version_ns is None:
+        key = f"key {bytes_cell(conflict.key)} of table {conflict.table}"
+        return f"a younger transaction may have read {key}: reads that long ago are forgotten"
     winner = conflict.winner or "a transaction that is not known any more"
     return f"{winner}, over key {bytes_cell(conflict.key)} of table {conflict.table}: {_LOST[conflict.kind]}"
 
@@ -199,5 +214,5 @@ def _lost(conflict: Doom) -> str:
 def _advice(row: TransactionRow) -> str:
     """The next command for an operator."""
     if row.orphaned or row.overdue:
-        return "txnctl transactions reap"
-    return f"txnctl transactions abort {row.txn_id} --dry-run"
+        return line("transactions reap")
+    return line("transactions abort", row.txn_id, dry_run=True)

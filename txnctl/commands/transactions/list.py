@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.transaction import ROW
 
 TYPE_CHECKING = False
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 @option("--ended", is_flag=True, help="Show the committed and aborted ones, the newest first.")
 @option("--topic", type=TOPIC, help="Only those that produced to this topic.")
-@option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most so many. [default: all]")
+@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @output(ROW, name_field="txnId")
 @example("txnctl transactions list", setup="txnctl transactions begin --label job=settlement")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.transaction import ROW
 from txnctl.output.human import plural
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 @option(
     "-n",
     "--limit",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=1000,
     metavar="N",
     help="At most so many. [default: 1000]",
@@ -31,6 +30,8 @@ def reap(context: Context, limit: int) -> None:
 
     Every writer does that in passing, a few at a time. In a store without writers, or with a policy of manual aborts,
     run this from cron. A transaction within the deadline and of a living process is never touched.
+
+    A dry run lists the transactions as they are, open, with the reason of the abort that would follow.
     """
     from txnctl.commands.transactions import layout
 
@@ -42,4 +43,5 @@ def reap(context: Context, limit: int) -> None:
         context.note(
             f"{plural(len(rows), 'transaction')} {done}" if rows else "no transaction is overdue or orphaned"
         )
-    context.show_list(rows, table=lambda shown: layout.ended_list(context, shown))
+    listed = layout.due_list if context.dry_run else layout.ended_list
+    context.show_list(rows, table=lambda shown: listed(context, shown))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from storage.errors import NestedTransaction, TransactionNotOpen, TxnctlError
+from storage.errors import NestedTransaction, ProgramMissing, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.transactions.begin import labels_of, with_kind, with_labels, with_timeout
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
     from txnctl.commands.transactions.begin import TransactionKind
     from txnctl.commands.transactions.retries import CommandTry
+    from txnctl.commands.transactions.transaction_watch import TransactionWatch
 
 _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
 
@@ -25,13 +27,21 @@ _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
 )
 @option(
     "--retries",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=0,
     help="Run the command again after a lost conflict, at most so often. [default: 0]",
 )
 @with_timeout
 @with_labels
 @with_kind
+@option(
+    "--on-abort",
+    type=click.Choice(("term", "continue")),
+    default="term",
+    metavar="term|continue",
+    help="What to do if an operator aborts the transaction while CMD runs: end it (SIGTERM, after 10 s SIGKILL), or "
+    "only say so. [default: term]",
+)
 @passes_arguments
 @changes_store()
 @example(
@@ -51,6 +61,7 @@ def run(
     command: Sequence[str],
     kind: TransactionKind,
     retries: int,
+    on_abort: str,
 ) -> None:
     """Run a command in a transaction: commit after exit code 0, abort after any failure.
 
@@ -60,9 +71,13 @@ def run(
     fails after a successful command gives the exit code of that error.
 
     SIGTERM, SIGHUP and the like are passed on, and the transaction is aborted whatever the command does; Ctrl-C goes
-    to the command, and the exit code of the command decides. If this process is killed outright, the command gets
-    SIGTERM, and the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after
-    the deadline a commit fails.
+    to the command, and the exit code of the command decides; Ctrl-Z stops both. If this process is killed outright,
+    the command gets SIGTERM, and the next writer aborts the transaction. The transaction's deadline (--timeout) runs
+    meanwhile: after the deadline a commit fails.
+
+    If an operator aborts the transaction meanwhile, the command and its children get SIGTERM within a second, and
+    SIGKILL ten seconds later if they are still there; with --on-abort continue they run on, and the next txnctl in the
+    command, or the commit, ends with exit code 4. An abort by the command itself leaves the command alone.
 
     A transaction that loses a key of a table is aborted, and the next txnctl in the command, or the commit, ends with
     exit code 4. With --retries the command is then run again, each time in a new transaction of a higher priority,
@@ -79,28 +94,33 @@ def run(
     def run_once(this: CommandTry) -> int:
         kind.priority = this.priority
         this.txn = _begin(context, timeout, labels, kind)
-        return _run_once(context, command, this.txn, this)
+        return _run_once(context, command, this, on_abort)
 
     context.exit(tries.run(context, retries, kind.priority, run_once))
 
 
-def _run_once(context: Context, command: Sequence[str], txn: Transaction | TxnID, this: CommandTry) -> int:
-    """Run the command in a transaction, which ends as the command does; the exit code."""
+def _run_once(context: Context, command: Sequence[str], this: CommandTry, on_abort: str) -> int:
+    """Run the command in the transaction of a try, which ends as the command does; the exit code."""
+    txn = this.txn
+    assert txn is not None, "a try has begun its transaction"
     from os import environ
 
+    from storage import TxnID
     from txnctl.cli import supervise
+    from txnctl.commands.transactions.transaction_watch import TransactionWatch
 
+    environment = {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
+    watch = TransactionWatch(context, TxnID.parse(str(txn)), command[0], ends=on_abort == "term")
     try:
-        ending = this.ending = supervise.run(
-            command, {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
-        )
+        ending = this.ending = supervise.run(command, environment, watch.look)
     except BaseException as error:
-        _abort(context, txn, f"{command[0]} was not run" if isinstance(error, Exception) else "interrupted")
+        why = f"{command[0]} was not run" if isinstance(error, ProgramMissing) else "interrupted"
+        _abort(context, txn, why, watch)
         raise
     if ending.stopped_by is not None:
-        _abort(context, txn, f"{ending.stopped_by.name} was received")
+        _abort(context, txn, f"{ending.stopped_by.name} was received", watch)
     elif ending.status != 0:
-        _abort(context, txn, f"{command[0]} exited with {ending.status}")
+        _abort(context, txn, f"{command[0]} exited with {ending.status}", watch)
     else:
         _commit(context, txn, command[0])
     if ending.stopped_by is not None and ending.status == 0:
@@ -144,8 +164,11 @@ def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
         context.note(f"transaction {txn} is committed")
 
 
-def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
-    """Abort, and say so. Nothing is raised: the result of the command counts even if the abort fails."""
+def _abort(context: Context, txn: Transaction | TxnID, why: str, watch: TransactionWatch) -> None:
+    """Abort, and say so. Nothing is raised: the result of the command counts even if the abort fails.
+
+    The first abort stands, with its reason: this one changes nothing after that of an operator.
+    """
     from storage import TxnID
 
     try:
@@ -157,7 +180,9 @@ def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
         context.warn(f"{why}, but transaction {txn} had been committed by then")
     except TxnctlError as error:
         context.warn(
-            f"{why}; transaction {txn} could not be aborted yet, the next writer will: {error.message}"
+            f"{why}; transaction {txn} could not be aborted yet, a writer will by its deadline: {error.message}"
         )
     else:
-        context.note(f"transaction {txn} is aborted: {why}")
+        end = watch.end()
+        is_ours = end is None or end.ended_by == context.store.connection.identity
+        context.note(f"transaction {txn} {f'is aborted: {why}' if is_ours else f'was {end}'}")

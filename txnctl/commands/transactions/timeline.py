@@ -6,6 +6,7 @@ from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Help, fields_of
 from txnctl.output.screen import WIDTH, heading, next_command
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +35,14 @@ MODEL = fields_of(
         "skipped_messages": "Aborted messages that lie between them.",
         "blocked_messages": "Committed messages that wait behind an open transaction.",
         "oldest_blocked_at_ms": "When the first of them was published; null if there is none near.",
-        "ledgers": "As in `topics stats-internal`, each with entriesBefore: entries in earlier ones.",
+        "ledgers": "As in `topics stats-internal`, each with entriesBefore and messagesBefore: those in earlier ones.",
         "open_transactions": "In the order in which they hold the topic: as `transactions blocked --chain`.",
         "subscriptions": "By name: what `subscriptions stats` tells, cursor and backlog.",
+        "places": "Positions with the number of messages through them, from the first ledger on.",
+        "stretches": (
+            "By subscription: neighbouring messages in one state (acknowledged, pending, inFlight, ready, blocked), "
+            "with the numbers of messages before and through the end."
+        ),
     },
 )
 
@@ -58,10 +64,10 @@ _STYLES = {"readable": ("green",), "alarm": ("bold", "red"), "transaction": ("ye
 def timeline(context: Context, topic: str, ascii: bool) -> None:
     """Draw a topic: ledgers, open transactions, cursors, and blocked messages.
 
-    The line is the whole topic, entry by entry. `readable` goes up to maxReadPosition. Each open transaction shows the
-    messages sent inside, the messages blocked by this transaction alone, and the messages behind. Each subscription
-    shows acknowledged messages, messages in flight, and messages not readable yet. A long part before maxReadPosition
-    is drawn smaller.
+    The line is the whole topic, message by message. `readable` goes up to maxReadPosition. Each open transaction shows
+    the messages sent inside, the messages blocked by this transaction alone, and the messages behind. Each subscription
+    shows the state of every message: acknowledged, in flight, acknowledged in an open transaction, ready, blocked. A
+    long part before maxReadPosition is drawn smaller.
     """
     model = context.store.reports.topic_timeline(topic)
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))
@@ -79,16 +85,16 @@ def _screen(context: Context, model: Timeline, *, plain: bool) -> Iterator[str]:
     blocked = held_up(readable.blocked_messages, readable.oldest_blocked_at_ms, model.as_of_at_ms)
     yield heading(context, model.name, blocked, model.as_of_at_ms)
     yield ""
-    for kind, line in drawing.lines():
-        yield context.style(line, *_STYLES.get(kind, ()))
+    for kind, drawn in drawing.lines():
+        yield context.style(drawn, *_STYLES.get(kind, ()))
     yield ""
     for text in [*map(facts, model.open_transactions[:SHOWN]), drawing.legend()]:
         lines = wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
-        yield from [line.replace(NO_BREAK, " ") for line in lines]
+        yield from [text.replace(NO_BREAK, " ") for text in lines]
     if readable.blocked_messages:
         first = model.open_transactions[0].holder.txn_id
         yield ""
-        yield next_command(context, f"txnctl transactions explain {first}")
+        yield next_command(context, line("transactions explain", first))
 
 
 def _speaks_unicode() -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage import Position, Store
 from storage.errors import OffloadInvalid, TopicNotFound
+from txnctl.output.shell import line
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.layout import LEDGERS, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Manifest, OffloadedLedger, Span, TopicIdentity
@@ -112,8 +113,8 @@ def check_same_store(extent: Extent, manifest: Manifest, directory: TopicDirecto
             raise OffloadInvalid(
                 f"ledger {ledger.ledger_id} of {extent.topic} differs from the one in {directory.where()}: "
                 "two copies of a store have both been written to",
-                hint="Offload this store to another directory. `txnctl store restore` gives a copy an identity of its "
-                "own.",
+                hint=f"Offload this store to another directory. `{line('store restore', 'SRC', to='COPY')}` gives a "
+                "copy an identity of its own.",
                 ledger=ledger.ledger_id,
             )
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from storage.errors import ALL, AlreadyExists, BadInput, BadLine, InvalidValue, TxnctlError
+from txnctl.output.shell import name_in
 
 BAD_ROW = "txnctl-bad-row "
 """Prefix of the message of a `raise_error` in a transform; JSON of the row follows: file, row or record, problem."""
@@ -49,7 +50,7 @@ def as_error(error: BaseException) -> TxnctlError:
     if raised:
         kind, message, next_line = raised[-1].groups()
         return _BY_NAME.get(kind, TxnctlError)(
-            message, hint=None if _NO_HINT.match(next_line) else next_line.strip()
+            message, hint=None if _NO_HINT.match(next_line) else name_in(next_line.strip())
         )
     if BAD_ROW in text:
         return _bad_row(text)

@@ -46,6 +46,7 @@ class StagedBatch:
         producer: name of the producer; None for a generated name.
         sink: key of the sink that counts its batches; None for an uncounted batch write.
         batch_id: number of this batch.
+        create_topics: missing topics are created by their first entries.
     """
 
     files: Sequence[StagedFile]
@@ -53,6 +54,7 @@ class StagedBatch:
     producer: str | None = None
     sink: str | None = None
     batch_id: int = 0
+    create_topics: bool = False
 
     @property
     def rows(self) -> int:
@@ -169,7 +171,9 @@ class _AdoptionAttempt:
         """
         name = self._batch.producer
         return {
-            topic: self._store.create_producer(topic, producer_name=name, connected=False)
+            topic: self._store.create_producer(
+                topic, producer_name=name, connected=False, create_topic=self._batch.create_topics
+            )
             for topic in self._batch.targets
         }
 

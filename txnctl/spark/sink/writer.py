@@ -79,14 +79,16 @@ class _SparkWriter:
             StoreNotFound, TopicNotFound, TableNotFound
         """
         with self._open(read_only=True) as store:
-            if self._options.topic is not None:
+            if self._options.topic is not None and not self._options.create_topic:
                 store.create_producer(self._options.topic, connected=False)
             if self._options.table is not None:
                 store.table(self._options.table)
 
     def _make_staging_directory(self) -> None:
         if self._options.staging is None:
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            from storage.disk.directory import make_subdirectory
+
+            make_subdirectory(self._directory, self._options.path)
         self._staging().make_directory()
 
     def _open(self, *, read_only: bool = False) -> Store:
@@ -117,7 +119,10 @@ class _SparkWriter:
 
         ordered = sorted(messages, key=lambda staged: staged.partition)
         files = [staged.file for staged in ordered if staged.file is not None]
-        batch = adoption.StagedBatch(files, self._options.table, self._options.producer, sink, batch_id)
+        options = self._options
+        batch = adoption.StagedBatch(
+            files, options.table, options.producer, sink, batch_id, options.create_topic
+        )
         with hints_as_notes(), self._open() as store:
             adoption.adopt(store, self._staging(), batch)
             adoption.clean_up(store, self._staging(), [self._write, *(file.write for file in files)])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from storage import IsolationLevel, Store
 from storage.errors import InvalidValue
+from txnctl.output.shell import line
 from txnctl.spark import options, schemas
 from txnctl.spark.ledger_files.range_plan import FilePlan, plan_files
 from txnctl.spark.ledger_files.root import Root
@@ -38,7 +39,7 @@ def read_topic(spark: SparkSession, **given: str) -> DataFrame:
     if read_options.offload_path is None:
         raise InvalidValue(
             "reading offloaded files needs offloadPath",
-            hint="`txnctl pipeline offload` writes the files.",
+            hint=f"`{line('pipeline offload', 'TOPIC', 'DEST')}` writes the files.",
         )
     root = Root.of_path(read_options.offload_path)
     with Store.open(read_options.path, read_only=True, program="Spark") as store:

@@ -16,6 +16,7 @@ from storage.errors import InvalidValue, TopicNotFound
 from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
+from txnctl.output.shell import line
 from txnctl.spark.source.edges import Edge, PointWord, PublishTime, TopicPoint
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.topic_range import TopicRange
@@ -53,7 +54,7 @@ def select_extents(extents: Iterable[Extent], topics: Topics) -> list[Extent]:
     if not selected:
         raise TopicNotFound(
             f"no topic matches the pattern {topics.pattern!r}",
-            hint="The pattern must match the whole name; `txnctl topics list` shows the topics.",
+            hint=f"The pattern must match the whole name; `{line('topics list')}` shows the topics.",
         )
     return selected
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from storage import Store
-from storage.disk.read_cache import FILE_NAME
+from storage.disk.read_cache_file import FILE_NAME
 from storage.errors import WriteTooOld
 
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from storage import Store, Table, Transaction, TxnID
+from storage.disk.read_cache_layout import (
+    ISSUED_AT,
+    LAYOUT_AT,
+    LOG_BYTES_MAX,
+    SLOT_BITS_MIN,
+    SLOT_BYTES,
+    SLOTS_FROM,
+)
+from storage.disk.view import ReadView
 from storage.errors import (
     LostConflict,
     TransactionNotOpen,
@@ -140,6 +150,22 @@ class TestReadCache:
             with pytest.raises(WriteTooOld):
                 put_and_commit(store, table, old, attempt, None)
 
+    @pytest.mark.parametrize("is_last", [False, True])
+    def test_an_unbounded_range_is_within_no_bounded_one(
+        self, store: Store, table: Table, begin: Begin, is_last: bool
+    ) -> None:
+        """Read before or after a bounded range of a later transaction, it goes on refusing keys beyond that range."""
+        old, earlier, later = begin(), store.begin_transaction(), store.begin_transaction()
+        bounds: list[tuple[TxnID, dict[str, bytes]]] = [
+            (earlier, {"start": b"m"}),
+            (later, {"start": b"m", "end": b"n"}),
+        ]
+        for reader, bound in bounds[::-1] if is_last else bounds:
+            assert scan(table, reader, **bound) == []
+        with pytest.raises(WriteTooOld) as raised:
+            put_and_commit(store, table, old, b"x", b"v")
+        assert raised.value.details["winner"] == str(earlier)
+
     def test_keys_outside_the_range_are_free(self, store: Store, table: Table, begin: Begin) -> None:
         """Just before its start, and its end itself."""
         old, reader = begin(), store.begin_transaction()
@@ -196,6 +222,105 @@ class TestReadCache:
             except WriteTooOld:
                 pass
         assert (committed, table.get(b"n")) == (1, b"1")
+
+    @pytest.mark.parametrize("reads", ["transfers", "scans", "scans of the same table"])
+    def test_an_import_beside_reads_of_other_keys_is_committed(
+        self, store: Store, table: Table, reads: str
+    ) -> None:
+        """Many more reads than an import of 30,000 rows meets, each by a later transaction."""
+        store.create_table("other")
+        other = store.table("other")
+        beside = table if "same" in reads else other
+
+        def read(number: int) -> None:
+            with store.transaction() as txn:
+                if reads == "transfers":
+                    for key in (b"%d" % number, b"%d" % (number + 1)):
+                        other.put(key, other.get(key, txn=txn) or b"", txn=txn)
+                else:
+                    assert scan(beside, txn, start=b"a%05d" % number, end=b"a%05d" % (number + 1)) == []
+
+        def rows() -> Iterator[tuple[bytes, bytes]]:
+            for number in range(30_000):
+                if number % 60 == 0:
+                    read(number)
+                yield b"row%06d" % number, b"v"
+
+        with store.transaction() as txn:
+            assert table.import_rows(rows(), txn=txn) == 30_000
+        assert len(list(table.scan())) == 30_000
+
+    def test_a_write_under_forgotten_reads_is_told_that_its_key_may_have_been_read(
+        self, store: Store, path: str, table: Table
+    ) -> None:
+        """Not that it was: no transaction is named, in the error, the record and the history."""
+        table.put(b"k", b"v")
+        old = store.begin_transaction()
+        with store.transaction() as txn:
+            table.get(b"k", txn=txn)
+        os.unlink(os.path.join(path, "reads.cache"))
+        with pytest.raises(
+            WriteTooOld, match="key k of table accounts may have been read by a later"
+        ) as raised:
+            table.put(b"k", b"w", txn=old)
+        assert raised.value.details["winner"] is None and raised.value.details["winnerVersion"] is None
+        conflict = store.reports.show_transaction(old).conflict
+        assert conflict is not None and (conflict.kind, conflict.winner_version_ns) == ("read", None)
+        assert store.reports.list_conflicts()[0].winner_version_ns is None
+
+    def test_ranges_forgotten_by_the_file_alone_refuse_older_writes(self, store: Store, table: Table) -> None:
+        """By the watermark of the file: the store's own stays where it was."""
+        table.put(b"k", b"v")
+        old = store.begin_transaction()
+        with store.transaction() as txn:
+            assert scan(table, txn) == [(b"k", b"v")]
+            cache, count = store.connection.environment.read_cache, LOG_BYTES_MAX // 30
+
+            def read_many_tables(_view: ReadView) -> None:
+                for number in range(1000, 1000 + count):
+                    cache.record_range(number, b"", None, txn.timestamp, 0)
+
+            with store.connection.recorded_view(read_many_tables) as view:
+                assert view.superblock.read_watermark < txn.timestamp
+        with pytest.raises(WriteTooOld, match="may have been read"):
+            table.put(b"other", b"w", txn=old)
+
+    @pytest.mark.parametrize("part", ["issued", "layout", "slots", "ranges", "all"])
+    def test_a_damaged_file_is_made_anew_behind_a_watermark(
+        self, store: Store, path: str, table: Table, begin: Begin, part: str
+    ) -> None:
+        """Whatever is wrong: older writes are refused, new ones and reads work, and no timestamp comes from there."""
+        old, reader = begin(), store.begin_transaction()
+        assert table.get(b"k", txn=reader) is None
+        assert scan(table, reader, start=b"m") == []
+        before = store.transaction().timestamp
+        slots_end = SLOTS_FROM + (SLOT_BYTES << SLOT_BITS_MIN)
+        low, high = {
+            "issued": (ISSUED_AT, ISSUED_AT + 8), "layout": (LAYOUT_AT, LAYOUT_AT + 8),
+            "slots": (SLOTS_FROM, slots_end), "ranges": (slots_end, slots_end + 16), "all": (0, slots_end),
+        }[part]  # fmt: skip
+        with open(os.path.join(path, "reads.cache"), "r+b") as file:
+            file.seek(low)
+            file.write(b"\x7f" * (high - low))
+        for key in (b"k", b"x"):
+            with pytest.raises((WriteTooOld, TransactionNotOpen)):
+                put_and_commit(store, table, old, key, b"v")
+        after = store.transaction()
+        assert before < after.timestamp < before + 3600 * 1_000_000_000
+        assert (table.get(b"k", txn=after), scan(table, after)) == (None, [])
+        assert table.put(b"k", b"w")
+        assert table.get(b"k") == b"w"
+
+    def test_a_reader_that_meets_damage_reads_on(self, store: Store, path: str, table: Table) -> None:
+        """In the same transaction: the file is made anew first."""
+        table.put(b"k", b"v")
+        with store.transaction() as txn:
+            assert table.get(b"a", txn=txn) is None
+            with open(os.path.join(path, "reads.cache"), "r+b") as file:
+                file.seek(SLOTS_FROM)
+                file.write(b"\xff" * (SLOT_BYTES << SLOT_BITS_MIN))
+            assert table.get(b"k", txn=txn) == b"v"
+            assert scan(table, txn) == [(b"k", b"v")]
 
     def test_a_lost_file_of_reads_refuses_every_older_write(
         self, store: Store, path: str, table: Table, begin: Begin

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storage import Store
 from storage.errors import InvalidValue, ProducerBusy, ProducerFenced
+from storage.process.clock import ManualClock
 from tests.storage.topic.producers.modes import EXCLUSIVE, SHARED, WAITING
 from tests.storage.topic.producers.rivals import Rivals, commits, records, topic_epoch
 
@@ -84,6 +86,28 @@ class TestWaiting:
         late = rivals.wait(producer_name="late")
         rivals.pass_time(100)
         assert [words.partition(" ")[0] for words in late.told] == ["owner", "early"]
+
+
+class TickingClock(ManualClock):
+    """A clock whose every reading is a millisecond later, as a batch may take longer than that."""
+
+    __slots__ = ()
+
+    def wall_ns(self) -> int:
+        self.wall_now_ns += 1_000_000
+        return self.wall_now_ns
+
+
+def test_the_reason_of_a_fence_is_found_however_long_the_batch_took(tmp_path: Path) -> None:
+    """Grant and audit record of one batch have one time, by which the reason is found."""
+    place, clock = str(tmp_path / "store"), TickingClock()
+    Store.create(place, clock=clock)
+    with Store.open(place, clock=clock) as store:
+        store.create_topic("t")
+        owner = store.create_producer("t", access_mode=EXCLUSIVE)
+        store.admin.producers.fence_producers("t", reason="hangs since the deploy")
+        with pytest.raises(ProducerFenced, match="hangs since the deploy"):
+            owner.send(b"late")
 
 
 class TestFencing:

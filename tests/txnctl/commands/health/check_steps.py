@@ -7,10 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from storage.process.identity import ProcessIdentity
-from storage.reports.facts import Facts, QueueFacts, ReaderFacts, StoreFacts, TopicFacts, TransactionFacts
-from storage.reports.finding import Finding
+from storage.reports.facts import (
+    Facts,
+    HolderFacts,
+    KeyHolder,
+    MessageHolder,
+    QueueFacts,
+    ReaderFacts,
+    StoreFacts,
+    SubscriptionFacts,
+    TableFacts,
+    TopicFacts,
+    TransactionFacts,
+)  # fmt: skip
 from storage.reports.overview import Overview
 from storage.reports.producers import ProducerRow
+from storage.reports.stats import ConsumerRow
 from storage.reports.store_info import DiskSpace, StoreInfo
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -61,14 +73,14 @@ def performance(line: str) -> dict[str, tuple[str, ...]]:
     return {match[1]: match.groups()[1:5] for match in matches if match is not None}
 
 
-def overview_of(findings: Sequence[Finding] = (), **changed: Any) -> Overview:
-    """The overview of a store that is well, with the given findings and facts."""
+def overview_of(**changed: Any) -> Overview:
+    """The overview of a store that is well, with the given facts."""
     facts = Facts(
         as_of_at_ms=1_000_000, store=disk_left(1 << 40), readers=readers_of(1), writer_gate=None, clock_skew_ms=None,
         topics=[], subscriptions=[], transactions=TransactionFacts(0, None, [], []), producers=[], tables=[],
-        contended_keys=[],
+        contended_keys=[], retention_held=[],
     )  # fmt: skip
-    return Overview("ok", facts._replace(**changed), list(findings))
+    return Overview("ok", facts._replace(**changed), [])
 
 
 def disk_left(free_bytes: int) -> StoreFacts:
@@ -76,6 +88,7 @@ def disk_left(free_bytes: int) -> StoreFacts:
     info = StoreInfo(
         path="/bank.store", format=1, store_id="", created_at_ms=0, incarnation=1, commits=0, topics=0, tables=0,
         open_transactions=0, transactions=0, last_timestamp_ns=0, reap_policy="all", table_retention_ms=0,
+        retention_time_ms=None, retention_bytes=None,
         data_bytes=0, used_bytes=0, map_bytes=0, readers_in_use=1, readers_max=512,
     )  # fmt: skip
     return StoreFacts(info, DiskSpace(free_bytes, 1 << 50))
@@ -104,3 +117,32 @@ def queue(topic: str, waiting: int) -> QueueFacts:
         last_publish_at_ms=None, lease_ms=None, lease_ends_in_ms=None,
     )  # fmt: skip
     return QueueFacts(topic, topic, waiting, next=following, before=None)
+
+
+def stopped_queue(topic: str) -> QueueFacts:
+    """A topic for which producers wait, the first of them a stopped process."""
+    waiting = queue(topic, 2)
+    return waiting._replace(next=waiting.next._replace(state="stopped"))
+
+
+def billing(stopped: Sequence[str] = (), held_by: int = 0) -> SubscriptionFacts:
+    """A subscription with stopped consumers, or with messages held by that transaction of a dead process."""
+    owner = ProcessIdentity("db-2", b"", 7, 0, "anna", "load")
+    return SubscriptionFacts(
+        topic="a", name="a", subscription="billing", type="Shared", subscription_isolation_level="READ_COMMITTED",
+        on_open="block", visible=1, blocked=0, uncommitted=0, pending=1, unacked_messages=1, verdict="behind",
+        consumers=[ConsumerRow(name, owner, pid, "stopped", 1, 0) for pid, name in enumerate(stopped, 7)],
+        held_by=[MessageHolder(dead_holder(held_by), 1)] if held_by else [],
+    )  # fmt: skip
+
+
+def held_table(name: str, held_by: int) -> TableFacts:
+    """A table with a key held by that transaction of a dead process."""
+    return TableFacts(name, 1, 0, 1, [KeyHolder(dead_holder(held_by), 1, ["B1"])])
+
+
+def dead_holder(txn: int) -> HolderFacts:
+    """A transaction of a dead process."""
+    return HolderFacts(
+        TxnID(txn), ProcessIdentity("db-2", b"", 7, 0, "anna", "load"), "dead", 0, False, {}, "medium"
+    )

@@ -36,7 +36,7 @@ def test_nagios_is_told_the_worst_and_why(run: Run) -> None:
     assert first.startswith("TXNCTL CRITICAL - blocked-age 1h00m, late 1 | ")
     assert performance(first)["late"] == ("1", None, "0", None)
     assert others[0].startswith("CRITICAL: blocked-age 1h00m > 10m00s (orders behind 0:1): ")
-    assert others[1].startswith("WARNING: late 1 > 0 (first 0:2): ")
+    assert others[1].startswith("WARNING: late 1 > 0 (0:2): ")
     assert run("check", "--critical", "blocked-age=2h").status == 1
     words = ("--warn", "blocked-age=2h", "--critical", "blocked-age=3h", "--warn", "late=1")
     assert run("check", *words).status == 0

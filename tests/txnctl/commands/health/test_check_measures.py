@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from storage.reports.finding import Finding
@@ -9,13 +11,16 @@ from storage.reports.overview import Overview
 from storage.reports.store_info import GateHolder
 from tests.txnctl.commands.health.check_steps import (
     Run,
+    billing,
     blocked_topic,
     disk_left,
+    held_table,
     overview_of,
     performance,
     queue,
     readers_of,
     samples,
+    stopped_queue,
 )
 from txnctl.commands.health.check_measures import MEASURES, Judged, judge, thresholds, worst
 
@@ -60,25 +65,42 @@ def test_a_threshold_itself_is_still_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code"),
+    ("name", "changed", "where"),
     [
-        ("stopped", "owner-stopped"),
-        ("stopped", "consumer-stopped"),
-        ("stopped", "producers-waiting"),
-        ("held", "acknowledgements-held"),
-        ("held", "intents-held"),
-        ("livelocks", "livelock"),
+        (
+            "stopped",
+            {"producers": [stopped_queue("a"), stopped_queue("b")]},
+            "producer next of a, producer next of b",
+        ),
+        (
+            "stopped",
+            {"subscriptions": [billing(stopped=("c1", "c2"))]},
+            "consumer c1 of subscription billing of topic a, consumer c2 of subscription billing of topic a",
+        ),
+        (
+            "held",
+            {"subscriptions": [billing(held_by=3)], "tables": [held_table("rows", 7)]},
+            "subscription billing of topic a, table rows",
+        ),
     ],
 )
-def test_what_doctor_finds_is_measured(name: str, code: str) -> None:
-    """One is too many, unless a threshold says otherwise; what only informs counts for nothing."""
-    findings = [
-        Finding(code, "warning", "", "x", "", ""),
-        Finding("no-consumer", "info", "", "y", "", ""),
-    ]
+def test_what_doctor_finds_is_measured(name: str, changed: dict[str, Any], where: str) -> None:
+    """One is too many, unless a threshold says otherwise; every one is named."""
+    overview = overview_of(**changed)
     assert state_of(name, overview_of()) == (0, "OK")
-    assert state_of(name, overview_of(findings)) == (1, "WARNING")
-    assert state_of(name, overview_of(findings), {name: 1}) == (1, "OK")
+    assert state_of(name, overview) == (2, "WARNING")
+    assert state_of(name, overview, {name: 2}) == (2, "OK")
+    (measure,) = [each for each in judge(overview, {}, {}) if each.name == name]
+    assert measure.where == where
+
+
+def test_livelocks_are_measured() -> None:
+    """One is too many, unless a threshold says otherwise."""
+    assert state_of("livelocks", overview_of()) == (0, "OK")
+    findings = [Finding("livelock", "warning", "", "key n of table rows", "", "")]
+    overview = overview_of()._replace(findings=findings)
+    assert state_of("livelocks", overview) == (1, "WARNING")
+    assert state_of("livelocks", overview, {"livelocks": 1}) == (1, "OK")
 
 
 def test_waiting_producers_are_measured() -> None:

@@ -147,6 +147,35 @@ class TestTopics:
         assert run("produce", "new", "-m", "b", "--create").status == 0
         assert values(path, "new") == [b"a", b"b"]
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--input", "ndjson"), ("--input", "ndjson", "--atomic"), ("--input", "csv"),
+            ("--input", "ndjson", "--access-mode", "Exclusive"), ("--input", "ndjson", "--producer", "p"),
+        ],
+        ids=" ".join,
+    )  # fmt: skip
+    def test_a_refused_input_creates_no_topic(self, run: Any, path: Path, words: tuple[str, ...]) -> None:
+        """The first line is bad: nothing is left, neither a topic nor a session."""
+        assert run("produce", "new", "--create", *words, stdin=b'bad"\n').status == 2
+        with Store.open(path, read_only=True) as store:
+            assert store.topics() == ["orders"]
+
+    def test_an_ended_transaction_creates_no_topic(self, run: Any, path: Path) -> None:
+        """A refusal that is found in the commit leaves nothing either."""
+        txn = run("transactions", "begin").out.strip()
+        run("transactions", "commit", txn)
+        for words in (("-m", "a"), ("--access-mode", "Exclusive", "-m", "a")):
+            assert run("produce", "new", "--create", "--txn", txn, *words).status == 4
+        with Store.open(path, read_only=True) as store:
+            assert store.topics() == ["orders"]
+
+    def test_an_empty_input_creates_the_topic(self, run: Any, path: Path) -> None:
+        """The command has succeeded, and a topic was asked for."""
+        assert run("produce", "new", "--create", stdin=b"").status == 0
+        with Store.open(path, read_only=True) as store:
+            assert store.topics() == ["new", "orders"]
+
     def test_a_file_that_cannot_be_read_creates_no_topic(self, run: Any, path: Path, tmp_path: Path) -> None:
         """It is looked at first."""
         for name in (tmp_path / "missing", tmp_path):

@@ -437,6 +437,17 @@ class TestLoss:
             assert ended(process)[0] == 128 + signal.SIGTERM
         wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists(), "its work has ended")
 
+    def test_fenced_what_ignores_the_signal_is_killed(self, path: Path) -> None:
+        """After ten seconds: nothing goes on as if it led."""
+        with leading(
+            command=("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+        ) as process:
+            began = time.monotonic()
+            with Store.open(path) as store:
+                store.admin.producers.fence_producers("orders")
+            assert ended(process)[0] == 128 + signal.SIGKILL
+        assert time.monotonic() - began > 10
+
     @pytest.mark.parametrize("how", ["fence", "take-over", "delete", "close"])
     def test_fenced_the_command_is_told_to_end(self, run: Any, path: Path, tmp_path: Path, how: str) -> None:
         """SIGTERM within a second or so, with the reason on standard error; it exits as the command did."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -41,7 +43,19 @@ class TestUpkeep:
         assert outcome.status == 5
         assert outcome.error["code"] == "store-in-use"
         assert str(other.pid) in outcome.error["message"]
+        assert outcome.error["hint"].startswith("Close it there, or ")
         assert (path / "data.mdb").stat().st_ino == before
+
+    def test_a_stopped_process_is_to_be_continued_first(
+        self, run: Any, path: Path, other: subprocess.Popen[bytes]
+    ) -> None:
+        """It closes nothing as long as it is stopped."""
+        other.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, other.pid, os.WSTOPPED)
+        hint = run("store", "compact", "-o", "json").error["hint"]
+        assert hint.startswith(
+            f"Continue the stopped process with `kill -CONT {other.pid}`, and close it there, "
+        )
 
     def test_a_dry_run_of_compacting_tells_the_size(self, run: Any, path: Path) -> None:
         """The same as the real one gets, which leaves a record with its reason; the file stays as it was."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storage.verify.run import FULL
+from txnctl.commands.store import verify_child
 from txnctl.commands.store.verify_child import Verification
 
 
@@ -25,3 +27,16 @@ def test_the_child_imports_the_packages_of_its_parent(
         assert list(verification.steps()) != []
     assert verification.problems == []
     assert tuple(verification.invariants) == tuple(FULL)
+
+
+def test_a_damaged_store_is_not_sent_back_to_verify() -> None:
+    """Every other command advises to verify; verify itself says what comes after."""
+    fields: Any = {
+        "code": "corrupt-store",
+        "message": "x",
+        "hint": "Run `txnctl store verify --full`.",
+        "details": {},
+    }
+    assert str(getattr(verify_child._error(fields), "hint", "")) == verify_child.EVIDENCE
+    fields |= {"code": "store-not-found"}
+    assert "verify" in str(getattr(verify_child._error(fields), "hint", ""))

@@ -49,7 +49,7 @@ class TestChange:
         for words, told in (
             (("transactions", "blocked", "billing"), "billing is a subscription of orders: name the topic"),
             (("subscriptions", "evict", "billing", "orders"), "billing is a subscription of orders: name"),
-            (("topics", "stats", "accounts"), "accounts is a table: `txnctl tables --help`."),
+            (("topics", "stats", "accounts"), "accounts is a table: `txnctl tables show accounts`."),
             (("topics", "stats", "order"), "Did you mean orders?"),
         ):
             outcome = run(*words)

@@ -97,10 +97,17 @@ class TestLag:
         assert f"billing: worker-7 is stopped and holds 3 in flight, which {evict} gives to others" in out
         assert "2 messages could be read now" in out
         assert "slow" not in out
+        assert lag(run)["verdict"] == "stopped"
+        assert f"{' ' * 2}stopped\n" in run("subscriptions", "list").out
+        assert "1 stopped" in run("status").out
+        with store.subscribe("orders", "billing", consumer_name="ben") as consumer:
+            assert lag(run)["verdict"] == "behind", "another consumer may have the two that are ready"
+            consumer.acknowledge(consumer.receive_batch(2, timeout=0))
+            assert lag(run)["verdict"] == "stopped", "all that is visible is at the stopped one"
         assert out.endswith(f"Next: kill -CONT {process.pid}\n")
         assert run(*evict.split()[1:]).status == 0
         assert (
-            "billing: nobody is attached; 5 messages could be read now."
+            "billing: nobody is attached; 3 messages could be read now."
             in run("subscriptions", "lag", "orders").out
         )
 

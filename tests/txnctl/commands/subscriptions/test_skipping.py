@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
+from tests.txnctl.report_steps import table, tree
 from txnctl.commands.subscriptions import create, lag, update
 from txnctl.commands.subscriptions.one_subscription import STATS
 from txnctl.commands.topics import last_message_id
@@ -41,6 +42,27 @@ def consume(run: Any, *more: str) -> Any:
     """`consume` from the beginning, on a Key_Shared subscription that skips."""
     words = ("--subscription-type", "key-shared", "--on-open", "skip", "--from", "earliest", "-o", "value")
     return run("consume", "orders", "-s", "pack", *words, *more)
+
+
+def test_only_messages_that_wait_for_their_key_are_blocked(run: Any) -> None:
+    """Where every subscription passes over open transactions; in status, doctor, check and the report, as in lag."""
+    assert run("subscriptions", "delete", "orders", "plain", "--yes").status == 0
+    consume(run)
+    run("topics", "create", "other")
+    for _ in range(20):
+        run("produce", "orders", "-m", "more", "-k", "m")
+    consume(run)
+    (row,) = run("status", "-o", "json").json["topics"][:1]
+    lag = run("subscriptions", "lag", "orders", "-o", "json").json[0]
+    assert (row["blockedMessages"], row["blockedBy"]) == (lag["blocked"], "0:1") == (1, "0:1")
+    (finding,) = [row for row in run("doctor", "-o", "json").json["findings"] if row["code"] == "blocked"]
+    assert finding["what"] == "1 committed message of orders waits behind transaction 0:1"
+    assert 'txnctl_topic_blocked_messages{topic="persistent://public/default/orders"} 1' in (
+        run("check", "--format", "prometheus").out
+    )
+    assert table(tree(run("report", "--html", "-").out), "All topics")[0]["BLOCKED"] == "1"
+    run("subscriptions", "create", "orders", "plain", "--from", "earliest")
+    assert run("status", "-o", "json").json["topics"][0]["blockedMessages"] == 22
 
 
 def test_consume_hands_out_what_nothing_holds(run: Any) -> None:

@@ -37,6 +37,20 @@ class TestImport:
         assert run("tables", "import", "new", str(tmp_path / "none"), "--create").status == 2
         assert run("tables", "list", "-o", "name").out == "accounts\n"
 
+    @pytest.mark.parametrize("given", [b"bad", b'{"key":"B1","value":"1"}\nbad'])
+    def test_a_refused_input_creates_no_table(self, run: Any, given: bytes) -> None:
+        """Whether its first line is bad or a later one; in a transaction of the caller too."""
+        txn = run("transactions", "begin").out.strip()
+        for words in ((), ("--txn", txn)):
+            assert run("tables", "import", "new", "--create", *words, stdin=given).status == 2
+            assert run("tables", "list", "-o", "name").out == "accounts\n"
+
+    def test_an_empty_input_creates_the_table(self, run: Any) -> None:
+        """The command has succeeded, and a table was asked for."""
+        assert run("tables", "import", "new", "--create", stdin=b"").status == 0
+        assert run("tables", "import", "new", "--create", stdin=b"").status == 0
+        assert run("tables", "list", "-o", "name").out == "accounts\nnew\n"
+
     @pytest.mark.parametrize(
         "line",
         [

@@ -512,6 +512,24 @@ class TestWhoIsAborted:
         out = run("transactions", "show", holder).out
         assert "this one held it, and was in the way of the other" in out
 
+    def test_a_refusal_over_forgotten_reads_names_no_transaction(self, run: Any, path: Path) -> None:
+        """The key may have been read: so say the error, show and history."""
+        old, reader = begin(run), begin(run)
+        run("tables", "get", "accounts", "B1", "--txn", reader)
+        (path / "reads.cache").unlink()
+        error = run("tables", "put", "accounts", "B2", "7", "--txn", old, "-o", "json").error
+        assert error["message"] == (
+            f"key B2 of table accounts may have been read by a later transaction, which began after transaction {old}: "
+            "it is aborted"
+        )
+        out = run("transactions", "show", old).out
+        assert (
+            "a younger transaction may have read key B2 of table accounts: reads that long ago are forgotten"
+            in out
+        )
+        (row,) = run("tables", "history", "-o", "json").json
+        assert (row["kind"], row["winner"], row["winnerVersion"]) == ("read", None, None)
+
     @pytest.mark.parametrize("words", [("put", "accounts", "B2", "7"), ("rm", "accounts", "B2")])
     def test_a_plain_write_may_have_a_priority(self, run: Any, words: tuple[str, ...]) -> None:
         """One as high as that of the older holder wins; one in a transaction has that one's."""

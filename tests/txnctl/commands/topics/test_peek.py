@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from txnctl.commands.topics.peek import PEEK_DEFAULT
 from txnctl.output.field import undeclared
 from txnctl.output.messages import MESSAGE_FIELDS
 
@@ -57,6 +58,18 @@ class TestPeek:
             (None, None),
             ("second", "OPEN"),
         ]
+
+    def test_an_end_of_the_list_that_is_none_is_said(self, run: Any, path: Path) -> None:
+        """Without -n; where all are shown, nothing is said."""
+        run("topics", "create", "orders")
+        with Store.open(path) as store, store.create_producer("orders") as producer:
+            producer.send_batch([b"x"] * PEEK_DEFAULT)
+            assert run("topics", "peek", "orders").err == ""
+            producer.send(b"y")
+        outcome = run("topics", "peek", "orders", "-o", "name")
+        assert outcome.err == f"txnctl: {PEEK_DEFAULT} messages shown, and there are more: -n N shows N\n"
+        assert len(outcome.out.splitlines()) == PEEK_DEFAULT
+        assert run("topics", "peek", "orders", "-n", "1").err == ""
 
     @pytest.mark.usefixtures("stuck")
     def test_a_pipe_gets_ndjson_and_a_terminal_a_table(self, run: Any) -> None:

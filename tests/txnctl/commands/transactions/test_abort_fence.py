@@ -101,6 +101,10 @@ class TestFence:
             mine.send(b"half", txn=store.begin_transaction(timeout=7200))
             out = run("transactions", "abort", "0:1", "--fence").out
             assert "fences       mine (Shared, " in out
+            again = run("transactions", "abort", "0:1", "--fence")
+            assert again.status == 0
+            assert "was aborted already" in again.out
+            assert "Its producers were fenced then. Nothing was changed." in again.out
             assert "epoch" not in out
             with pytest.raises(ProducerFenced):
                 mine.send(b"late")

@@ -75,6 +75,18 @@ class TestHistory:
         """By topic, reason, time, number."""
         assert run("transactions", "history", *words, "-o", "name").out == found
 
+    @pytest.mark.usefixtures("ended")
+    def test_an_end_of_the_list_that_is_none_is_said(self, run: Run) -> None:
+        """On standard error in every format; nothing is said where all are shown, or as many as were asked for."""
+        assert run("transactions", "history").err == ""
+        for _ in range(48):
+            run("transactions", "abort", run("transactions", "begin").out.strip())
+        for words in (("history",), ("history", "-o", "json"), ("history", "-o", "name")):
+            outcome = run("transactions", *words)
+            assert outcome.err == "txnctl: 50 transactions shown, and there are more: -n N shows N\n"
+        assert len(outcome.out.splitlines()) == 50
+        assert run("transactions", "history", "-n", "50").err == ""
+
     @pytest.mark.parametrize(
         ("words", "status"),
         [(("--reason", "because"), 2), (("--since", "yesterday"), 2), (("--topic", "nowhere"), 3)],

@@ -22,18 +22,23 @@ class TestWaitAndReap:
     """`transactions wait` and `transactions reap`."""
 
     def test_reap_says_what_it_ends(self, run: Any) -> None:
-        """A dry run the same, and nothing else changes."""
+        """A dry run names the same, as they are: open, without an end; the reason is in the record."""
         run("transactions", "begin", "--timeout", "1h")
         run("transactions", "begin", "--timeout", "1ms")
         time.sleep(0.005)
         dry = run("transactions", "reap", "--dry-run", "-o", "json").json
+        table = run("transactions", "reap", "--dry-run").out
+        assert "ABORTED" not in table
+        assert " timed-out " in table
         assert run("transactions", "show", "0:2", "-o", "json").json["state"] == "OPEN"
         real = run("transactions", "reap", "--reason", "cron", "-o", "json").json
-        for rows in (dry, real):
+        for rows, state in ((dry, "OPEN"), (real, "ABORTED")):
             assert [(row["txnId"], row["state"], row["reason"]) for row in rows] == [
-                ("0:2", "ABORTED", "timed-out")
+                ("0:2", state, "timed-out")
             ]
+            assert (rows[0]["endedAt"] is None) is (state == "OPEN")
             assert not undeclared(rows[0], ROW)
+        assert "timed-out: cron" in run("transactions", "show", "0:2").out
         assert run("transactions", "list", "-o", "name").out == "0:1\n"
         assert run("transactions", "reap", "-o", "json").json == []
 

@@ -7,15 +7,19 @@ import pty
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storage import Store
+from storage.process.identity import process_facts
 from tests.row_json import row_json
 from tests.txnctl.commands.transactions.transactions_steps import PYTHON, ended, started
-from tests.txnctl.processes import drained, shown
+from tests.txnctl.processes import drained, shown, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -155,3 +159,155 @@ class TestRun:
         assert b"n=1" in seen
         assert (b"is committed" in seen) == (code == 0)
         assert run("transactions", "show", "0:1", "-o", "json").json["state"] == state
+
+
+WAITING = "trap 'echo told; exit 6' TERM; echo ready; while :; do sleep 0.01; done"
+"""A command that says when it runs and when it is told to end."""
+
+
+@contextmanager
+def running(script: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`transactions run` of a script that has said `ready`; nothing of it is left at the end."""
+    words = ("transactions", "run", *options, "--", "sh", "-c", script)
+    with started(*words, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    facts = process_facts(pid)
+    return facts is not None and not facts.has_ended
+
+
+def abort_by_an_operator(path: Path) -> None:
+    """From this process, which is no child of the run."""
+    with Store.open(path, program="operator") as store:
+        store.admin.transactions.abort_transaction("0:1", reason="stuck since the deploy", force=True)
+
+
+@pytest.mark.kills
+@pytest.mark.slow
+class TestOperatorsAbort:
+    """The transaction is aborted by another one while the command runs."""
+
+    @pytest.fixture
+    def reason(self, run: Any) -> Callable[[], tuple[str, str]]:
+        """Reads what the record says of the end."""
+
+        def read() -> tuple[str, str]:
+            row = run("transactions", "show", "0:1", "-o", "json").json
+            return row["reason"], row["reasonText"]
+
+        return read
+
+    def test_the_command_is_told_to_end(self, path: Path, reason: Callable[[], tuple[str, str]]) -> None:
+        """Within a second or so; the exit code is its own, and the reason of the operator stands."""
+        with running(WAITING) as process:
+            abort_by_an_operator(path)
+            status, out, err = ended(process)
+        assert (status, out) == (6, "told\n")
+        assert "warning: transaction 0:1 was aborted by " in err
+        assert "(operator), asked: stuck since the deploy; sh is told to end\n" in err
+        assert "is aborted: sh exited" not in err
+        assert reason() == ("asked", "stuck since the deploy")
+
+    def test_its_children_are_told_too_and_who_ignores_it_is_killed(self, path: Path, tmp_path: Path) -> None:
+        """After ten seconds."""
+        script = (
+            f"sleep 60 & echo $! > {tmp_path}/pid; trap '' TERM; echo ready; while :; do sleep 0.05; done"
+        )
+        began = time.monotonic()
+        with running(script) as process:
+            abort_by_an_operator(path)
+            child = int((tmp_path / "pid").read_text())
+            wait_for(lambda: not is_alive(child), "its child is told")
+            assert process.poll() is None
+            assert ended(process)[0] == 128 + signal.SIGKILL
+        assert time.monotonic() - began > 10
+
+    def test_success_after_the_signal_is_none(self, path: Path) -> None:
+        """There is nothing to commit: exit 4, with the operator's reason."""
+        with running(WAITING.replace("exit 6", "exit 0")) as process:
+            abort_by_an_operator(path)
+            status, _, err = ended(process)
+        assert status == 4
+        assert "sh succeeded, but the commit of its transaction failed" in err
+        assert "reason: asked (stuck since the deploy)" in err
+
+    def test_with_continue_it_is_left_alone(self, path: Path, tmp_path: Path) -> None:
+        """It is said all the same, once."""
+        script = f"echo ready; until [ -e {tmp_path}/go ]; do sleep 0.01; done; exit 3"
+        with running(script, "--on-abort", "continue") as process:
+            abort_by_an_operator(path)
+            assert process.stderr is not None
+            assert process.stderr.readline().endswith(b"; sh goes on (--on-abort continue)\n")
+            time.sleep(1.5)
+            assert process.poll() is None
+            (tmp_path / "go").touch()
+            status, _, err = ended(process)
+        assert (status, err.count("was aborted by")) == (3, 1)
+
+    @pytest.mark.parametrize("how", ["command", "api"])
+    def test_an_abort_by_the_command_itself_leaves_it_alone(self, path: Path, how: str) -> None:
+        """It may clean up for as long as it likes."""
+        abort = f"{sys.executable} -m txnctl transactions abort > /dev/null"
+        if how == "api":
+            abort = (
+                f"{sys.executable} -c 'import os; from storage import Store\n"
+                'with Store.open(os.environ["TXNCTL_STORE"]) as store:\n'
+                '    store.admin.transactions.abort_transaction(os.environ["TXNCTL_TXN"], force=True)\''
+            )
+        with running(f"echo ready; {abort}; sleep 2.5; exit 3") as process:
+            status, _, err = ended(process)
+        assert status == 3
+        assert "told to end" not in err
+
+    @pytest.mark.parametrize("end", ["commit", "deadline"])
+    def test_other_ends_leave_it_alone(self, run: Any, path: Path, end: str) -> None:
+        """The next txnctl in the command is told; who waits for nothing is not disturbed."""
+        options = ("--timeout", "100ms") if end == "deadline" else ()
+        with running("echo ready; sleep 2.5; exit 3", *options) as process:
+            if end == "commit":
+                assert run("transactions", "commit", "0:1").status == 0
+            else:
+                wait_for(
+                    lambda: bool(run("transactions", "reap", "-o", "name").out.strip() == "0:1"), "it is late"
+                )
+            status, _, err = ended(process)
+        assert status == 3
+        assert "told to end" not in err
+
+    def test_a_signal_after_it_does_not_change_the_reason(
+        self, path: Path, reason: Callable[[], tuple[str, str]]
+    ) -> None:
+        """Neither in the record nor in words."""
+        with running(WAITING) as process:
+            abort_by_an_operator(path)
+            process.send_signal(signal.SIGTERM)
+            status, _, err = ended(process)
+        assert status == 6
+        assert "SIGTERM was received" not in err
+        assert "(operator), asked: stuck since the deploy\n" in err
+        assert reason() == ("asked", "stuck since the deploy")
+
+    def test_the_abort_names_who_lives_on(self, run: Any) -> None:
+        """The supervisor by its pid, and what becomes of its command; a stopped one learns of it later."""
+        with running(WAITING) as process:
+            dry = run("transactions", "abort", "0:1", "--dry-run", "--force").out
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            out = run("transactions", "abort", "0:1", "--force", "--reason", "stuck since the deploy").out
+            process.send_signal(signal.SIGCONT)
+            assert ended(process)[0] == 6
+        survivor = (
+            f"  survives     process {process.pid} (txnctl transactions run sh), which ends its command"
+        )
+        assert survivor in dry
+        assert survivor in out
+        assert "kill -CONT" not in dry
+        assert f"kill -CONT {process.pid}\n" in out

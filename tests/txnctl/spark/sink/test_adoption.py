@@ -115,6 +115,16 @@ class TestOneTransaction:
         assert len({row.version for row in found}) == 1
         assert (adopted.rows, adopted.txn) == (5, f"0:{found[0].txn}")
 
+    def test_a_missing_topic_is_created_by_its_first_entries(self, store: Store, staging: Staging) -> None:
+        """In their store transaction; without leave to create it nothing is stored, and nothing is left."""
+        new = "persistent://public/default/new"
+        files = staged(staging, {new: [b"1", b"2"]})
+        with pytest.raises(TopicNotFound):
+            adopt(store, staging, StagedBatch(files))
+        assert not store.has_topic("new")
+        adopt(store, staging, StagedBatch(files, producer="loader", create_topics=True))
+        assert values(store, "new") == [b"1", b"2"]
+
     def test_a_named_producer(self, store: Store, staging: Staging) -> None:
         """Rows bear the name that was given, and go on with the sequence ids of that name."""
         for rows in ([b"1", b"2"], [b"3"]):

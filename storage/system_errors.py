@@ -1,0 +1,30 @@
+"""Translate errors of the operating system: one answer to each error number, for every file of a store."""
+
+from __future__ import annotations
+
+from errno import EACCES, EDQUOT, EFBIG, EMFILE, ENFILE, ENOSPC, EPERM, EROFS
+from typing import Final
+
+from storage.errors import NotPermitted, StoreFull, StoreInvalid, TooManyFiles
+
+FULL: Final = (ENOSPC, EDQUOT, EFBIG)
+DENIED: Final = (EACCES, EPERM, EROFS)
+TOO_MANY: Final = (EMFILE, ENFILE)
+
+_HINTS: Final[dict[type[StoreInvalid], str]] = {
+    StoreFull: "Free some space.",
+    TooManyFiles: "Close some files, or raise the limit on open files (ulimit -n).",
+}
+
+
+def refusal(what: str, error: OSError) -> StoreInvalid:
+    """The error of storage for an error of the operating system: StoreFull, NotPermitted, TooManyFiles, StoreInvalid.
+
+    Args:
+        what: what could not be done, to which file: `cannot open /s/store.lock`.
+    """
+    kind = StoreInvalid
+    for numbers, special in ((FULL, StoreFull), (DENIED, NotPermitted), (TOO_MANY, TooManyFiles)):
+        if error.errno in numbers:
+            kind = special
+    return kind(f"{what}: {error.strerror}", hint=_HINTS.get(kind))

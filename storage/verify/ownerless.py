@@ -1,0 +1,77 @@
+"""Check that every record belongs to an object that exists: a topic or a subscription, with a name. Invariant 6.
+
+A name that damage has hidden would else be an object that never was: its records are still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.disk.codec import U64, key1
+from storage.disk.schema import (
+    ABORTED,
+    ACKS,
+    AWAITED,
+    CONSUMERS,
+    CURSORS,
+    DELIVERIES,
+    ENTRIES,
+    HEADS,
+    HELD,
+    LEDGERS,
+    OPEN_FIRST,
+    OWNERS,
+    PENDING,
+    PRODUCERS,
+    PURGES,
+    SEQUENCES,
+    SUBSCRIPTIONS,
+    TXN_RUNS,
+    Database,
+)
+from storage.disk.view import ReadView
+from storage.subscription import catalogue as subscriptions
+from storage.topic import catalogue as topics
+from storage.verify.problem import Report
+
+_OF_TOPICS = (HEADS, PRODUCERS, SUBSCRIPTIONS, OPEN_FIRST)
+_PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED)
+"""Of a deleted topic, these are removed in steps."""
+_OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING)
+_SUPERBLOCK = 0
+_TABLES = 1 << 63
+"""States of tables, in the same database as states of topics; `tables.py` checks them."""
+
+
+def check_ownerless(view: ReadView, report: Report) -> None:
+    """Report the records of topics and subscriptions that have no name."""
+    topic_ids = {topic.topic_id for topic in topics.every(view)}
+    purging = {U64.unpack(key)[0] for key in view.keys(PURGES)}
+    subscription_ids = {
+        subscription.subscription_id
+        for topic_id in topic_ids
+        for subscription in subscriptions.every(view, topic_id)
+    }
+    for database in _OF_TOPICS:
+        _check(view, database, topic_ids | {_SUPERBLOCK}, "topic", report)
+    for database in _PURGED:
+        _check(view, database, topic_ids | purging, "topic", report)
+    for database in _OF_SUBSCRIPTIONS:
+        _check(view, database, subscription_ids, "subscription", report)
+
+
+def _check(view: ReadView, database: Database, known: set[int], kind: str, report: Report) -> None:
+    for object_id in _ids(view, database):
+        if object_id not in known:
+            report(6, f"{kind} {object_id}", f"has records in {database.name}, and no name")
+
+
+def _ids(view: ReadView, database: Database) -> Iterator[int]:
+    """The numbers of objects with records in a database, each found by one look-up."""
+    object_id = 0
+    while (record := view.first(database, b"", key1(object_id))) is not None:
+        object_id = U64.unpack(record[0][:8])[0]
+        if object_id >= _TABLES:
+            return
+        yield object_id
+        object_id += 1
