@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage import audit_trail
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
@@ -185,7 +186,7 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
             audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, effects)
         return result
 
-    return engine.connection.write(change, naming=txn, dry_run=request.dry_run)
+    return engine.connection.write(change, naming=txn, dry_run=request.dry_run, share=ReserveShare.WHOLE)
 
 
 def _is_own_command(process: ProcessIdentity, owner: ProcessIdentity) -> bool:

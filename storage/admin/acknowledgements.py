@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage import audit_trail
 from storage.admin.audited_change import Aborted, transactions_on
 from storage.client.transaction import Transaction, txn_number
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
@@ -124,7 +125,7 @@ class AcknowledgementAdmin:
                 dry_run,
             )
 
-        return self._engine.connection.write(change, naming=txn_id, dry_run=dry_run)
+        return self._engine.connection.write(change, naming=txn_id, dry_run=dry_run, share=ReserveShare.PART)
 
     def acknowledge_through(self, topic: str, name: str, position: Position) -> AcknowledgedThrough:
         """Acknowledge all entries up to a position, for a program that keeps its own position in the log.
@@ -147,7 +148,7 @@ class AcknowledgementAdmin:
             after = acknowledger.acknowledge_through(batch, through)
             return AcknowledgedThrough(entry.full_name, name, Position(*after))
 
-        return self._engine.connection.write(change)
+        return self._engine.connection.write(change, share=ReserveShare.PART)
 
     def negative_acknowledge_messages(
         self,
@@ -180,4 +181,4 @@ class AcknowledgementAdmin:
                 audit_trail.record(batch, process, action, f"{topic} {name}", reason, GivenBack(given))
             return NegativelyAcknowledged(entry.full_name, name, given, dry_run)
 
-        return self._engine.connection.write(change, dry_run=dry_run)
+        return self._engine.connection.write(change, dry_run=dry_run, share=ReserveShare.PART)

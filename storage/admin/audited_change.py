@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from storage import audit_trail
 from storage.actions import Action, Hint, Keyword
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import NotFound, ObjectHeld
@@ -28,6 +29,22 @@ from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
 
 T = TypeVar("T")
+
+FREEING: Final = frozenset(
+    {
+        "store config",
+        "subscriptions clear-backlog",
+        "subscriptions delete",
+        "subscriptions evict",
+        "subscriptions skip",
+        "tables delete",
+        "topics config",
+        "topics delete",
+        "topics trim",
+        "topics truncate",
+    }
+)
+"""Audited changes that free space, or let go of something: on a full disk they use the reserve."""
 
 
 @contextmanager
@@ -97,7 +114,8 @@ def run_change(
         return Changed(effects, request.dry_run)
 
     audit_trail.check_reason(request.reason)
-    return engine.connection.write(audited, naming=naming, dry_run=request.dry_run)
+    share = ReserveShare.WHOLE if request.action in FREEING else ReserveShare.NONE
+    return engine.connection.write(audited, naming=naming, dry_run=request.dry_run, share=share)
 
 
 def change_subscription(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics
 
@@ -10,6 +11,9 @@ from storage.topic import catalogue as topics
 def purge_deleted(connection: Connection) -> int:
     """Run steps until nothing is left, each a store transaction; their number. After a kill the next run goes on."""
     steps = 0
-    while connection.write(topics.purge_step) or connection.write(tables.purge_step):
+    share = ReserveShare.WHOLE
+    while connection.write(topics.purge_step, share=share) or connection.write(
+        tables.purge_step, share=share
+    ):
         steps += 1
     return steps

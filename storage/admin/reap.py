@@ -6,6 +6,7 @@ from functools import partial
 
 from storage import audit_trail
 from storage.admin.audited_change import Aborted
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.limits import REAP_STEP_MAX
@@ -40,7 +41,9 @@ def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | N
 
     while len(rows) < limit:
         room = limit - len(rows) if dry_run else min(limit - len(rows), REAP_STEP_MAX)
-        step = engine.connection.write(partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY)
+        step = engine.connection.write(
+            partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY, share=ReserveShare.WHOLE
+        )
         rows += step
         if dry_run or len(step) < room:
             break

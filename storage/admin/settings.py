@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from storage.admin.audited_change import Changed, ChangeRequest, run_change
+from storage.disk import reserve
+from storage.disk.reserve import RESERVE_BYTES_MAX, RESERVE_BYTES_MIN
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
@@ -33,6 +35,13 @@ class ReapPolicyChanged(NamedTuple):
 
     reap_policy_before: str
     reap_policy: str
+
+
+class ReserveChanged(NamedTuple):
+    """The size in bytes of the reserve, before and after."""
+
+    reserve_bytes_before: int
+    reserve_bytes: int
 
 
 class SettingsAdmin:
@@ -92,6 +101,30 @@ class SettingsAdmin:
             return TopicRetentionChanged(before, limits)
 
         return run_change(self._engine, ChangeRequest("store config", "retention", dry_run, reason), change)
+
+    def set_reserve(
+        self, size: int, *, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[ReserveChanged]:
+        """Set the bytes of disk that are kept for changes that free space; 0 keeps none.
+
+        Raises:
+            InvalidValue
+        """
+        if type(size) is not int or not (size == 0 or RESERVE_BYTES_MIN <= size <= RESERVE_BYTES_MAX):
+            raise InvalidValue(
+                f"a reserve has {RESERVE_BYTES_MIN} to {RESERVE_BYTES_MAX} bytes, not {size!r}",
+                hint="0 keeps none: then nothing can be deleted on a full disk.",
+            )
+
+        def change(batch: WriteBatch) -> ReserveChanged:
+            before = reserve.setting(batch)
+            reserve.set_size(batch, size)
+            return ReserveChanged(before, size)
+
+        changed = run_change(self._engine, ChangeRequest("store config", "reserve", dry_run, reason), change)
+        if not dry_run:
+            self._engine.connection.environment.writer.keep_reserve(self._engine.connection.lock_timeout_s)
+        return changed
 
     def set_reap_policy(
         self, policy: ReapPolicy | str, *, dry_run: bool = False, reason: str | None = None

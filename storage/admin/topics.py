@@ -12,6 +12,7 @@ from storage.admin.audited_change import (
     transactions_on,
 )
 from storage.admin.purge import purge_deleted
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
@@ -244,7 +245,7 @@ class TopicAdmin:
                 else trim.purge_step(OpenTopic.load(batch, topic.topic_id), TRIM_STEP_ENTRIES)
             )
 
-        while self._engine.connection.write(purge):
+        while self._engine.connection.write(purge, share=ReserveShare.WHOLE):
             pass
 
 

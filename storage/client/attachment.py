@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound
@@ -108,7 +109,9 @@ class Attachment:
         if isinstance(txn, Transaction):
             return txn.work_in(self.connection).run_action(checked)
         txn_id = 0 if txn is None else txn_number(self.connection, txn)
-        return self.connection.write(lambda batch: checked(batch, txn_id), naming=txn_id)
+        return self.connection.write(
+            lambda batch: checked(batch, txn_id), naming=txn_id, share=ReserveShare.PART
+        )
 
     def sweep(self, batch: WriteBatch) -> list[AttachedConsumer]:
         """Detach the consumers that have died, and end their transactions; the living ones."""
@@ -134,7 +137,7 @@ class Attachment:
             self.check_attached(batch)
             self.sweep(batch)
 
-        self.connection.write(change)
+        self.connection.write(change, share=ReserveShare.PART)
         return True
 
     def living(self, view: ReadView) -> list[AttachedConsumer]:
@@ -162,7 +165,7 @@ class Attachment:
                 opened = OpenSubscription(batch, self.subscription)
                 attached_consumers.detach(opened, self.consumer_id, untouched)
 
-        self.connection.write(change)
+        self.connection.write(change, share=ReserveShare.PART)
 
     def unsubscribe(self) -> None:
         """Delete the subscription.

@@ -7,6 +7,7 @@ messages that were recalled meanwhile leave the window: by an abort, a seek, or 
 from __future__ import annotations
 
 from storage.client.attachment import Attachment
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import (
     catalogue as subscriptions,
@@ -70,7 +71,7 @@ class ReceiveWindow:
                 if not self._is_worth_dispatching(view):
                     return False
             try:
-                selection = self._attachment.connection.write(self._dispatch)
+                selection = self._attachment.connection.write(self._dispatch, share=ReserveShare.PART)
             except BaseException:
                 self._memory.forget()
                 raise

@@ -20,6 +20,7 @@ from typing import Never, TypeVar
 from storage.disk import directory
 from storage.disk.codec import key1, pack
 from storage.disk.environment import Environment
+from storage.disk.reserve import ReserveShare
 from storage.disk.schema import LEASES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import StoreClosed, StoreInvalid, WriterBusy
@@ -134,6 +135,7 @@ class Connection:
         naming: int = 0,
         dry_run: bool = False,
         timeout_s: float | None = None,
+        share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Run `change` in one durable store transaction; see `Writer.write`."""
         if self.is_closed or self.read_only:
@@ -146,6 +148,7 @@ class Connection:
             timeout_s=self.lock_timeout_s if timeout_s is None else timeout_s,
             on_wait=self.on_wait,
             dry_run=dry_run,
+            share=share,
         )
 
     def check_writable(self) -> None:

@@ -14,7 +14,7 @@ from errno import EEXIST, ENOTEMPTY
 from typing import Any
 
 from storage import faults
-from storage.disk import data_file, directory, reader_table
+from storage.disk import data_file, directory, reader_table, reserve
 from storage.disk.build_dir import build_directory, is_build_dir
 from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
@@ -44,6 +44,7 @@ def create(path: str, clock: Clock) -> None:
         data_file.create(build_dir, clock, _first_records)
         write_lock_file(os.path.join(build_dir, directory.LOCK))
         install(build_dir, path)
+    reserve.Reserve(path).keep(reserve.RESERVE_BYTES)
 
 
 @contextmanager
@@ -180,7 +181,8 @@ def _is_free_directory(path: str) -> bool:
         return False
     names = {name for name in os.listdir(path) if not is_build_dir(name, _INSIDE)}
     return not names or (
-        names <= {directory.LOCK, directory.LMDB_LOCK} and _is_lock_file(os.path.join(path, directory.LOCK))
+        names <= {directory.LOCK, directory.LMDB_LOCK, reserve.FILE_NAME}
+        and _is_lock_file(os.path.join(path, directory.LOCK))
     )
 
 

@@ -23,6 +23,7 @@ DAMAGE: Final = (
     lmdb.BadDbiError,
     lmdb.InvalidParameterError,
 )
+FREE_SPACE: Final = Action("store.reports.list_freeable")
 _WRITE_BYTES_MAX: Final = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS: Final = ("No space left", "File too large", "quota exceeded", "ENOSPC")
 
@@ -70,7 +71,7 @@ def refused(path: str, error: Exception) -> StoreInvalid:
     if is_short_write or any(words in text for words in _FULL_WORDS):
         return StoreFull(
             f"no room for the change in {path}: {text}",
-            hint="Free some space. Acknowledged messages are safe.",
+            hint=Hint("Free some space: `{}` tells how. Acknowledged messages are safe.", FREE_SPACE),
         )
     return StoreInvalid(f"the disk refused a change in {path}: {text}", hint="Nothing was stored.")
 

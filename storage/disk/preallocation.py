@@ -40,6 +40,20 @@ class Preallocation:
                 end += os.pwrite(self._descriptor, _ZEROS, end)
             self.left = end - used - needed
 
+    def file_bytes(self) -> int:
+        """The length of the file."""
+        return os.stat(self._path).st_size
+
+    def cut(self, size: int) -> None:
+        """Cut the file back to a length that it had, after a refused commit has extended the file."""
+        with suppress(OSError):
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                if os.fstat(descriptor).st_size > size:
+                    os.ftruncate(descriptor, size)
+            finally:
+                os.close(descriptor)
+
     def close(self) -> None:
         """Close the file, and forget its room."""
         if self._descriptor >= 0:

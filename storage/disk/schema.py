@@ -35,7 +35,7 @@ class Database:
 
 
 STORE = Database("store")
-"""name -> M(...): `format` (format number, store id, created ms)."""
+"""name -> M(...): `format` (format number, store id, created ms); `retention`; `reserve` (bytes)."""
 
 HEADS = Database("heads")
 """u64 object id -> the state that every append changes: the superblock at id 0, a topic's state, or, with the top bit

@@ -23,10 +23,11 @@ from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
+from storage.disk.reserve import Reserve, ReserveShare, setting
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.superblock import check_wall
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import Conflict, OutcomeUnknown, StoreInvalid, TxnctlError
+from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
@@ -120,6 +121,7 @@ class Writer:
     ) -> None:
         self._map = data_map
         self._preallocation = preallocation
+        self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
@@ -149,6 +151,7 @@ class Writer:
         timeout_s: float = LOCK_TIMEOUT_S,
         on_wait: OnWait | None = None,
         dry_run: bool = False,
+        share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Run `change` on a write batch and commit the batch durably; return the result of `change`.
 
@@ -160,6 +163,7 @@ class Writer:
         Args:
             naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
             dry_run: run everything, then drop the batch.
+            share: of the reserve, which the change may use on a full disk; see `reserve.py`.
 
         Raises:
             WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, StoreInvalid (the wall clock), and the errors of
@@ -169,7 +173,7 @@ class Writer:
             self._map.check_usable()
         if self._map.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
-        gate, task = self._map.locks.gate, _Task(change, naming, dry_run)
+        gate, task, data_bytes = self._map.locks.gate, _Task(change, naming, dry_run), 0
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
@@ -183,8 +187,40 @@ class Writer:
                     self._map.resize(self._map.raw.info()["map_size"] * 2, inside_gate=True)
                 except lmdb.MapResizedError:
                     self._map.resize(0, inside_gate=True)
+                except StoreFull:
+                    if self._reserve.is_given_up:
+                        # The refused pages lie behind the last one in use, on the room of the reserve.
+                        self._preallocation.cut(data_bytes)
+                        raise
+                    if not self._reserve.give_up(share):
+                        raise
+                    data_bytes = self._preallocation.file_bytes()
+        finally:
+            if self._reserve.is_given_up:
+                self._keep_reserve()
+            gate.leave()
+
+    def keep_reserve(self, timeout_s: float = LOCK_TIMEOUT_S, on_wait: OnWait | None = None) -> None:
+        """Give the reserve the size that the store's setting says, now.
+
+        Raises:
+            WriterBusy
+        """
+        gate = self._map.locks.gate
+        try:
+            gate.enter(timeout_s, on_wait)
+            self._keep_reserve()
         finally:
             gate.leave()
+
+    def _keep_reserve(self) -> None:
+        try:
+            with self._map.view() as view:
+                size = setting(view)
+        except TxnctlError:
+            self._reserve.is_given_up = False
+        else:
+            self._reserve.keep(size)
 
     def _write_once(self, task: _Task[T]) -> T:
         dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
@@ -273,10 +309,20 @@ class Writer:
             room.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
 
     def _commit(self, raw: Any, batch: WriteBatch) -> None:
+        reserve = self._reserve
         batch.finish()
-        self._take_room(batch.bytes + _SPARE_BYTES)
+        # The reserve comes before preallocation. After a change that uses it, `write` takes the rest back.
+        reserve_bytes = None
+        if not reserve.is_given_up:
+            now_ns = batch.clock.boot_ns()
+            if now_ns >= reserve.look_ns:
+                reserve_bytes = reserve.missing(batch, now_ns)
+            if reserve_bytes is None:
+                self._take_room(batch.bytes + _SPARE_BYTES)
         faults.reach("environment.before_commit")
         self._commit_raw(raw)
+        if reserve_bytes is not None:
+            reserve.keep(reserve_bytes)
         faults.reach("environment.after_commit")
 
     def _commit_raw(self, raw: Any) -> None:

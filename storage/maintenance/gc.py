@@ -9,6 +9,7 @@ from contextlib import suppress
 from storage import audit_trail
 from storage.admin.purge import purge_deleted
 from storage.disk.build_dir import remove_leftovers
+from storage.disk.reserve import ReserveShare
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
@@ -81,6 +82,7 @@ def collect_garbage(
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(
-            lambda batch: audit_trail.record(batch, process, "store gc", "store", reason, audited)
+            lambda batch: audit_trail.record(batch, process, "store gc", "store", reason, audited),
+            share=ReserveShare.WHOLE,
         )
     return CollectResult(collected, dry_run=False)

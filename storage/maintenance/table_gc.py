@@ -11,6 +11,7 @@ from typing import Protocol
 from storage import faults
 from storage.disk import wall_clock
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
 from storage.json_form import Flat, TimeText
 from storage.table import retention
@@ -68,10 +69,10 @@ def settle_clocks(connection: Connection, trust_clock: bool) -> None:
     with connection.view() as view:
         is_clock_running = view.is_clock_running
     if trust_clock:
-        connection.write(wall_clock.trust_clocks)
+        connection.write(wall_clock.trust_clocks, share=ReserveShare.WHOLE)
     elif not is_clock_running:
         # The clocks cannot agree before the first write after a reboot, and finding takes views only.
-        connection.write(lambda _: None)
+        connection.write(lambda _: None, share=ReserveShare.WHOLE)
 
 
 def collect(connection: Connection) -> TableCollected:
@@ -101,6 +102,6 @@ def _sweep(connection: Connection, find: Find, remove: Remove) -> int:
         with connection.view() as view:
             keys, at = find(view, at)
         if keys:
-            done += connection.write(partial(remove, keys=keys))
+            done += connection.write(partial(remove, keys=keys), share=ReserveShare.WHOLE)
             faults.reach("table.between_gc_steps")
     return done

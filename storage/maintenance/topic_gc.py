@@ -6,6 +6,7 @@ Finding takes views, removing takes store transactions of bounded size; after a 
 from __future__ import annotations
 
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import trimming
 from storage.subscription.trimming import NOTHING, Step
@@ -52,7 +53,7 @@ def collect(connection: Connection, trust_clock: bool = False) -> Trimmed:
 
         step = Step(NOTHING, 0, has_more=True)
         while step.has_more:
-            step = connection.write(change)
+            step = connection.write(change, share=ReserveShare.WHOLE)
             total = total.plus(step.trimmed)
     return total
 

@@ -29,7 +29,10 @@ VERSIONS_HIGH = 100_000
 RETENTION_HELD_MS = 3600 * 1000
 """Age of the first message not acknowledged, or of the open transaction, from which a topic held back is noted."""
 
-_FULLNESS_HINT = "A write that finds no room is refused, whole; what is stored stays readable."
+_FULLNESS_HINT = (
+    "A write that finds no room is refused, whole; what is stored stays readable. A reserve is kept for what frees "
+    "space: this lists it."
+)
 
 
 _SEVERITIES = ("critical", "warning", "info")
@@ -65,9 +68,7 @@ def _disk(facts: Facts) -> Iterator[Finding]:
     ):
         if free < least_bytes and free * 100 < whole * percent:
             what = f"the disk of the store has {free >> 20:,} MiB left"
-            yield Finding(
-                code, severity, "disk", what, _FULLNESS_HINT, Action("store.reports.list_databases")
-            )
+            yield Finding(code, severity, "disk", what, _FULLNESS_HINT, Action("store.reports.list_freeable"))
             return
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from storage.reports.browse import EntryRow
     from storage.reports.explain import Explanation
     from storage.reports.extents import Extent, Reached
+    from storage.reports.freeable import Freeable
     from storage.reports.overview import Overview
     from storage.reports.pending_acks import PendingRow
     from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
@@ -396,6 +397,19 @@ class Reports:
         from storage.reports import store_info
 
         return store_info.list_databases(self._connection)
+
+    def reserve_size(self) -> int:
+        """The bytes of disk that are kept for changes that free space."""
+        from storage.disk import reserve
+
+        with self._connection.view() as view:
+            return reserve.setting(view)
+
+    def list_freeable(self) -> list[Freeable]:
+        """Topics and tables by size, and the changes that would free their space."""
+        from storage.reports import freeable
+
+        return freeable.list_freeable(self._connection)
 
     def list_audit_records(self, limit: int | None = None) -> list[AuditRecord]:
         """Changes by operators, the newest first."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.subscription import attached_consumers, catalogue as subscriptions, dead_letter, update
 from storage.subscription.attached_consumers import AttachedConsumer
@@ -97,7 +98,7 @@ def attach(
         attached = attached_consumers.attach(batch, subscription, consumer_name, lease, connection.identity)
         return topic, subscription, attached
 
-    return connection.write(join_or_create)
+    return connection.write(join_or_create, share=ReserveShare.PART)
 
 
 def create(batch: WriteBatch, topic: Topic, options: SubscribeOptions) -> Subscription:

@@ -1,7 +1,7 @@
 """Retention limits: the age and the size down to which acknowledged messages are kept, for the store and for a topic.
 
 A limit that is not set keeps everything, which is the default. The limits stand in records of their own beside the
-format number, so that a store without any limit is told from the number of records there. Which ledgers the limits let
+format number, so that a store without any limit is told by one look-up. Which ledgers the limits let
 go is decided in `storage/subscription/trimming.py`, as subscriptions hold messages back.
 """
 
@@ -38,8 +38,8 @@ NO_LIMITS: Final = RetentionLimits(None, None)
 
 
 def are_set(view: ReadView) -> bool:
-    """Whether the store or a topic has, or had, a limit. In constant time."""
-    return view.count(STORE) > 1
+    """Whether the store or a topic has a limit: a look-up of the first such record."""
+    return view.count(STORE) > 1 and next(view.keys(STORE, _KEY), None) is not None
 
 
 def of_store(view: ReadView) -> RetentionLimits:

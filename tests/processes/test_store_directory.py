@@ -282,11 +282,12 @@ def test_a_file_that_is_not_the_owners_is_refused_untouched(
 
 
 def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
-    """What root creates there, LMDB's lock file, the compacted file and the read cache, belongs to its owner."""
+    """What root creates there, LMDB's lock file, the reserve, the compacted file and the read cache, is its owner's."""
     owner = 1001 if os.geteuid() == 0 else os.geteuid()
     for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
         os.chown(each, owner, -1)
     os.unlink(os.path.join(spare, "lock.mdb"))
+    os.unlink(os.path.join(spare, "reserve"))
     with Store.open(spare) as store:
         assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
         store.create_producer("t").send(b"of root")
@@ -297,7 +298,7 @@ def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
         store.maintenance.compact_store()
         store.maintenance.backup_store(spare + ".backup")
     assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
-        (*FILES, "reads.cache"), owner
+        (*FILES, "reads.cache", "reserve"), owner
     )
     copied = Path(spare + ".backup")
     assert {each.stat().st_uid for each in (copied, *copied.iterdir())} == {os.geteuid()}

@@ -47,7 +47,7 @@ REMEDIES = {
     "sequence-conflict": "Wait for the end of that transaction, then send again.",
     "session-not-found": "Open a new session: `txnctl producers open TOPIC`.",
     "store-closed": "Open the store anew.",
-    "store-full": "Free some space, or raise the quota; then try again.",
+    "store-full": "Free some space: `txnctl store space --freeable` tells how.",
     "store-in-use": "End the processes that `txnctl store locks` names.",
     "store-invalid": "Name a usable path with --store or TXNCTL_STORE.",
     "store-not-found": "Check --store and TXNCTL_STORE, or run `txnctl store init`.",

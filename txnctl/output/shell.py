@@ -25,6 +25,10 @@ COMMANDS = {
     "store.admin.settings.set_table_retention": "txnctl store config table-retention",
     "store.admin.subscriptions.create_subscription": "txnctl subscriptions create",
     "store.admin.subscriptions.evict_consumers": "txnctl subscriptions evict",
+    "store.admin.tables.delete_table": "txnctl tables delete",
+    "store.admin.topics.set_retention": "txnctl topics config",
+    "store.admin.topics.trim_topic": "txnctl topics trim",
+    "store.admin.topics.truncate_topic": "txnctl topics truncate",
     "store.admin.transactions.abort_transaction": "txnctl transactions abort",
     "store.admin.transactions.reap_transactions": "txnctl transactions reap",
     "store.begin_transaction": "txnctl transactions begin",
@@ -38,6 +42,7 @@ COMMANDS = {
     "store.reports.list_audit_records": "txnctl audit list",
     "store.reports.list_conflicts": "txnctl tables history",
     "store.reports.list_databases": "txnctl store space",
+    "store.reports.list_freeable": "txnctl store space --freeable",
     "store.reports.list_locks": "txnctl store locks",
     "store.reports.list_producers": "txnctl producers list",
     "store.reports.list_readers": "txnctl store readers",
@@ -58,7 +63,7 @@ COMMANDS = {
 _OWN_COMMANDS = {"explain_error": "txnctl errors explain", "list_directory": "ls -ld"}
 """The words of actions that the command line adds to those of the engine."""
 
-_OPTIONS = {"path": "--store"}
+_OPTIONS = {"path": "--store", "size": "--retention-size"}
 """Options with a name of their own; every further option is the keyword with hyphens."""
 
 _PROGRAM = "txnctl"

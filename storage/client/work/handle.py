@@ -18,6 +18,7 @@ from typing import TypeVar
 from storage.client.work.batch_outcome import BatchOutcome
 from storage.client.work.beginning import Beginning
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError
 from storage.table.arbiter import Arbiter
@@ -219,7 +220,7 @@ class TransactionHandle:
             outcome.note_end(ended.record)
             return ended.record, None
 
-        self._write(outcome, whole)
+        self._write(outcome, whole, share=ReserveShare.WHOLE)
 
     def materialise(self) -> None:
         """Give the transaction a record if there is none yet; after an end without a record, one that says so.
@@ -267,12 +268,15 @@ class TransactionHandle:
         outcome: BatchOutcome,
         whole: Callable[[WriteBatch], tuple[TransactionRecord, T]],
         timeout_s: float | None = None,
+        share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Write one batch and settle its outcome, even after an exception."""
         self.resolve()
         self._outcome = outcome
         try:
-            record, result = self.connection.write(whole, naming=self.txn_id, timeout_s=timeout_s)
+            record, result = self.connection.write(
+                whole, naming=self.txn_id, timeout_s=timeout_s, share=share
+            )
             self._adopt(record)
             outcome.settle()
             self._outcome = None

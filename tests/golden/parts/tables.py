@@ -118,7 +118,12 @@ def _collect(teller: Teller) -> None:
     teller.do("store gc --trust-clock --yes --reason looked", output="ndjson")
     teller.do("store config reap-policy all --yes", output="ndjson")
     teller.look(
-        "tables list", "tables versions balances alice", "store info", "store space", "audit list -n 3"
+        "tables list",
+        "tables versions balances alice",
+        "store info",
+        "store space",
+        "store space --freeable",
+        "audit list -n 3",
     )
     for number in (1, 2, 3):
         teller.look(f"audit show {number}")

@@ -17,7 +17,7 @@ def test_a_new_store_is_private_and_whole(tmp_path: Path) -> None:
     """Three files, and directories on the way are made."""
     path = tmp_path / "deep" / "er" / "s"
     create(str(path), ManualClock())
-    assert sorted(os.listdir(path)) == ["data.mdb", "lock.mdb", "store.lock"]
+    assert sorted(os.listdir(path)) == ["data.mdb", "lock.mdb", "reserve", "store.lock"]
     assert path.stat().st_mode & 0o777 == 0o700
     assert {(path / name).stat().st_mode & 0o777 for name in os.listdir(path)} == {0o600}
     assert os.listdir(path.parent) == ["s"]
@@ -42,7 +42,7 @@ def test_an_empty_directory_is_filled(tmp_path: Path) -> None:
     create(str(tmp_path / "s"), ManualClock())
     assert (tmp_path / "s").stat().st_ino == inode
     assert (tmp_path / "s").stat().st_mode & 0o777 == 0o700
-    assert sorted(os.listdir(tmp_path / "s")) == ["data.mdb", "lock.mdb", "store.lock"]
+    assert sorted(os.listdir(tmp_path / "s")) == ["data.mdb", "lock.mdb", "reserve", "store.lock"]
 
 
 @pytest.mark.parametrize("inside", ["s/backup", "s/deep/backup", "link/backup", "s/reads.d/../backup"])

@@ -74,3 +74,17 @@ def test_a_file_that_cannot_be_written_is_the_commits_business(tmp_path: Path) -
     assert len(os.listdir("/proc/self/fd")) == before
     room.close()
     room.close()
+
+
+def test_a_cut_takes_back_what_was_added_and_nothing_else(tmp_path: Path) -> None:
+    """The file gets a length that it had; a shorter file is left as it is."""
+    file = tmp_path / "data"
+    file.write_bytes(b"x" * 5000)
+    room = Preallocation(str(file))
+    before = room.file_bytes()
+    room.provide(5000, 100)
+    assert room.file_bytes() > before
+    room.cut(before)
+    assert file.read_bytes() == b"x" * 5000
+    room.cut(9000)
+    assert room.file_bytes() == before

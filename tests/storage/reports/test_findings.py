@@ -159,8 +159,8 @@ def test_a_healthy_store_in_use_has_no_findings() -> None:
             "gate-stopped",
             "kill -CONT 7",
         ),
-        (disk((1 << 30) - 1, 100 << 30), "disk-low", "txnctl store space"),
-        (disk(100 << 20, 100 << 30), "disk-full", "txnctl store space"),
+        (disk((1 << 30) - 1, 100 << 30), "disk-low", "txnctl store space --freeable"),
+        (disk(100 << 20, 100 << 30), "disk-full", "txnctl store space --freeable"),
         (
             with_(readers={"inUse": 461, "max": 512, "reading": 0, "oldest": None}),
             "readers-nearly-full",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
 from txnctl.cli.retention_values import STORE_RETENTION_SIZE, STORE_RETENTION_TIME
-from txnctl.cli.value_types import DURATION_MS
+from txnctl.cli.value_types import DURATION_MS, SIZE
 from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
@@ -49,11 +49,13 @@ SETTINGS = fields_of(
 
 REAP_POLICY = "reap-policy"
 TABLE_RETENTION = "table-retention"
+RESERVE = "reserve"
 RETENTION_TIME = "retention-time"
 RETENTION_SIZE = "retention-size"
 UNSET = "unset"
 MEANINGS = {
     REAP_POLICY: "What the next writer aborts: all (overdue ones and those of dead owners), overdue, or manual.",
+    RESERVE: "Bytes of disk kept for commands that free space, so that a full disk is no dead end.",
     RETENTION_TIME: "How long acknowledged messages are kept, on topics without a limit of their own.",
     RETENTION_SIZE: "How much of what is acknowledged is kept, on topics without a limit of their own.",
     TABLE_RETENTION: "How long older versions of table rows are kept, for reads in the past and long transactions.",
@@ -75,6 +77,9 @@ def config(context: Context, name: str | None, value: str | None) -> None:
 
     reap-policy: with `all` the next writer aborts transactions that are overdue or owned by a process proven dead;
     `overdue` leaves transactions of dead owners to an operator; `manual` leaves all to `transactions reap`.
+
+    reserve: a size, 1M unless set, or 0. A file of this size beside the data keeps room for commands that free space,
+    which need some before they free any; see `store space --freeable`.
 
     retention-time and retention-size: a duration and a size, `unset` by default. What every subscription has
     acknowledged is kept at least that long or that large; with both, the first limit reached lets it go. `txnctl topics
@@ -100,6 +105,7 @@ def _setting(store: Store, name: str) -> StoreSetting:
     info = store.reports.store_info()
     value = {
         REAP_POLICY: lambda: info.reap_policy,
+        RESERVE: lambda: size_argument(store.reports.reserve_size()),
         RETENTION_TIME: lambda: _limit(info.retention_time_ms, _duration),
         RETENTION_SIZE: lambda: _limit(info.retention_bytes, size_argument),
         TABLE_RETENTION: lambda: _duration(info.table_retention_ms),
@@ -113,6 +119,9 @@ def _changed(context: Context, store: Store, name: str, value: str) -> SettingCh
     if name == REAP_POLICY:
         policy = settings.set_reap_policy(value, dry_run=dry_run, reason=reason).effects
         after, before = policy.reap_policy, policy.reap_policy_before
+    elif name == RESERVE:
+        room = settings.set_reserve(SIZE.convert(value, None, None), dry_run=dry_run, reason=reason).effects
+        after, before = size_argument(room.reserve_bytes), size_argument(room.reserve_bytes_before)
     elif name == RETENTION_TIME:
         time_ms = STORE_RETENTION_TIME.convert(value, None, None)
         limits = settings.set_retention(time_ms=time_ms, dry_run=dry_run, reason=reason).effects

@@ -70,7 +70,12 @@ class TestUpkeep:
             "DRY RUN: nothing was changed.\n\nWould compact "
         )
         assert (path / "data.mdb").read_bytes() == before
-        assert sorted(each.name for each in path.iterdir()) == ["data.mdb", "lock.mdb", "store.lock"]
+        assert sorted(each.name for each in path.iterdir()) == [
+            "data.mdb",
+            "lock.mdb",
+            "reserve",
+            "store.lock",
+        ]
         row = run("store", "compact", "--reason", "full disk", "-o", "json").json
         change = run(
             "audit", "show", run("audit", "list", "-o", "name").out.splitlines()[0], "-o", "json"

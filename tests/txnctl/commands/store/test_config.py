@@ -23,6 +23,7 @@ class TestUpkeep:
         rows = run("store", "config", "-o", "json").json
         assert [(row["name"], row["value"]) for row in rows] == [
             ("reap-policy", "all"),
+            ("reserve", "1M"),
             ("retention-time", "unset"),
             ("retention-size", "unset"),
             ("table-retention", "1h"),
@@ -37,6 +38,17 @@ class TestUpkeep:
         assert run("store", "config", "reap-policy").out == "manual\n"
         with Store.open(path) as store:
             assert row_json(store.reports.list_audit_records())[0]["reason"] == "quiet"
+
+    def test_the_reserve_is_a_setting(self, run: Any, path: Path) -> None:
+        """A size, shown as it can be typed; the file has it at once, and a dry run and a refusal change nothing."""
+        dry = run("store", "config", "reserve", "0", "--dry-run", "-o", "json").json
+        assert (dry["before"], dry["value"], dry["dryRun"]) == ("1M", "0", True)
+        for value in ("4K", "2G", "much"):
+            assert run("store", "config", "reserve", value).status == 2
+        assert (path / "reserve").stat().st_size == 1 << 20
+        assert run("store", "config", "reserve", "3M").status == 0
+        assert run("store", "config", "reserve").out == "3M\n"
+        assert (path / "reserve").stat().st_size == 3 << 20
 
     def test_the_table_retention_is_a_setting(self, run: Any, path: Path) -> None:
         """A duration, shown as it can be typed; tried in a dry run, set with a reason, refused out of its bounds."""

@@ -23,3 +23,30 @@ class TestInfo:
         sizes = [row["bytes"] for row in rows]
         assert sizes == sorted(sizes, reverse=True)
         assert 0 < sum(sizes) <= (path / "data.mdb").stat().st_size
+
+
+class TestFreeable:
+    """`store space --freeable`."""
+
+    def test_each_topic_and_table_has_its_commands(self, run: Any) -> None:
+        """A harmless change comes before a truncation, which frees all; a table goes whole; names are refused."""
+        assert run("topics", "create", "old").status == 0
+        assert run("subscriptions", "create", "old", "billing").status == 0
+        assert run("produce", "old", "-m", "unread").status == 0
+        assert run("topics", "create", "read").status == 0
+        assert run("produce", "read", "-m", "by all").status == 0
+        assert run("tables", "create", "rows").status == 0
+        assert run("tables", "put", "rows", "k", "v").status == 0
+        rows = run("store", "space", "--freeable", "-o", "json").json
+        assert not undeclared(rows[0], space.SPACE)
+        told = {(row["kind"], row["name"]): row for row in rows}
+        assert "topics truncate old" in told["topic", "old"]["command"]
+        assert told["topic", "old"]["heldBy"] == "subscription billing"
+        assert told["topic", "old"]["freedBytes"] == told["topic", "old"]["sizeBytes"] > 0
+        assert "topics config read --retention-size 0" in told["topic", "read"]["command"]
+        assert "tables delete rows" in told["table", "rows"]["command"]
+        assert run("topics", "config", "read", "--retention-size", "0").status == 0
+        lines = run("store", "space", "--freeable").out
+        assert "topics trim read" in lines
+        assert "; the rest is held" not in lines
+        assert run("store", "space", "--freeable", "-o", "name").status == 2

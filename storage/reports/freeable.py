@@ -1,0 +1,98 @@
+"""The space that topics and tables take, and the changes that would free some of it.
+
+A topic has a row for each change that would free more than the row before: trimming to its limits, letting go of what
+every subscription has acknowledged, and truncation. Messages count with their bytes in the log; rows of tables are not
+read, so a table's size is its share of the pages, by records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.actions import Action
+from storage.disk.connection import Connection
+from storage.disk.schema import PURGES, ROWS, TABLE_PURGES, VERSIONS
+from storage.disk.view import ReadView
+from storage.subscription import trimming
+from storage.table import catalogue as tables, state as table_states
+from storage.topic import catalogue as topics, log, retention, trim
+from storage.topic.open_topic import OpenTopic
+from storage.topic.retention import RetentionLimits
+from storage.values.named_tuple import NamedTuple
+
+_NOTHING_KEPT = RetentionLimits(0, 0)
+
+
+class Freeable(NamedTuple):
+    """A change that frees space.
+
+    Attributes:
+        kind: `topic`, `table` or `store`.
+        name: of the topic or table; empty for the remains of deleted ones.
+        size_bytes: the size of the object; None where only a walk would tell.
+        freed_bytes: the part that the change frees; None where only a walk would tell.
+        held_by: the subscription or transaction that holds the rest back from trimming.
+        action: the change.
+    """
+
+    kind: str
+    name: str
+    size_bytes: int | None
+    freed_bytes: int | None
+    held_by: str | None
+    action: Action
+
+
+def list_freeable(connection: Connection) -> list[Freeable]:
+    """The changes that free space: remains of deleted objects first, then the largest objects."""
+    with connection.view() as view:
+        objects = [*_of_topics(view), *_of_tables(view)]
+        remains = view.count(PURGES) + view.count(TABLE_PURGES)
+    objects.sort(key=lambda row: -(row.size_bytes or 0))
+    collect = Action("store.maintenance.collect_garbage")
+    return [Freeable("store", "", None, None, None, collect)] * bool(remains) + objects
+
+
+def _of_topics(view: ReadView) -> Iterator[Freeable]:
+    for entry in topics.every(view):
+        topic = OpenTopic.load(view, entry.topic_id, entry.name)
+        state = topic.state
+        size = state.bytes - state.bytes_trimmed
+        hold = trimming.find_hold(view, entry.topic_id, state)
+        held_by = None if hold is None else f"{hold.kind} {hold.name}"
+        limits = trimming.trusted(view, retention.of_topic(view, entry.topic_id), trust_clock=False)
+        has_remains = bool(trim.remains(view, entry.topic_id, state, 1))
+        due, acknowledged = _freed(topic, limits), _freed(topic, _NOTHING_KEPT)
+        name = entry.name
+        if due or has_remains:
+            action = Action("store.admin.topics.trim_topic", name)
+            yield Freeable("topic", name, size, due or None, held_by, action)
+        if acknowledged > due:
+            action = Action("store.admin.topics.set_retention", name, size="0")
+            yield Freeable("topic", name, size, acknowledged, held_by, action)
+        if size > acknowledged:
+            action = Action("store.admin.topics.truncate_topic", name)
+            yield Freeable("topic", name, size, size, held_by, action)
+
+
+def _freed(topic: OpenTopic[ReadView], limits: RetentionLimits) -> int:
+    """The bytes that trimming to some limits would free."""
+    first_kept = trimming.plan(topic, limits, topic.view.clock.wall_ms(), 1 << 62)
+    ledgers = (*log.closed_ledgers(topic.view, topic.topic_id, topic.state), log.open_ledger(topic.state))
+    return sum(ledger.bytes for ledger in ledgers if ledger.ledger_id < first_kept)
+
+
+def _of_tables(view: ReadView) -> Iterator[Freeable]:
+    stats = view.database_stats()
+    for entry in tables.every(view):
+        state = table_states.find(view, entry.table_id)
+        if state is not None and (state.rows or state.versions):
+            size = _share(stats[ROWS.name], state.rows) + _share(stats[VERSIONS.name], state.versions)
+            action = Action("store.admin.tables.delete_table", entry.name)
+            yield Freeable("table", entry.name, size, size, None, action)
+
+
+def _share(figures: dict[str, int], records: int) -> int:
+    """The bytes of some records of a database, by their share of all."""
+    pages = figures["branch_pages"] + figures["leaf_pages"] + figures["overflow_pages"]
+    return figures["psize"] * pages * records // max(figures["entries"], 1)
