@@ -25,7 +25,7 @@ from storage.disk.read_cache_layout import (
     SLOTS_FROM,
     WHOLE,
     LaterRead,
-    Place,
+    ReadPlace,
     ReadsDamaged,
     sealed,
 )
@@ -99,7 +99,7 @@ class KeyReads:
         data[DIRTY_AT] = 0
         return True
 
-    def find_later(self, places: Sequence[Place], timestamp: int) -> LaterRead | None:
+    def find_later(self, places: Sequence[ReadPlace], timestamp: int) -> LaterRead | None:
         """A read of one of the keys after a timestamp, or a slot that has forgotten such reads.
 
         Raises:
@@ -125,7 +125,7 @@ class KeyReads:
                     return read
         return None
 
-    def _find_in(self, place: Place, hashed: int, at: int, time: bytes) -> LaterRead | None:
+    def _find_in(self, place: ReadPlace, hashed: int, at: int, time: bytes) -> LaterRead | None:
         """As `find_later`, in the slot of a key."""
         slot = self._data[at : at + SLOT_BYTES]
         if crc32(slot, self._start ^ (hashed >> self._shift)) != WHOLE:

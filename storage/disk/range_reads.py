@@ -19,7 +19,7 @@ from storage.disk.read_cache_layout import (
     WHOLE,
     FileLayout,
     LaterRead,
-    Place,
+    ReadPlace,
     ReadsDamaged,
     sealed,
 )
@@ -78,7 +78,7 @@ class RangeReads:
             self._recorded.clear()
         self._recorded[key_range] = timestamp
 
-    def find_later(self, places: Sequence[Place], timestamp: int) -> LaterRead | None:
+    def find_later(self, places: Sequence[ReadPlace], timestamp: int) -> LaterRead | None:
         """A range with one of the keys that was read after a timestamp, or was forgotten.
 
         Raises:

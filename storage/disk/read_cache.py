@@ -35,7 +35,7 @@ from storage.disk.read_cache_layout import (
     WHOLE,
     FileLayout,
     LaterRead,
-    Place,
+    ReadPlace,
     ReadsDamaged,
     issued_part,
     parse_issued,
@@ -265,7 +265,7 @@ class ReadCache:
         self._write_layout()
 
     def find_later_read(
-        self, superblock: Superblock, places: Sequence[Place], timestamp: int
+        self, superblock: Superblock, places: Sequence[ReadPlace], timestamp: int
     ) -> LaterRead | None:
         """A read that forbids a transaction to write keys, within a batch; a lost or damaged file is made anew.
 

@@ -42,7 +42,7 @@ class ReadsDamaged(Exception):
     """A part of the file fails its checksum: the file counts no more, and the next batch makes a new one."""
 
 
-class Place(Protocol):
+class ReadPlace(Protocol):
     """A key to be written."""
 
     table_id: int
@@ -52,7 +52,7 @@ class Place(Protocol):
 class LaterRead(NamedTuple):
     """A read that forbids a write; timestamp 0 where reads were forgotten, so that the key may have been read."""
 
-    place: Place
+    place: ReadPlace
     timestamp: int
     txn: int
 

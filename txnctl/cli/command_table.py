@@ -4,7 +4,10 @@ from __future__ import annotations
 
 COMMANDS = {
     "store": ("txnctl.commands.store.group:store", "Create a store, look after it, back it up."),
-    "topics": ("txnctl.commands.topics.group:topics", "Create topics, look into them, delete them."),
+    "topics": (
+        "txnctl.commands.topics.group:topics",
+        "Create topics, look into them, trim them, delete them.",
+    ),
     "subscriptions": (
         "txnctl.commands.subscriptions.group:subscriptions",
         "Subscriptions: their cursors, isolation levels and backlogs.",

@@ -24,7 +24,7 @@ _NO_PATH = ("pipe:[", "socket:[", "anon_inode:")
 """Targets of links in /proc that are no paths, as of /dev/stdout in a pipeline."""
 
 
-class Place(NamedTuple):
+class FilePlace(NamedTuple):
     """A name in an open directory."""
 
     directory: int
@@ -60,7 +60,7 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o600, store: str | None
         os.close(place.directory)
 
 
-def _write_at(place: Place, data: bytes, mode: int, path: str) -> None:
+def _write_at(place: FilePlace, data: bytes, mode: int, path: str) -> None:
     directory, name = place
     try:
         if not _is_file_or_missing(place):
@@ -83,14 +83,14 @@ def _write_at(place: Place, data: bytes, mode: int, path: str) -> None:
         raise
 
 
-def _is_file_or_missing(place: Place) -> bool:
+def _is_file_or_missing(place: FilePlace) -> bool:
     try:
         return S_ISREG(os.stat(place.name, dir_fd=place.directory).st_mode)
     except FileNotFoundError:
         return True
 
 
-def _resolve(path: str) -> Place:
+def _resolve(path: str) -> FilePlace:
     """Walk to the place of the path, link by link.
 
     Raises:
@@ -110,20 +110,20 @@ def _resolve(path: str) -> Place:
             except FileNotFoundError:
                 if ahead or not name:
                     raise
-                return Place(directory, name)
+                return FilePlace(directory, name)
             if S_ISLNK(status.st_mode):
                 links += 1
                 _check_link(path, name, status.st_uid, links)
                 target = os.readlink(name, dir_fd=directory)
                 if target.startswith(_NO_PATH):
-                    return Place(directory, name)
+                    return FilePlace(directory, name)
                 ahead += target.split("/")[::-1]
                 if target.startswith("/"):
                     directory = _step(directory, "/")
             elif ahead:
                 directory = _step(directory, name)
             else:
-                return Place(directory, name)
+                return FilePlace(directory, name)
     except BaseException:
         os.close(directory)
         raise

@@ -96,6 +96,10 @@ def _topics(teller: Teller) -> None:
     teller.do("topics create doomed")
     teller.do("produce doomed -m a -m b")
     teller.do("subscriptions create doomed reader --from earliest")
+    teller.look("topics config doomed")
+    teller.plan("topics config doomed --retention-time 7d --retention-size 10G")
+    teller.plan("topics trim doomed")
+    teller.plan("topics truncate doomed --yes")
     teller.plan("topics delete doomed --yes --reason 'no longer needed'")
     look_at_topic(teller, "quiet")
 

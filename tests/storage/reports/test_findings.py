@@ -65,6 +65,7 @@ HEALTHY: dict[str, Any] = {
     "producers": [],
     "tables": [{"table": "balances", "keys": 10, "versions": 99_999, "intents": 0, "heldBy": []}],
     "contendedKeys": [],
+    "retentionHeld": [],
 }  # fmt: skip
 """A store in use: somebody writes, consumers are at work, one transaction is open."""
 

@@ -47,7 +47,11 @@ def test_every_code_has_a_remedy(run: Any) -> None:
 def test_an_error_without_a_hint_of_its_own_says_what_to_do(run: Any, tmp_path: Path) -> None:
     """A directory that is no store, one that is there already, and the end of a wait."""
     for words, hint in (
-        (("topics", "list", "--store", str(tmp_path)), REMEDIES["not-a-store"]),
+        # As a hint of a run with --store, the command names the store.
+        (
+            ("topics", "list", "--store", str(tmp_path)),
+            REMEDIES["not-a-store"].replace("txnctl ", f"txnctl --store {tmp_path} "),
+        ),
         (("store", "init", str(tmp_path / "a")), None),
         (("store", "init", str(tmp_path / "a")), REMEDIES["already-exists"]),
     ):
