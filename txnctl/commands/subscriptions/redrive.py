@@ -25,6 +25,7 @@ _SETUP = (
     "txnctl subscriptions create orders billing --from earliest --max-redeliver-count 0",
     "txnctl produce orders -m poison",
     "txnctl consume orders -s billing -n 1 --exec false --on-error retry --retry-delay 0s --timeout 1s || true",
+    "txnctl consume orders -s billing -n 1 --timeout 0s || true",
 )
 
 REDRIVEN = fields_of(
