@@ -119,7 +119,7 @@ class PageFile:
     def check_commit(self, number: int, meta: MetaPage) -> None:
         """Check that the trees of a meta page are those of its commit, which lists the pages that it has freed.
 
-        Both meta pages can be checked: pages of the older commit are reused after the next commit at the earliest.
+        For the newest meta page: the next commit, whole or interrupted, reuses pages of the older one.
 
         Raises:
             DamagedPage

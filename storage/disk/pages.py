@@ -145,10 +145,13 @@ class _PageCheck:
             return ()
 
     def check_commits(self, metas: tuple[MetaPage, ...]) -> bool:
-        """Check that both meta pages are of the commits that they say; see `PageFile.check_commit`."""
+        """Check that the newest meta page is of the commit that it says; see `PageFile.check_commit`.
+
+        The trees of the older one may be gone: a commit that was interrupted has written its pages there.
+        """
+        number, newest = max(enumerate(metas), key=lambda numbered: numbered[1].commit)
         try:
-            for number, meta in enumerate(metas):
-                self._file.check_commit(number, meta)
+            self._file.check_commit(number, newest)
         except DamagedPage as damage:
             self._problem(damage.page or 0, str(damage))
             return False

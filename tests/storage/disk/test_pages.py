@@ -111,10 +111,13 @@ def test_each_flip_in_the_structure_of_a_page_is_found(path: str) -> None:
 
 @pytest.mark.parametrize("page", [0, 1])
 def test_each_flip_of_a_commit_number_is_found(path: str, page: int) -> None:
-    """LMDB would open the commit before, or go on: both commits are neighbours, each on its own page."""
+    """LMDB would go on from there. One bit alone makes the newest page the older of two that still fit together."""
     file = Path(path, "data.mdb")
     data = file.read_bytes()
+    newest = commit_of(path)
     for bit in range(64):
+        if page == newest % 2 and newest ^ 1 << bit == newest - 2:
+            continue  # as after an interrupted commit, whose pages lie in the trees of the older one
         changed = flipped(data, page * PAGE_BYTES + 144 + bit // 8, bit % 8)
         file.write_bytes(changed)
         opened = max(int.from_bytes(changed[at : at + 8], sys.byteorder) for at in (144, PAGE_BYTES + 144))
