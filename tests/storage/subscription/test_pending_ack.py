@@ -64,6 +64,18 @@ class TestPending:
         assert ids(consumer) == ["1:1:2"]
         assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 3
 
+    def test_a_cumulative_one_within_a_batch_leaves_what_is_pending_behind_it(self, store: Store) -> None:
+        """It absorbs pending messages of its transaction only as far as it reaches, also within an entry."""
+        store.create_producer("t").send_batch([b"0", b"1", b"2"])
+        consumer, txn = attach(store, EXCLUSIVE), store.begin_transaction()
+        consumer.acknowledge(MessageId(1, 0, 2), txn=txn)
+        consumer.acknowledge_cumulative(MessageId(1, 0, 0), txn=txn)
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 2
+        store.commit_transaction(txn)
+        assert ids(consumer) == ["1:0:1"]
+        consumer.acknowledge(MessageId(1, 0, 1))
+        assert mark_delete(store) == "1:0"
+
     @pytest.mark.parametrize("force", [False, True])
     def test_a_cumulative_one_of_acknowledged_messages_holds_nothing(self, store: Store, force: bool) -> None:
         """A plain acknowledgement goes on past the range and aborts no transaction; the commit has nothing to do."""
