@@ -225,6 +225,22 @@ class TestIndividualConflicts:
         consumer.acknowledge(messages[2], txn=two)
 
 
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_cumulative_one_below_a_message_of_its_batch_that_is_acknowledged(
+    store: Store, in_transaction: bool
+) -> None:
+    """The first message of the first entry left, of which a later one is acknowledged."""
+    store.create_producer("t").send_batch([b"0", b"1", b"2"])
+    consumer, txn = attach(store, EXCLUSIVE), store.begin_transaction()
+    consumer.acknowledge(MessageId(1, 0, 1))
+    consumer.acknowledge_cumulative(MessageId(1, 0, 0), txn=txn if in_transaction else None)
+    store.commit_transaction(txn)
+    assert ids(consumer) == ["1:0:2"]
+    consumer.acknowledge_cumulative(MessageId(1, 0, 1))
+    consumer.acknowledge(MessageId(1, 0, 2))
+    assert mark_delete(store) == "1:0"
+
+
 class TestCumulativeConflicts:
     """A cumulative one conflicts in fewer cases, and otherwise moves up and absorbs."""
 
