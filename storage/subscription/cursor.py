@@ -161,6 +161,15 @@ class Acks(Generic[V]):
         first, _, messages = ack_range
         return message_set.decode(messages, count) if first == at[1] else message_set.everything(count)
 
+    def has_all(self, at: Position, messages: int) -> bool:
+        """Whether all of these messages of the entry at a position are acknowledged."""
+        if at <= self._cursor.mark_delete:
+            return True
+        ack_range = _range_at(self._view, self._subscription_id, at)
+        return ack_range is not None and (
+            ack_range[0] != at[1] or message_set.has_all(ack_range[2], messages)
+        )
+
     def is_next(self, at: Position) -> bool:
         """Whether the entry at a position is the first entry after markDeletePosition."""
         return is_next(self._view, self._topic_id, self._cursor.mark_delete, at)

@@ -47,6 +47,15 @@ def decode(data: bytes | memoryview, count: int) -> int:
     return messages
 
 
+def has_all(data: bytes | memoryview, messages: int) -> bool:
+    r"""Whether a stored set has all of these messages, for a caller that does not know the number of the entry.
+
+    >>> has_all(b"\x05", 0b100), has_all(b"\x05", 0b110), has_all(ALL, 0b110)
+    (True, False, True)
+    """
+    return not data or not messages & ~int.from_bytes(data, "big")
+
+
 def through(index: int) -> int:
     """The set of messages 0 to index."""
     return (1 << (index + 1)) - 1

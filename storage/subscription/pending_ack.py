@@ -138,7 +138,7 @@ def is_acknowledged_through(opened: OpenSubscription[ReadView], through: Message
         return True
     if index < 0 or not opened.acks.is_next(at):
         return False
-    return not message_set.through(index) & ~opened.acks.of(at, index + 1)
+    return opened.acks.has_all(at, message_set.through(index))
 
 
 def conflict(subscription: Subscription, what: str, why: str, txn: int | None = None) -> TransactionConflict:

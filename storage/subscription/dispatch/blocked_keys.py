@@ -121,7 +121,7 @@ class BlockedKeys:
         if first is None:
             return False
         ledger_id, entry_id, index = first
-        if not opened.acks.of(Position(ledger_id, entry_id), index + 1) >> index & 1:
+        if not opened.acks.has_all(Position(ledger_id, entry_id), 1 << index):
             return False
         through = self._through[txn]
         self._forget(txn)

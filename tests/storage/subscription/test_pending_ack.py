@@ -64,6 +64,18 @@ class TestPending:
         assert ids(consumer) == ["1:1:2"]
         assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 3
 
+    def test_a_cumulative_one_within_a_batch_leaves_what_is_pending_behind_it(self, store: Store) -> None:
+        """It absorbs pending messages of its transaction only as far as it reaches, also within an entry."""
+        store.create_producer("t").send_batch([b"0", b"1", b"2"])
+        consumer, txn = attach(store, EXCLUSIVE), store.begin_transaction()
+        consumer.acknowledge(MessageId(1, 0, 2), txn=txn)
+        consumer.acknowledge_cumulative(MessageId(1, 0, 0), txn=txn)
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 2
+        store.commit_transaction(txn)
+        assert ids(consumer) == ["1:0:1"]
+        consumer.acknowledge(MessageId(1, 0, 1))
+        assert mark_delete(store) == "1:0"
+
     @pytest.mark.parametrize("force", [False, True])
     def test_a_cumulative_one_of_acknowledged_messages_holds_nothing(self, store: Store, force: bool) -> None:
         """A plain acknowledgement goes on past the range and aborts no transaction; the commit has nothing to do."""
@@ -211,6 +223,22 @@ class TestIndividualConflicts:
             with pytest.raises(TransactionConflict):
                 consumer.acknowledge(messages[0], txn=txn)
         consumer.acknowledge(messages[2], txn=two)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_cumulative_one_below_a_message_of_its_batch_that_is_acknowledged(
+    store: Store, in_transaction: bool
+) -> None:
+    """The first message of the first entry left, of which a later one is acknowledged."""
+    store.create_producer("t").send_batch([b"0", b"1", b"2"])
+    consumer, txn = attach(store, EXCLUSIVE), store.begin_transaction()
+    consumer.acknowledge(MessageId(1, 0, 1))
+    consumer.acknowledge_cumulative(MessageId(1, 0, 0), txn=txn if in_transaction else None)
+    store.commit_transaction(txn)
+    assert ids(consumer) == ["1:0:2"]
+    consumer.acknowledge_cumulative(MessageId(1, 0, 1))
+    consumer.acknowledge(MessageId(1, 0, 2))
+    assert mark_delete(store) == "1:0"
 
 
 class TestCumulativeConflicts:

@@ -16,6 +16,7 @@ from storage import (
     TxnID,
     faults,
 )
+from storage.disk.schema import TXN_RUNS
 from storage.disk.view import WriteBatch
 from storage.errors import MessageNotFound, ObjectHeld
 from storage.limits import OUTCOME_RETENTION_MS, TRIM_STEP_ENTRIES
@@ -234,6 +235,23 @@ def test_a_write_trims_on_its_way(store: Store, topic: str, clock: ManualClock) 
         assert trim.remains(view, topics.get(view, topic).topic_id, state, 1) == []
 
 
+def remains(store: Store, topic: str) -> int:
+    """The number of entries of trimmed ledgers that are still on disk."""
+    with store.connection.view() as view:
+        topic_id = topics.get(view, topic).topic_id
+        return len(trim.remains(view, topic_id, topic_states.load(view, topic_id), 1 << 62))
+
+
+def test_writes_come_to_every_topic_again(store: Store, topic: str, clock: ManualClock) -> None:
+    """A process that writes for long looks at the first topics after the last, turn after turn."""
+    for turn in range(1, 4):
+        send(store, topic, 3)
+        for _ in range(4):
+            clock.advance(1)
+            store.begin_transaction()
+        assert (first_position(store, topic), remains(store, topic)) == ((turn + 1, 0), 0)
+
+
 def test_entries_go_in_steps_of_a_bounded_size(store: Store, topic: str) -> None:
     store.create_topic("long", ledger_entries_max=TRIM_STEP_ENTRIES + 10)
     store.admin.topics.set_retention("long", time_ms=0)
@@ -285,6 +303,18 @@ def test_the_aborted_set_goes_with_its_messages(store: Store, topic: str) -> Non
     assert [value for _, value in values(store, topic, IsolationLevel.READ_COMMITTED)] == [b"0"]
 
 
+def test_an_aborted_message_at_the_first_position_left_stays_aborted(store: Store, topic: str) -> None:
+    """The set keeps a transaction whose only message left is the first one of the topic."""
+    send(store, topic, 3)
+    txn = store.begin_transaction()
+    (aborted,) = send(store, topic, 1, txn)
+    store.admin.transactions.abort_transaction(txn)
+    send(store, topic, 1)
+    acknowledge(store, topic, "a", 3)
+    assert trimmed(store, topic) == aborted == (2, 0)
+    assert values(store, topic, IsolationLevel.READ_COMMITTED) == [(Position(2, 2), b"0")]
+
+
 def test_outcomes_are_forgotten_once_their_messages_are_trimmed(
     store: Store, topic: str, clock: ManualClock
 ) -> None:
@@ -296,7 +326,11 @@ def test_outcomes_are_forgotten_once_their_messages_are_trimmed(
     clock.advance(OUTCOME_RETENTION_MS / 1000 + 1)
     assert store.maintenance.collect_garbage().collected.tables.counts.outcomes_removed == 0
     store.admin.topics.set_retention(topic, time_ms=0)
+    with store.connection.view() as view:
+        assert view.count(TXN_RUNS) == 1
     assert store.maintenance.collect_garbage().collected.tables.counts.outcomes_removed == 1
+    with store.connection.view() as view:
+        assert view.count(TXN_RUNS) == 0
 
 
 def test_truncate_removes_everything_and_moves_every_subscription(store: Store) -> None:
@@ -339,6 +373,7 @@ def test_a_killed_trimming_is_gone_on_with(store: Store, topic: str) -> None:
         assert store.maintenance.verify_store() == []
         store.maintenance.collect_garbage()
         assert values(store, topic) == []
+        assert remains(store, topic) == 0
 
 
 SUBSCRIPTIONS = {

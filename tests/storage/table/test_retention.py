@@ -8,6 +8,7 @@ import pytest
 
 from storage import Store, Table, TxnID
 from storage.errors import InvalidValue, RequestTooOld, TransactionNotOpen
+from storage.limits import GC_STEP_RECORDS
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
 
@@ -97,6 +98,19 @@ def test_collecting_goes_over_many_keys_in_steps(store: Store, table: Table, clo
     assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 3000 + 49
     assert row_json(table.stats())["versions"] == 0
     assert len(list(table.scan())) == 3001
+
+
+def test_collecting_a_key_in_several_steps_keeps_one_version_before_the_window(
+    store: Store, table: Table, clock: ManualClock
+) -> None:
+    """A step that ends among the versions of a key leaves the next step to see which newer version covers the rest."""
+    count = GC_STEP_RECORDS + 10
+    for number in range(count):
+        table.put(b"hot", b"%d" % number)
+    clock.advance(3601)
+    table.put(b"hot", b"newest")
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == count - 1
+    assert [version.value for version in table.versions(b"hot")] == [b"newest", b"%d" % (count - 1)]
 
 
 def test_a_transaction_older_than_the_window_is_doomed(

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from storage import AccessMode, IsolationLevel, Store
 from storage.errors import InvalidValue, LostConflict, MessageTooLarge, ProducerFenced, TransactionNotOpen
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX, WRITE_BYTES_TARGET
-from storage.topic.batching import columns_of, entries_of
+from storage.topic.batching import columns_of, commits_of, entries_of
 from storage.topic.entry import Columns, PackedColumns
 from tests.row_json import row_json
 from tests.storage.conftest import Scratch
@@ -126,6 +126,14 @@ class TestBounds:
         before = environment.last_commit()
         producer.send_packed(entries)
         assert environment.last_commit() - before == 2
+
+    def test_every_commit_but_the_last_is_full(self) -> None:
+        """A commit is measured from its own begin, so that a long batch costs no flush for each entry."""
+        entries = WRITE_BYTES_TARGET // ENTRY_BYTES_TARGET
+        commits = commits_of([ENTRY_BYTES_TARGET] * (3 * entries + 1))
+        assert [(start, len(stops)) for start, stops in commits] == [
+            (0, entries), (entries, entries), (2 * entries, entries), (3 * entries, 1),
+        ]  # fmt: skip
 
     def test_who_is_fenced_stores_nothing(self, store: Store) -> None:
         """A fenced producer's packed entries are refused, and its transaction is doomed."""

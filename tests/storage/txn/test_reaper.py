@@ -179,6 +179,36 @@ class TestOrphans:
         store.create_topic("u")
         assert states(store, txn) == [("ABORTED", "owner-dead")]
 
+    def test_many_of_several_owners_are_all_found(self, store: Store, path: str, clock: ManualClock) -> None:
+        """An owner whose turn has not come when a write has ended enough is still known to the next write."""
+        with Store.open(path, clock=clock) as one, Store.open(path, clock=clock) as two:
+            txns = []
+            for owner, count in ((one, REAP_PER_WRITE_MAX), (two, 2)):
+                producer = owner.create_producer("t", connected=False)
+                for _ in range(count):
+                    txn = owner.transaction()
+                    producer.send(b"orphan", txn=txn)
+                    txn.flush()
+                    txns.append(txn.id)
+        producer = store.create_producer("t")
+        for _ in range(3):
+            clock.advance(2)
+            producer.send(b"x")
+        assert states(store, *txns) == [("ABORTED", "owner-dead")] * len(txns)
+
+    def test_open_transactions_do_not_put_off_the_look(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
+        """Every write compares deadlines while one is recorded; the look for dead owners is due all the same."""
+        producer = store.create_producer("t")
+        store.begin_transaction(timeout=60)
+        txn = orphan(path, clock)
+        producer.send(b"x")
+        for _ in range(3):
+            clock.advance(0.6)
+            producer.send(b"x")
+        assert states(store, txn) == [("ABORTED", "owner-dead")]
+
     def test_a_detached_one_outlives_its_process(self, store: Store, path: str, clock: ManualClock) -> None:
         """The deadline alone rules a transaction that one command begins and the next one uses."""
         with Store.open(path, clock=clock) as owner:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage import Store
+from storage import MessageId, OnOpen, Store
 from storage.process.clock import ManualClock
 from tests.storage.walk_steps import (
     KEY_SHARED,
@@ -71,6 +71,20 @@ class TestKeyShared:
         one, two = attach(KEY_SHARED, window=1), attach(KEY_SHARED)
         assert values(one, 1) == [b"k0"]
         assert values(two) == [b"l0", b"n"]
+
+    def test_a_message_is_acknowledged_behind_the_one_that_holds_its_key(
+        self, store: Store, attach: Attach
+    ) -> None:
+        """In one batch of a transaction that was skipped, and has ended since."""
+        producer, txn = store.create_producer("t"), store.begin_transaction()
+        producer.send_batch([b"k0", b"l0"], keys=["k", "l"], txn=txn)
+        producer.send(b"m0", key="m")
+        consumer = attach(KEY_SHARED, on_open=OnOpen.SKIP)
+        assert values(consumer) == [b"m0"]
+        producer.send(b"k1", key="k")
+        store.commit_transaction(txn)
+        consumer.acknowledge(MessageId(1, 0, 1))
+        assert values(consumer) == [b"k0", b"k1"]
 
     def test_a_dead_letter_in_waiting_holds_its_key(self, store: Store, attach: Attach) -> None:
         """A worn-out message whose transaction is undecided keeps the later ones of its key back."""
