@@ -41,7 +41,6 @@ COMMANDS = {
     "store.reports.explain_transaction": "txnctl transactions explain",
     "store.reports.list_audit_records": "txnctl audit list",
     "store.reports.list_conflicts": "txnctl tables history",
-    "store.reports.list_databases": "txnctl store space",
     "store.reports.list_freeable": "txnctl store space --freeable",
     "store.reports.list_locks": "txnctl store locks",
     "store.reports.list_producers": "txnctl producers list",
