@@ -102,7 +102,8 @@ class Engine:
     def _trim_some(self, batch: WriteBatch) -> bool:
         from storage.txn.reaper import EVERY
 
-        return batch.naming != EVERY and self.trimmer.trim_some(batch, TRIM_TOPICS_LOOKED_AT)
+        is_allowed = batch.naming != EVERY and self.connection.environment.writer.trims_on_the_way
+        return is_allowed and self.trimmer.trim_some(batch, TRIM_TOPICS_LOOKED_AT)
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """Within a batch, end the transactions of a lease whose process is dead."""

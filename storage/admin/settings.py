@@ -12,6 +12,7 @@ from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.topic import retention
 from storage.topic.retention import RetentionLimits
+from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
 
@@ -100,7 +101,9 @@ class SettingsAdmin:
             retention.set_for_store(batch, limits)
             return TopicRetentionChanged(before, limits)
 
-        return run_change(self._engine, ChangeRequest("store config", "retention", dry_run, reason), change)
+        return run_change(
+            self._engine, ChangeRequest("store config", "retention", dry_run, reason), change, naming=EVERY
+        )
 
     def set_reserve(
         self, size: int, *, dry_run: bool = False, reason: str | None = None

@@ -157,7 +157,9 @@ class TopicAdmin:
             retention.set_for_topic(batch, topic.topic_id, own)
             return RetentionSet(topic.full_name, own, before, retention.of_topic(batch, topic.topic_id))
 
-        return run_change(self._engine, ChangeRequest("topics config", name, dry_run, reason), change)
+        return run_change(
+            self._engine, ChangeRequest("topics config", name, dry_run, reason), change, naming=EVERY
+        )
 
     def trim_topic(
         self, name: str, *, dry_run: bool = False, reason: str | None = None
@@ -176,7 +178,7 @@ class TopicAdmin:
             limits = retention.of_topic(batch, topic.topic_id)
             trusted = trimming.trusted(batch, limits, trust_clock=False)
             first_kept = trimming.plan(opened, trusted, batch.now_ms, ledgers_max)
-            trimmed = trimming.drop(opened, first_kept).trimmed
+            trimmed = trimming.drop(opened, first_kept)
             return TopicTrimmed(
                 topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
                 trimming.find_hold(batch, topic.topic_id, opened.state), trusted != limits,
@@ -221,7 +223,7 @@ class TopicAdmin:
                 withdrawn += update.move(OpenSubscription(batch, subscription), opened.state.last_confirmed)
                 subscriptions.save(batch, subscription)
             has_entries = opened.state.next_entry > 0
-            trimmed = trimming.drop(opened, opened.state.ledger_id + has_entries).trimmed
+            trimmed = trimming.drop(opened, opened.state.ledger_id + has_entries)
             return TopicTruncated(
                 topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
                 [subscription.name for subscription in attached], withdrawn, aborted,

@@ -110,6 +110,7 @@ class Writer:
         holder_ends: ends holders that refuse a change; None ends none.
         prologue_due_ns: the store clock from which the prologue is due. Before that time, a batch calls the prologue
             only while a deadline is recorded. A dropped batch leaves the prologue due.
+        trims_on_the_way: whether the prologue may trim topics; gc does so itself, and counts.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class Writer:
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
+        self.trims_on_the_way = True
 
     def recorded_view(
         self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None

@@ -68,6 +68,19 @@ def collect_garbage(
         tables = table_gc.forecast(connection, trust_clock)
         collected = Collected(dead, deleted_topics, deleted_tables, None, *trimmed, tables)
         return CollectResult(collected, dry_run=True)
+    writer = connection.environment.writer
+    writer.trims_on_the_way = False
+    try:
+        collected = _collect(engine, trust_clock, reason, deleted_topics, deleted_tables)
+    finally:
+        writer.trims_on_the_way = True
+    return CollectResult(collected, dry_run=False)
+
+
+def _collect(
+    engine: Engine, trust_clock: bool, reason: str | None, deleted_topics: int, deleted_tables: int
+) -> Collected:
+    connection = engine.connection
     freed = connection.environment.check_readers()
     steps = purge_deleted(connection)
     for place in (connection.path, os.path.dirname(connection.path)):
@@ -85,4 +98,4 @@ def collect_garbage(
             lambda batch: audit_trail.record(batch, process, "store gc", "store", reason, audited),
             share=ReserveShare.WHOLE,
         )
-    return CollectResult(collected, dry_run=False)
+    return collected

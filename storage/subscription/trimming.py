@@ -63,8 +63,12 @@ def find_hold(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
     """The slowest subscription or the oldest open transaction of a topic, whichever is further back; None if neither
     holds a message.
     """
-    holds = [hold for hold in (_slowest(view, topic_id, state), _oldest(view, topic_id)) if hold is not None]
-    return min(holds, key=lambda hold: hold.position, default=None)
+    slowest, oldest = _slowest(view, topic_id, state), _oldest(view, topic_id)
+    if slowest is None or oldest is None:
+        return slowest or oldest
+    # A subscription that has everything up to the transaction can do nothing about it.
+    free = log.messages_through(view, topic_id, state, slowest.position)
+    return slowest if free < log.messages_through(view, topic_id, state, oldest.position) else oldest
 
 
 def _slowest(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
@@ -144,11 +148,13 @@ def _in_order(topic: OpenTopic[ReadView]) -> Iterator[LedgerInfo]:
 def step(topic: OpenTopic[WriteBatch], limits: RetentionLimits, *, trust_clock: bool = False) -> Step:
     """Remove entries of trimmed ledgers, or else trim ledgers: work of bounded size within one store transaction."""
     removed = trim.purge_step(topic, TRIM_STEP_ENTRIES)
-    if removed:
+    if removed == TRIM_STEP_ENTRIES:
         return Step(NOTHING, removed, has_more=True)
     batch = topic.view
     limits = trusted(batch, limits, trust_clock)
-    return drop(topic, plan(topic, limits, batch.now_ms, TRIM_STEP_LEDGERS))
+    trimmed = drop(topic, plan(topic, limits, batch.now_ms, TRIM_STEP_LEDGERS))
+    removed += trim.purge_step(topic, TRIM_STEP_ENTRIES - removed)
+    return Step(trimmed, removed, has_more=bool(trimmed.ledgers or removed))
 
 
 def trusted(view: ReadView, limits: RetentionLimits, trust_clock: bool) -> RetentionLimits:
@@ -158,16 +164,16 @@ def trusted(view: ReadView, limits: RetentionLimits, trust_clock: bool) -> Reten
     return limits
 
 
-def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Step:
-    """Trim the ledgers below one that stays, the open ledger too if it is below; their entries go in further steps."""
+def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
+    """Trim the ledgers below one that stays, the open ledger too if it is below; `trim.purge_step` follows."""
     state = topic.state
     if first_kept <= state.first_ledger:
-        return Step(NOTHING, 0, has_more=False)
+        return NOTHING
     if first_kept > state.ledger_id:
         log.roll(topic, topic.view.now_ms)
     trimmed = trim.drop_ledgers(topic, first_kept)
     aborted.trim(topic)
-    return Step(trimmed, 0, has_more=True)
+    return trimmed
 
 
 class Trimmer:

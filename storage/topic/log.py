@@ -15,7 +15,7 @@ from storage.disk.schema import ENTRIES, HEADS, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
-from storage.topic import written_positions
+from storage.topic import state as states, written_positions
 from storage.topic.entry import IN_ORDER, MESSAGES, NS_PER_MS, Entry, encode
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
@@ -215,6 +215,7 @@ def walk(view: ReadView, topic_id: int, after: Position, through: Position) -> I
     Raises:
         CorruptStore: an entry does not follow the entry before.
     """
+    after = max(after, _before_first(view, topic_id))
     if through <= after:
         return
     start, previous = key3(topic_id, after[0], after[1] + 1), None
@@ -226,6 +227,11 @@ def walk(view: ReadView, topic_id: int, after: Position, through: Position) -> I
             raise corrupt(ENTRIES, key, f"it does not follow {previous.position}")
         previous = entry
         yield entry
+
+
+def _before_first(view: ReadView, topic_id: int) -> Position:
+    """The position before the first ledger: entries of trimmed ledgers may still be on disk."""
+    return Position(states.load(view, topic_id).first_ledger, -1)
 
 
 def _check_next(view: ReadView, topic_id: int, after: Position, entry: Entry | None) -> None:
@@ -291,6 +297,7 @@ def next_entry(view: ReadView, topic_id: int, position: Position) -> Entry | Non
     Raises:
         CorruptStore: the first entry that was written there is missing.
     """
+    position = max(position, _before_first(view, topic_id))
     record = view.first(ENTRIES, key1(topic_id), key3(topic_id, position[0], position[1] + 1))
     entry = Entry(*record) if record else None
     _check_next(view, topic_id, position, entry)

@@ -21,6 +21,7 @@ from storage.disk.view import WriteBatch
 from storage.errors import MessageNotFound, ObjectHeld
 from storage.limits import OUTCOME_RETENTION_MS, TRIM_STEP_ENTRIES
 from storage.process.clock import ManualClock
+from storage.subscription import trimming
 from storage.topic import catalogue as topics, log, state as topic_states, trim
 from storage.topic.entry import MESSAGES, Columns
 from storage.topic.open_topic import OpenTopic
@@ -250,6 +251,53 @@ def test_writes_come_to_every_topic_again(store: Store, topic: str, clock: Manua
             clock.advance(1)
             store.begin_transaction()
         assert (first_position(store, topic), remains(store, topic)) == ((turn + 1, 0), 0)
+
+
+def test_remains_of_trimming_are_met_by_nobody(store: Store, topic: str) -> None:
+    """Between the trimming and the removal of the entries, every report answers as after it."""
+    send(store, topic, 7)
+
+    def drop(batch: WriteBatch) -> None:
+        opened = OpenTopic.load(batch, topics.get(batch, topic).topic_id)
+        trimming.drop(opened, 3)
+
+    store.connection.write(drop)
+    assert store.reports.topic_stats(topic).counts.first_position == (3, 0)
+    assert [row.position for row in store.reports.topic_log(topic)] == [(3, 0)]
+    assert [position for position, _ in values(store, topic)] == [(3, 0)]
+    assert store.reports.store_overview().verdict == "ok"
+    assert [row.counts.msg_count for row in store.reports.list_topics() if row.name == topic] == [1]
+    store.admin.subscriptions.create_subscription(topic, "late", initial_position=EARLIEST)
+    acknowledge(store, topic, "late", 1)
+
+
+def test_gc_counts_what_it_trims_itself(path: str, store: Store, topic: str) -> None:
+    """As its dry run says, and in the audit trail with the reason."""
+    send(store, topic, 7)
+    forecast = store.maintenance.collect_garbage(dry_run=True).collected
+    done = store.maintenance.collect_garbage(reason="nightly").collected
+    assert done.messages_trimmed == forecast.messages_trimmed == 7
+    assert store.reports.list_audit_records()[0].reason == "nightly"
+
+
+def test_a_limit_that_is_taken_back_lets_nothing_go_first(
+    store: Store, topic: str, clock: ManualClock
+) -> None:
+    send(store, topic, 7)
+    clock.advance(10)
+    store.admin.topics.set_retention(topic, time_ms="unset")
+    assert len(values(store, topic)) == 7
+
+
+def test_the_transaction_is_named_where_a_subscription_waits_for_it(store: Store, topic: str) -> None:
+    """The subscription has everything that it may have."""
+    send(store, topic, 1)
+    acknowledge(store, topic, "a", 1)
+    txn = store.begin_transaction()
+    send(store, topic, 1, txn)
+    hold = store.admin.topics.trim_topic(topic).effects.held_by
+    assert hold is not None
+    assert (hold.kind, hold.name) == ("transaction", str(txn))
 
 
 def test_entries_go_in_steps_of_a_bounded_size(store: Store, topic: str) -> None:
