@@ -12,6 +12,7 @@ from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
 from storage.values.named_tuple import NamedTuple
+from storage.values.names import full_topic_name
 
 _ALL = 1 << 62
 
@@ -46,8 +47,12 @@ def redrive_letters(
         ) -> DeadLettersRedriven:
             nonlocal is_last
             batch, subscription = opened.view, opened.subscription
-            letters = topics.get(batch, dead_letter_topic or dead_letter.topic_of(topic, subscription))
-            done, is_last = Redriven(0, 0, 0), False
+            place = dead_letter_topic or dead_letter.topic_of(topic, subscription)
+            letters = topics.find(batch, place) if dead_letter_topic is None else topics.get(batch, place)
+            done, is_last = Redriven(0, 0, 0), letters is None
+            if letters is None:
+                # The store makes the topic with the first dead letter.
+                return DeadLettersRedriven(full_topic_name(place), *done)
             while not is_last:
                 left = room - before - done.redriven
                 more, is_last = Redrive(opened, topic, OpenTopic.load(batch, letters.topic_id), left).step()

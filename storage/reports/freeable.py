@@ -21,6 +21,7 @@ from storage.topic.retention import RetentionLimits
 from storage.values.named_tuple import NamedTuple
 
 _NOTHING_KEPT = RetentionLimits(0, 0)
+_DESTROYING = {"store.admin.topics.truncate_topic", "store.admin.tables.delete_table"}
 
 
 class Freeable(NamedTuple):
@@ -44,11 +45,11 @@ class Freeable(NamedTuple):
 
 
 def list_freeable(connection: Connection) -> list[Freeable]:
-    """The changes that free space: remains of deleted objects first, then the largest objects."""
+    """The changes that free space: those first that lose nothing a subscription waits for, then the largest objects."""
     with connection.view() as view:
         objects = [*_of_topics(view), *_of_tables(view)]
         remains = view.count(PURGES) + view.count(TABLE_PURGES)
-    objects.sort(key=lambda row: -(row.size_bytes or 0))
+    objects.sort(key=lambda row: (row.action.call in _DESTROYING, -(row.size_bytes or 0)))
     collect = Action("store.maintenance.collect_garbage")
     return [Freeable("store", "", None, None, None, collect)] * bool(remains) + objects
 

@@ -236,5 +236,22 @@ def the_rest(operator: Operator, run: Any, stuck: Stuck) -> None:
         assert owner.producer_name in held
         assert owner.producer_name in plan
         assert "Fenced the producers of led" in fenced
+    claims = {"TOPIC": "claims", "SUBSCRIPTION": "settle"}
+    with Store.open(stuck.path) as store:
+        store.create_topic("claims")
+        with store.subscribe("claims", "settle", max_redeliver_count=0) as consumer:
+            store.create_producer("claims").send_batch([b"poison", b"poison"])
+            for message in consumer.receive_batch(2, timeout=1):
+                consumer.negative_acknowledge(message, delay=0)
+            assert not consumer.receive_batch(1, timeout=0)
+    letters, plan, one, rest = operator.section("When messages went to the dead-letter topic", **claims)
+    assert letters.count("poison") == 2
+    for text, number in ((plan, "2 dead letters"), (one, "1 dead letter "), (rest, "1 dead letter ")):
+        assert number in text
+    with Store.open(stuck.path) as store:
+        txn = store.begin_transaction()
+        _, space, *_ = operator.section("When the disk is full", TABLE="balances", TXN=str(txn), **claims)
+        assert "claims" in space
+        store.admin.transactions.abort_transaction(txn, force=True)
     operator.section("When transactions lose keys of tables", TABLE="balances")
     assert str(overdue) in operator.section("From cron")[0]

@@ -82,8 +82,9 @@ def config(context: Context, name: str | None, value: str | None) -> None:
     which need some before they free any; see `store space --freeable`.
 
     retention-time and retention-size: a duration and a size, `unset` by default. What every subscription has
-    acknowledged is kept at least that long or that large; with both, the first limit reached lets it go. `txnctl topics
-    config` sets a topic's own.
+    acknowledged is kept at least that long or that large; with both, the first limit reached lets it go. A topic
+    without a subscription, such as a dead-letter topic, keeps nothing beyond the limits: give it its own with `txnctl
+    topics config`.
 
     table-retention: a duration, 1h unless set. `tables get --at` reads as far back; a transaction that is older can
     use no table any more; `store gc` removes older versions. Raising the setting brings no removed version back.
