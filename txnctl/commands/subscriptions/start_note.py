@@ -1,4 +1,4 @@
-"""The note about a start beyond the end of a topic."""
+"""The note about a start that lies outside of a topic."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 
-def note_if_beyond(context: Context, topic: str, start: Start | AtTime, end: Position) -> None:
-    """Say so if the position typed lies beyond the end: the subscription begins at the end, and misses nothing sent."""
+def note_if_beyond(context: Context, topic: str, start: Start | AtTime, taken: Position) -> None:
+    """Say so if the position typed lies beyond the end of a topic, or before the first position that it has.
+
+    Args:
+        taken: the position after which the subscription begins.
+    """
     from storage.values.position import MessageId, Position
 
-    is_beyond = isinstance(start, Position | MessageId) and (
-        (start.ledger_id, start.entry_id - 1) > (end.ledger_id, end.entry_id)
-    )
-    if is_beyond:
-        context.note(f"{start} lies beyond the end of {topic}, and is taken as the end: just after {end}")
+    if not isinstance(start, Position | MessageId):
+        return
+    asked = (start.ledger_id, max(start.entry_id, 0) - 1)
+    if asked > taken:
+        context.note(f"{start} lies beyond the end of {topic}, and is taken as the end: just after {taken}")
+    elif start.ledger_id and asked < taken:  # 0:0 is before every topic, and means its begin
+        context.note(
+            f"{start} lies before the first position of {topic}, and is taken as that: just after {taken}"
+        )

@@ -94,6 +94,22 @@ class TestTrim:
         assert "trimmed; the first one left is at 3:0" in outcome.err
         assert run("topics", "peek", orders, "-o", "value").out == "three\n"
 
+    @pytest.mark.parametrize(
+        "words",
+        [("create", "orders", "late", "--from", "1:0"), ("seek", "orders", "billing", "1:0", "--yes")],
+    )
+    def test_a_subscription_at_a_trimmed_position_is_told_where_it_begins(
+        self, run: Any, orders: str, words: tuple[str, ...]
+    ) -> None:
+        run("topics", "config", orders, "--retention-time", "0")
+        run("topics", "trim", orders)
+        outcome = run("subscriptions", *words)
+        assert outcome.status == 0
+        assert (
+            "1:0 lies before the first position of orders, and is taken as that: just after 3:-1"
+            in outcome.err
+        )
+
 
 class TestTruncate:
     """`topics truncate`."""
