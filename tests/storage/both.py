@@ -194,30 +194,26 @@ class Both(ModelledStore):
         rows = row_json(self.store.reports.list_pending_acknowledgements(topic.name, mine.name))
         cumulative = [row["txnId"] for row in rows if row["kind"] == "cumulative"]
         assert cumulative == ([f"0:{mine.cumulative[0]}"] if mine.cumulative else [])
-        listed = {(row["messageId"], row["txnId"]) for row in rows if row["kind"] == "individual"}
-        if mine.cumulative:
-            # What it absorbed in its own last entry may be listed beside it.
-            last = "{}:{}".format(*topic.log[mine.cumulative[1][0]].at)
-            absorbed = {
-                row for row in listed if row[1] == cumulative[0] and f"{row[0]}:".startswith(f"{last}:")
-            }
-            listed -= absorbed - _pending(topic, mine)
-        assert listed == _pending(topic, mine)
-
-
-def _pending(topic: ModelTopic, mine: ModelSubscription) -> set[tuple[str, str]]:
-    """Pending acknowledgements as they are listed: a whole entry by its position, a part of one message by message."""
-    whole = Counter((slot[0], txn) for slot, txn in mine.pending.items())
-    return {
-        (
-            str(
-                message_id(topic, slot) if len(entry.messages) > whole[slot[0], txn] else Position(*entry.at)
-            ),
-            f"0:{txn}",
+        listed = {
+            (slot, row["txnId"])
+            for row in rows
+            if row["kind"] == "individual"
+            for slot in _slots_of(topic, row["messageId"])
+        }
+        pending = {(slot, f"0:{txn}") for slot, txn in mine.pending.items()}
+        assert pending <= listed
+        # What the cumulative one absorbed in its own last entry may be listed beside it.
+        assert all(
+            mine.cumulative and (slot[0], txn) == (mine.cumulative[1][0], cumulative[0])
+            for slot, txn in listed - pending
         )
-        for slot, txn in mine.pending.items()
-        for entry in (topic.log[slot[0]],)
-    }
+
+
+def _slots_of(topic: ModelTopic, text: str) -> list[Slot]:
+    """The slots that a row of pending acknowledgements names: a message, or by its position a whole entry."""
+    ledger, entry, *place = map(int, text.split(":"))
+    index = next(number for number, logged in enumerate(topic.log) if logged.at == (ledger, entry))
+    return [(index, place[0])] if place else topic.slots(index)
 
 
 def after_start(topic: ModelTopic, start: Any, level: Any) -> tuple[int, list[Slot]]:
