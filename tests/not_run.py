@@ -27,7 +27,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         for program in marker.args:
             if shutil.which(program) is None:
                 package = PACKAGES.get(program, program)
-                # The one skip of the suite: a failure with CI=true, by the rule below.
+                # A failure with CI=true, by the rule below.
                 pytest.skip(f"{program} is missing (apt-get install {package})")
 
 

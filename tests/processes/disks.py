@@ -36,6 +36,17 @@ def may_mount() -> bool:
     return _mount(None, "/", None, _PRIVATE | _RECURSIVE, None)
 
 
+def mount_small(directory: str, size: str) -> bool:
+    """Mount an empty tmpfs on `directory` for this process and its children; False where the machine forbids that."""
+    return may_mount() and _mount("tmpfs", directory, "tmpfs", 0, f"size={size},mode=700")
+
+
+def free_bytes(directory: str) -> int:
+    """Bytes left on the disk of `directory`."""
+    disk = os.statvfs(directory)
+    return disk.f_bfree * disk.f_frsize
+
+
 def fill(directory: str, sparse: str | None = None) -> str:
     """Make `directory`, with its content, lie on a small disk that is full; tell the way.
 

@@ -13,14 +13,14 @@ from storage import Store
 from storage.disk.schema import STORE
 from storage.errors import InvalidValue
 from storage.topic import retention
-from tests.processes import small_disk
+from tests.processes import disks
 from tests.processes.child import PRELUDE, ROOT
 
 pytestmark = pytest.mark.slow
 
 DISK = """
 import random, re, shlex, subprocess
-from tests.processes import small_disk
+from tests.processes import disks
 
 def reserve():
     return os.stat(os.path.join(path, "reserve")).st_size
@@ -40,11 +40,11 @@ def fill(store, topic, length=2_000, txn=None):
             while True:
                 producer.send(value, txn=txn)
                 sent += 1
-    assert small_disk.free_bytes(path) == 0
+    assert disks.free_bytes(path) == 0
     return sent
 
 os.mkdir(disk := sys.argv[1])
-if not small_disk.mount(disk, "12m"):
+if not disks.mount_small(disk, "12m"):
     print("no mount")
     sys.exit()
 path = os.path.join(disk, "store")
@@ -57,6 +57,8 @@ def run_on_small_disk(tmp_path: Path, code: str) -> None:
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     if "no mount" in run.stdout:
+        # A limit on the size of files would spare the file of the reserve, whose room is the point here. With CI=true
+        # this is a failure (tests/not_run.py).
         pytest.skip("this machine lets a test mount no disk")
 
 
@@ -282,4 +284,4 @@ def test_a_file_that_is_not_the_stores_own_is_left_alone(tmp_path: Path, kind: s
 
 def test_the_small_disk_is_a_disk_of_its_own(tmp_path: Path):
     """The machine's disk has room while the small one is full: the tests above fill only their own."""
-    assert small_disk.free_bytes(str(tmp_path)) > 12 << 20
+    assert disks.free_bytes(str(tmp_path)) > 12 << 20
