@@ -33,7 +33,16 @@ OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp"),
     "reading a table": (*_READ, "table", "check", "asOf"),
     "a stream of topics": (*_MESSAGES, "subscription", "maxMessagesPerTrigger", "maxBytesPerTrigger"),
-    "writing": ("path", "topic", "table", "stagingPath", "writeId", "producerName", "createTopic"),
+    "writing": (
+        "path",
+        "topic",
+        "table",
+        "stagingPath",
+        "writeId",
+        "writeFingerprint",
+        "producerName",
+        "createTopic",
+    ),
 }
 """The options that each use accepts."""
 
@@ -122,6 +131,7 @@ class WriteOptions:
         topic: full name of the target of rows that have no column `topic`.
         staging: the directory where tasks stage files for the driver; None for a directory within the store.
         write_id: batch writes of the same id are stored once.
+        write_fingerprint: of the input of the job; a write of the same id with a different one is refused.
         create_topic: the commit creates `topic` if it is missing.
     """
 
@@ -130,6 +140,7 @@ class WriteOptions:
     table: str | None
     staging: str | None
     write_id: str | None
+    write_fingerprint: str | None
     producer: str | None
     create_topic: bool
 
@@ -210,13 +221,15 @@ def write(given: Mapping[str, str]) -> WriteOptions:
     creates = _flag(parsed, "createTopic", default=False)
     if creates and topic is None:
         raise InvalidValue("createTopic is for the option topic, which names no topic")
-    names = {name: parsed[name] for name in ("writeId", "producerName") if name in parsed}
+    names = {name: parsed[name] for name in ("writeId", "writeFingerprint", "producerName") if name in parsed}
+    if "writeFingerprint" in names and "writeId" not in names:
+        raise InvalidValue("writeFingerprint goes with writeId, which is not given")
     for name, value in names.items():
         check_name(name, value)
     return WriteOptions(
         _path(parsed), None if topic is None else full_topic_name(topic),
         None if table is None else check_name("table name", table),
-        parsed.get("stagingPath"), names.get("writeId"), names.get("producerName"),
+        parsed.get("stagingPath"), names.get("writeId"), names.get("writeFingerprint"), names.get("producerName"),
         creates,
     )  # fmt: skip
 
