@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storage import Store
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+def ingested(start: Start, *words: str) -> str:
+    """The output of the command in a process of its own: the tests' session of Spark is in this one."""
+    process = start("pipeline", "ingest", *words)
+    out, err = process.communicate()
+    assert process.returncode == 0, err.decode()
+    return str(out.decode())
 
 
 @pytest.fixture
@@ -23,11 +34,11 @@ def requests(path: str) -> Iterator[Store]:
 
 @pytest.mark.needs_program("java")
 def test_the_same_input_again_is_named_and_not_parsed(
-    run: Any, requests: Store, monkeypatch: pytest.MonkeyPatch
+    run: Any, start: Start, requests: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of the file under a different name is the same input. The second run needs no Spark at all."""
     words = ("requests", "--key", "account", "--write-id", "may")
-    done = run("pipeline", "ingest", "in.csv", *words, "-o", "json").json
+    done = json.loads(ingested(start, "in.csv", *words, "-o", "json"))
     assert (done["messages"], done["storedBefore"]) == (2, None)
     Path("in.csv").rename("copy.csv")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
@@ -54,7 +65,7 @@ def test_the_same_input_again_is_named_and_not_parsed(
 
 
 @pytest.mark.needs_program("java")
-def test_a_run_of_the_first_release_cannot_be_compared(run: Any, requests: Store) -> None:
+def test_a_run_of_the_first_release_cannot_be_compared(start: Start, requests: Store) -> None:
     """Its row has no content: topic and number of rows decide, and the answer says so."""
     requests.create_table("txnctl-sinks")
     row = {
@@ -65,6 +76,6 @@ def test_a_run_of_the_first_release_cannot_be_compared(run: Any, requests: Store
         "txnId": "0:9",
     }
     requests.table("txnctl-sinks").put(b"write:may", json.dumps(row).encode())
-    said = run("pipeline", "ingest", "in.csv", "requests", "--write-id", "may").out
+    said = ingested(start, "in.csv", "requests", "--write-id", "may")
     assert "whether it was the same cannot be\ncompared. Topic and number of rows agree." in said
     assert list(requests.reader("requests")) == []
