@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from glob import glob
+from collections.abc import Sequence
 from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING
 
@@ -29,14 +28,13 @@ def of_files(paths: Sequence[str], columns: MessageColumns, options: InputOption
         return None
     parts: list[object] = [[_digests(path)] for path in paths]
     parts.append([columns.value, columns.key, columns.event_time])
-    parts.append([options.format_, options.multi_line, options.skip])
+    parts.append([options.format_, options.multi_line, options.skip, options.dialect])
     return "sha256:" + sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _digests(path: str) -> list[tuple[int, str]]:
-    files.uri_to_read(path)
     digests = []
-    for name in sorted(_files_of(path)):
+    for name in files.input_files(path):
         try:
             with open(name, "rb") as file:
                 digest = file_digest(file, "sha256").hexdigest()
@@ -44,14 +42,3 @@ def _digests(path: str) -> list[tuple[int, str]]:
         except OSError as error:
             raise refusal(f"cannot read {name}", error) from error
     return digests
-
-
-def _files_of(path: str) -> Iterator[str]:
-    """The files that Spark reads: of a directory those whose names begin with neither `.` nor `_`."""
-    for place in [path] if os.path.exists(path) else glob(path):
-        if not os.path.isdir(place):
-            yield place
-            continue
-        for directory, below, names in os.walk(place):
-            below[:] = [name for name in below if name[0] not in "._"]
-            yield from (os.path.join(directory, name) for name in names if name[0] not in "._")

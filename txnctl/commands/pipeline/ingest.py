@@ -83,6 +83,8 @@ class IngestArguments(OptionValues):
     value: str | None
     event_time: str | None
     on_error: str
+    delimiter: str | None
+    encoding: str | None
     multi_line: bool
     write_id: str | None
     staging_path: str | None
@@ -106,7 +108,13 @@ class IngestArguments(OptionValues):
     default="stop",
     help="At a row that cannot be a message: end, and store nothing; or leave it out. [default: stop]",
 )
-@option("--multi-line", is_flag=True, help="CSV: quoted fields may hold line ends; a file is one task then.")
+@option("--delimiter", metavar="CHAR", help="CSV: between fields. [default: a comma; a tab in .tsv]")
+@option("--encoding", metavar="NAME", help="CSV: of the text, such as latin-1 or utf-16. [default: utf-8]")
+@option(
+    "--multi-line/--no-multi-line",
+    default=True,
+    help="CSV: whether quoted fields may hold line ends. Without, a large file is many tasks. [default: they may]",
+)
 @option("--write-id", metavar="ID", help="Store it once, however often the job runs with this id.")
 @reaches_staging
 @uses_spark
@@ -124,17 +132,20 @@ def ingest(
     r"""Store the rows of files as messages of a topic, all or none.
 
     \b
-    csv      A first line with names; every value is text.
+    csv      RFC 4180: a first line with names; every value is text, an empty one null, "" an empty text.
     json     An object a line. The text is stored unchanged, to the last digit.
     parquet  Rows become JSON; dates and times in UTC.
 
     The whole input is one transaction: no reader sees a part, and after a failure nothing is stored. Files are stored
     in the order of the arguments, rows in the order of the file.
 
-    A row that cannot be a message ends the job with the file and the number of the row: a wrong number of columns, no
-    JSON, a malformed time. With --write-id a script may be run again without a second thought: input stored under the
-    id already is not stored twice, and the answer names the transaction that stored it. Different files, options or
-    topics under a used id are an error.
+    A row that cannot be a message ends the job with the file and the line: a wrong number of columns, no JSON, a
+    malformed time, bytes that are not text. A quote that is never closed always ends the job, also with --on-error
+    skip, because the rows behind the quote cannot be told apart.
+
+    With --write-id a script may be run again without a second thought: input stored under the id already is not stored
+    twice, and the answer names the transaction that stored it. Different files, options or topics under a used id are
+    an error.
     """
     from time import perf_counter
 
@@ -143,10 +154,11 @@ def ingest(
     began = perf_counter()
     refuse_transaction("pipeline ingest")
     name = full_topic_name(topic)
-    from txnctl.pipelines import ingest as job, input_fingerprint
+    from txnctl.pipelines import csv_files, ingest as job, input_fingerprint
 
     columns = job.MessageColumns(options.value, options.key, options.event_time)
-    input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip")
+    dialect = csv_files.checked_dialect(options.delimiter, options.encoding)
+    input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip", dialect)
     fingerprint = earlier = None
     if options.write_id is not None:
         fingerprint = input_fingerprint.of_files(file, columns, input_options)
