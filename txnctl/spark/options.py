@@ -32,7 +32,13 @@ _MESSAGES: Final = (
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp"),
     "reading a table": (*_READ, "table", "check", "asOf"),
-    "a stream of topics": (*_MESSAGES, "subscription", "maxMessagesPerTrigger", "maxBytesPerTrigger"),
+    "a stream of topics": (
+        *_MESSAGES,
+        "subscription",
+        "maxMessagesPerTrigger",
+        "maxBytesPerTrigger",
+        "wholeTransactions",
+    ),
     "writing": (
         "path",
         "topic",
@@ -98,7 +104,12 @@ class TopicReadOptions:
 
 @dataclass(frozen=True)
 class TopicStreamOptions:
-    """The options of a streaming read of topics; `max_messages` and `max_bytes` limit one micro-batch."""
+    """The options of a streaming read of topics.
+
+    Attributes:
+        max_messages, max_bytes: the limits of one micro-batch.
+        whole_transactions: a micro-batch cuts no transaction of a topic, where the transaction is not too long.
+    """
 
     path: str
     topics: Topics
@@ -109,6 +120,7 @@ class TopicStreamOptions:
     max_bytes: int | None
     min_partitions: int | None
     offload_path: str | None
+    whole_transactions: bool
 
 
 @dataclass(frozen=True)
@@ -184,6 +196,7 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         None if subscription is None else check_name("subscription name", subscription),
         _count(parsed, "maxMessagesPerTrigger"), _size(parsed, "maxBytesPerTrigger"),
         _count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        _flag(parsed, "wholeTransactions", default=False),
     )  # fmt: skip
 
 
