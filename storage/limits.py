@@ -182,6 +182,9 @@ GC_LOOK_RECORDS = 2000
 OUTCOME_RETENTION_MS = 24 * 3600 * 1000
 """Minimum time for which the outcome of a transaction is kept after the last record that names it."""
 
+TOGETHER_ENTRIES_MAX = 10_000
+"""Entries by which a piece of a topic grows at most so that it cuts no transaction."""
+
 HOLDERS_SHOWN = 20
 """Open transactions named in the statistics of a subscription; lists name all."""
 

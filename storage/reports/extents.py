@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
+from storage.limits import TOGETHER_ENTRIES_MAX
 from storage.subscription.isolation import IsolationLevel, bound
 from storage.topic import catalogue as topics, log, state, trim
 from storage.topic.catalogue import Topic
+from storage.topic.entry import MESSAGES
 from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
 from storage.txn import aborted, uncommitted_entries
@@ -120,6 +122,48 @@ def reach(
         position = _furthest(log.ledgers(view, topic.topic_id, topic_state), after, through, fits)
         reached = log.counts_through(view, topic.topic_id, topic_state, position)
         return Reached(position, reached[0] - counted[0], reached[1] - counted[1])
+
+
+def whole_transactions(
+    connection: Connection, name: str, after: Position, end: Position, through: Position
+) -> Position:
+    """Move the end of a piece of the log to a position that cuts no transaction: the messages of each stay together.
+
+    The piece grows up to `through` where that is enough, or else shrinks; with no such position in it, it is empty, as
+    the transaction goes on behind an open one. Where the piece would have to grow by more than TOGETHER_ENTRIES_MAX
+    entries, and cannot shrink, the transaction is cut.
+
+    Args:
+        after: the end of the piece before.
+        end: the end that limits of size allow.
+        through: the last position that may be read.
+
+    Raises:
+        TopicNotFound, InvalidName
+    """
+    if end <= after:
+        return after
+    begun: set[int] = set()
+    whole, reached, beyond = after, after, 0
+    while reached < through:
+        with connection.view() as view:
+            entries = log.page(view, topics.get(view, name).topic_id, reached, through)
+        if not entries:
+            break
+        for entry in entries:
+            if entry.txn and entry.kind == MESSAGES:
+                begun.add(entry.txn)
+            else:
+                begun.discard(entry.txn)
+            if not begun:
+                whole = entry.position
+                if whole >= end:
+                    return whole
+            beyond += entry.position > end
+            if beyond > TOGETHER_ENTRIES_MAX:
+                return whole if whole > after else end
+        reached = entries[-1].position
+    return whole
 
 
 def messages_between(

@@ -150,6 +150,17 @@ class Reports:
 
         return extents.reach(self._connection, topic, after, through, max_messages, max_bytes)
 
+    def whole_transactions(self, topic: str, after: Position, end: Position, through: Position) -> Position:
+        """The end of a piece of (after, through] near `end` that cuts no transaction of the topic; `after` if there is
+        none yet. A transaction that goes on for more than `limits.TOGETHER_ENTRIES_MAX` entries is cut.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import extents
+
+        return extents.whole_transactions(self._connection, topic, after, end, through)
+
     def count_messages_between(
         self,
         topic: str,

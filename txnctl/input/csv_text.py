@@ -53,13 +53,13 @@ def csv_lines(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[
             )
 
 
-def csv_records(lines: Iterable[bytes]) -> Iterator[CsvRecord]:
+def csv_records(lines: Iterable[bytes], delimiter: str = ",") -> Iterator[CsvRecord]:
     """The records of lines with their ends; empty lines are passed over, and so is a byte order mark.
 
     After a record with a problem the next line begins a record.
     """
     text = _Text(lines)
-    parsed = csv.reader(text, strict=True)
+    parsed = csv.reader(text, strict=True, delimiter=delimiter)
     is_first = True
     while True:
         number = parsed.line_num + 1

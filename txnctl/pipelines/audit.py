@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from txnctl.pipelines import files
 from txnctl.pipelines.request_columns import (
-    AMOUNT_DEFAULT,
+    KEYED,
     REQUEST,
+    RequestForm,
     decimal_text,
     hellers,
     is_customer,
@@ -53,7 +54,8 @@ class Findings:
     Attributes:
         accounts: how many accounts any source has.
         differing: how many accounts differ between sources.
-        skipped: messages of the topic that are not requests.
+        skipped: messages of the topics that are not requests.
+        sum_in_topic, sum_in_table: all requests, and all balances, added up, in hundredths.
         differences: the first differing accounts, by name.
         days: in order; empty unless requested.
     """
@@ -61,15 +63,17 @@ class Findings:
     accounts: int
     differing: int
     skipped: int
+    sum_in_topic: int
+    sum_in_table: int
     differences: list[Difference]
     days: list[Day]
 
 
-def balances_of_topic(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFrame:
+def balances_of_topic(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
     """Recompute the balance of each account from the requests of a topic: `account`, `hellers`."""
     from pyspark.sql import functions as f
 
-    good = requests(messages, amount).where(f.col("problem").isNull())
+    good = requests(messages, form).where(f.col("problem").isNull())
     return good.groupBy("account").agg(f.sum("hellers").alias("hellers")).select(*BALANCE)
 
 
@@ -114,11 +118,11 @@ def transform(topic: DataFrame, table: DataFrame, data: DataFrame | None = None)
     return joined.select("account", *SOURCES, f.coalesce(agrees, f.lit(False)).alias("agrees"))
 
 
-def days_of_topic(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFrame:
+def days_of_topic(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
     """Sum up the change of the customers' money by day of the event time: `day`, `hellers`."""
     from pyspark.sql import functions as f
 
-    good = requests(messages, amount).where(f.col("problem").isNull() & is_customer(f.col("account")))
+    good = requests(messages, form).where(f.col("problem").isNull() & is_customer(f.col("account")))
     day = f.to_date(f.coalesce("eventTime", "publishTime")).cast("string")
     return good.groupBy(day.alias("day")).agg(f.sum("hellers").alias("hellers"))
 
@@ -151,7 +155,7 @@ class AuditSources(NamedTuple):
 
 
 def audit_balances(
-    spark: SparkSession, sources: AuditSources, *, amount: str = AMOUNT_DEFAULT, with_days: bool = False
+    spark: SparkSession, sources: AuditSources, *, form: RequestForm = KEYED, with_days: bool = False
 ) -> Findings:
     """Compare the balances of all sources.
 
@@ -172,26 +176,33 @@ def audit_balances(
         if sources.data is not None:
             lines = spark.read.option("header", True).csv(files.uri_to_read(sources.data))
         sides = transform(
-            balances_of_topic(messages, amount),
+            balances_of_topic(messages, form),
             balances_of_table(rows),
             None if lines is None else balances_of_data(lines),
         ).persist()
         try:
-            counts = sides.agg(f.count("*").alias("all"), f.count_if(~f.col("agrees")).alias("wrong")).first()
+            counts = sides.agg(
+                f.count("*").alias("all"),
+                f.count_if(~f.col("agrees")).alias("wrong"),
+                f.coalesce(f.sum("inTopic"), f.lit(0)).alias("inTopic"),
+                f.coalesce(f.sum("inTable"), f.lit(0)).alias("inTable"),
+            ).first()
             assert counts is not None
             differing = sides.where(~f.col("agrees")).orderBy("account").limit(_LIST_MAX)
             shown = differing.select("account", *[decimal_text(f.col(name)).alias(name) for name in SOURCES])
             differences = [Difference(*row) for row in shown.collect()]
         finally:
             sides.unpersist()
-        skipped = requests(messages, amount).where(f.col("problem").isNotNull()).count()
-        days = _days(messages, lines, amount) if with_days else []
-        return Findings(counts["all"], counts["wrong"], skipped, differences, days)
+        skipped = requests(messages, form).where(f.col("problem").isNotNull()).count()
+        days = _days(messages, lines, form) if with_days else []
+        return Findings(
+            counts["all"], counts["wrong"], skipped, counts["inTopic"], counts["inTable"], differences, days
+        )
 
 
-def _days(messages: DataFrame, lines: DataFrame | None, amount: str) -> list[Day]:
+def _days(messages: DataFrame, lines: DataFrame | None, form: RequestForm) -> list[Day]:
     """Return the money at the end of each day."""
-    changes = {row["day"]: row["hellers"] for row in days_of_topic(messages, amount).collect()}
+    changes = {row["day"]: row["hellers"] for row in days_of_topic(messages, form).collect()}
     by_data = {} if lines is None else {row["day"]: row["hellers"] for row in days_of_data(lines).collect()}
     days: list[Day] = []
     money, balance_of_data = 0, 0

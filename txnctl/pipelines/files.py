@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from glob import glob
 
 from storage.errors import AlreadyExists, InvalidValue
 
@@ -16,7 +18,7 @@ _ENDINGS = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://?", re.IGNORECASE)
 
@@ -47,6 +49,72 @@ def uri_to_read(path: str) -> str:
     raise InvalidValue(f"cannot read {path!r}: there is no such file or directory", path=path)
 
 
+def input_files(path: str) -> list[str]:
+    """Return the files that a path, directory or pattern names, in the order of their names.
+
+    Of a directory those whose names begin with neither `.` nor `_`, also in directories below.
+
+    Raises:
+        InvalidValue: no such file, or none in the directory.
+    """
+    if is_uri(path) and not os.path.exists(path):
+        names = _remote_files(path)
+    else:
+        uri_to_read(path)
+        places = [path] if os.path.exists(path) else sorted(glob(path))
+        names = [name for place in places for name in _local_files(place)]
+    if not names:
+        raise InvalidValue(f"cannot read {path!r}: there is no file", path=path)
+    return names
+
+
+def _local_files(place: str) -> Iterator[str]:
+    if not os.path.isdir(place):
+        yield place
+        return
+    for directory, below, names in os.walk(place):
+        below[:] = sorted(name for name in below if name[0] not in "._")
+        yield from (os.path.join(directory, name) for name in sorted(names) if name[0] not in "._")
+
+
+def _remote_files(uri: str) -> list[str]:
+    from pyarrow import ArrowInvalid, fs
+
+    try:
+        system, place = fs.FileSystem.from_uri(arrow_uri(uri))
+        if system.get_file_info(place).type is not fs.FileType.Directory:
+            return [uri]
+        listed = system.get_file_info(fs.FileSelector(place, recursive=True))
+    except (ArrowInvalid, OSError) as error:
+        raise InvalidValue(f"cannot read {uri!r}: {error}", path=uri) from None
+    scheme = uri[: uri.index(place)] if place in uri else arrow_uri(uri).split("://")[0] + "://"
+    return sorted(
+        scheme + info.path
+        for info in listed
+        if info.type is fs.FileType.File and info.base_name[0] not in "._"
+    )
+
+
+def is_compressed(path: str) -> bool:
+    """Report whether the name of a file says that it is compressed: such a file is read from its beginning on."""
+    return path.lower().endswith(COMPRESSED)
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of a file of any file system that PyArrow reaches."""
+    from pyarrow import fs
+
+    if not is_uri(path):
+        return os.stat(path).st_size
+    system, place = fs.FileSystem.from_uri(arrow_uri(path))
+    return int(system.get_file_info(place).size)
+
+
+def arrow_uri(uri: str) -> str:
+    """Return the URI as PyArrow names its file system: `s3` for Hadoop's `s3a`."""
+    return re.sub(r"^s3[an]:", "s3:", uri)
+
+
 def format_of(path: str) -> str:
     """Return the format by the ending of a file name, compressed files included.
 
@@ -54,7 +122,7 @@ def format_of(path: str) -> str:
         InvalidValue
     """
     name = path.rstrip("/").lower()
-    for ending in _COMPRESSED:
+    for ending in COMPRESSED:
         name = name.removesuffix(ending)
     format_ = _ENDINGS.get(os.path.splitext(name)[1])
     if format_ is None:

@@ -12,17 +12,16 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
-from txnctl.pipelines import files
+from txnctl.pipelines import csv_files, files
+from txnctl.pipelines.csv_files import LOCATION, PLAIN, PROBLEM, CsvDialect
 from txnctl.spark.runtime.job_errors import BAD_ROW, BadRow, as_txnctl_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MESSAGE = ("key", "value", "eventTime")
-"""The columns of `transform` for the sink, beside `file`, `row`, `record` and `problem`."""
+"""The columns of `transform` for the sink, beside `file`, `row`, `unit`, `record` and `problem`."""
 
-_RECORD = "_txnctl_record"
-_LOCATION = ("_txnctl_file", "_txnctl_row")
 _RECORD_CHARS = 200
 
 
@@ -45,13 +44,15 @@ class InputOptions:
 
     Attributes:
         format_: one of `files.FORMATS`; None to go by the name of each file.
-        multi_line: whether values of CSV may contain line breaks.
+        multi_line: whether values of CSV may contain line breaks; then a file is one task.
         skip: leave out rows that cannot be messages; otherwise the first such row ends the job.
+        dialect: the form of CSV files.
     """
 
     format_: str | None = None
-    multi_line: bool = False
+    multi_line: bool = True
     skip: bool = False
+    dialect: CsvDialect = PLAIN
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def transform(rows: DataFrame, columns: MessageColumns) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    names = [name for name in rows.columns if name not in (*_LOCATION, _RECORD)]
+    names = [name for name in rows.columns if name not in (*LOCATION, *PROBLEM)]
     for name in columns.distinct_names():
         if name not in names:
             raise InvalidValue(
@@ -84,11 +85,10 @@ def transform(rows: DataFrame, columns: MessageColumns) -> DataFrame:
         _bytes(rows, columns.key).alias("key"),
         (whole if columns.value is None else _bytes(rows, columns.value)).alias("value"),
         _event_time(columns.event_time).alias("eventTime"),
-        f.col(_LOCATION[0]).alias("file"),
-        f.col(_LOCATION[1]).alias("row"),
-        f.substring(_RECORD, 1, _RECORD_CHARS).alias("record")
-        if _RECORD in rows.columns
-        else _none("record"),
+        f.col(LOCATION[0]).alias("file"),
+        f.col(LOCATION[1]).alias("row"),
+        f.lit("line" if PROBLEM[0] in rows.columns else "row").alias("unit"),
+        f.col(PROBLEM[0]).alias("record") if PROBLEM[0] in rows.columns else _none("record"),
         _problem(rows, columns).alias("problem"),
     )
 
@@ -108,7 +108,8 @@ def transform_lines(lines: DataFrame, columns: MessageColumns) -> DataFrame:
         return f.lit(None) if name is None else f.try_variant_get("parsed", _path(name), "string")
 
     problem = (
-        f.when(f.col("parsed").isNull(), "not JSON")
+        f.when(~f.is_valid_utf8("value"), "not UTF-8 text")
+        .when(f.col("parsed").isNull(), "not JSON")
         .when(~is_object, "not a JSON object")
         .when(_is_not_a_time(field(columns.event_time)), f"{columns.event_time} is not a time")
     )
@@ -118,45 +119,53 @@ def transform_lines(lines: DataFrame, columns: MessageColumns) -> DataFrame:
         field(columns.key).cast("string").cast("binary").alias("key"),
         (f.col("value") if columns.value is None else field(columns.value)).cast("binary").alias("value"),
         _time(field(columns.event_time)).alias("eventTime"),
-        f.col(_LOCATION[0]).alias("file"),
+        f.col(LOCATION[0]).alias("file"),
         f.lit(None).cast("bigint").alias("row"),
-        f.substring("value", 1, _RECORD_CHARS).alias("record"),
+        f.lit("line").alias("unit"),
+        _beginning("value").alias("record"),
         problem.alias("problem"),
     )
 
 
 def read_messages(
-    spark: SparkSession, path: str, format_: str, columns: MessageColumns, *, multi_line: bool
+    spark: SparkSession, path: str, format_: str, columns: MessageColumns, input_options: InputOptions
 ) -> DataFrame:
     """Read a file, or all files of a directory or pattern, as messages.
 
     Raises:
         InvalidValue: no file, or a column is missing.
+        BadLine: a header that cannot be read.
     """
     from pyspark.sql import functions as f
 
+    if format_ == "csv":
+        return transform(_csv_rows(spark, path, input_options), columns)
     uri = files.uri_to_read(path)
     location = [
-        f.col("_metadata.file_path").alias(_LOCATION[0]),
-        f.lit(None).cast("bigint").alias(_LOCATION[1]),
+        f.col("_metadata.file_path").alias(LOCATION[0]),
+        f.lit(None).cast("bigint").alias(LOCATION[1]),
     ]
     if format_ == "json":
         return transform_lines(_lines(spark, uri).select("value", *location), columns)
-    if format_ == "parquet":
-        rows = spark.read.parquet(uri)
-        row = (f.col("_metadata.row_index") + 1).alias(_LOCATION[1])
-        return transform(rows.select("*", location[0], row), columns)
-    reading = spark.read.option("header", True).option("escape", '"').option("multiLine", multi_line)
-    header = reading.csv(uri).schema
-    if not header.fields:
-        raise InvalidValue(f"{path!r} is empty, without even a header", path=path)
-    rows = (
-        reading.schema(header.add(_RECORD, "string"))
-        .option("enforceSchema", False)
-        .option("columnNameOfCorruptRecord", _RECORD)
-        .csv(uri)
-    )
-    return transform(rows.select("*", *location), columns)
+    rows = spark.read.parquet(uri)
+    row = (f.col("_metadata.row_index") + 1).alias(LOCATION[1])
+    return transform(rows.select("*", location[0], row), columns)
+
+
+def _csv_rows(spark: SparkSession, path: str, input_options: InputOptions) -> DataFrame:
+    """The rows of CSV files, whose columns are texts."""
+    from txnctl.pipelines import csv_source
+
+    names, dialect = files.input_files(path), input_options.dialect
+    headers = [csv_files.read_header(name, dialect) for name in names]
+    if not input_options.multi_line:
+        csv_files.check_cut(dialect)
+    sizes = [
+        None if input_options.multi_line or files.is_compressed(name) else files.size_of(name)
+        for name in names
+    ]
+    columns = csv_files.same_columns(names, headers)
+    return csv_source.frame(spark, list(zip(names, headers, strict=True)), columns, dialect, sizes)
 
 
 def ingest_files(
@@ -187,7 +196,7 @@ def ingest_files(
                 path,
                 input_options.format_ or files.format_of(path),
                 columns,
-                multi_line=input_options.multi_line,
+                input_options,
             )
             for path in paths
         ]
@@ -216,7 +225,15 @@ def _lines(spark: SparkSession, uri: str) -> DataFrame:
 
     # Without the option Spark ends a line at every CR, which is white space in JSON.
     lines = spark.read.option("lineSep", "\n").text(uri)
-    return lines.withColumn("value", f.regexp_replace("value", "\r\\z", ""))
+    # Bytes that are no text stay as they are read, to be refused: a replacement would make them U+FFFD.
+    ended = f.when(f.is_valid_utf8("value"), f.regexp_replace("value", "\r\\z", "")).otherwise(f.col("value"))
+    return lines.withColumn("value", ended)
+
+
+def _beginning(name: str) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.substring(f.make_valid_utf8(name), 1, _RECORD_CHARS)
 
 
 def _with_row(spark: SparkSession, error: BadRow) -> BadRow:
@@ -228,21 +245,21 @@ def _with_row(spark: SparkSession, error: BadRow) -> BadRow:
     lines = _lines(spark, files.uri_to_read(error.file)).select(
         f.col("_metadata.file_block_start").alias("block"),
         f.monotonically_increasing_id().alias("id"),
-        f.substring("value", 1, _RECORD_CHARS).alias("record"),
+        _beginning("value").alias("record"),
     )
     first = lines.where(f.col("record") == error.record.split("\n")[0]).orderBy("block", "id").first()
     if first is None:
         return error
     before = (f.col("block") < first.block) | ((f.col("block") == first.block) & (f.col("id") <= first.id))
-    return BadRow(error.file, lines.where(before).count(), None, error.problem)
+    return BadRow(error.file, lines.where(before).count(), None, error.problem, error.unit)
 
 
 def _problem(rows: DataFrame, columns: MessageColumns) -> Column:
     from pyspark.sql import functions as f
 
     problem = f.when(f.lit(False), "")
-    if _RECORD in rows.columns:
-        problem = problem.when(f.col(_RECORD).isNotNull(), "columns differ from the header")
+    if PROBLEM[1] in rows.columns:
+        problem = problem.when(f.col(PROBLEM[1]).isNotNull(), f.col(PROBLEM[1]))
     if columns.value is not None:
         problem = problem.when(_column(columns.value).isNull(), f"{columns.value} is empty")
     if columns.event_time is not None:
@@ -255,7 +272,7 @@ def _problem(rows: DataFrame, columns: MessageColumns) -> Column:
 def _stop() -> Column:
     from pyspark.sql import functions as f
 
-    row = f.to_json(f.struct("file", "row", "record", "problem"))
+    row = f.to_json(f.struct("file", "row", "unit", "record", "problem"))
     return f.raise_error(f.concat(f.lit(BAD_ROW), row)).cast("binary")
 
 

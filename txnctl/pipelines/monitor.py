@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
-from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, is_customer, requests
+from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, RequestForm, is_customer, requests
 from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas
 
@@ -66,7 +66,7 @@ def transform(messages: DataFrame, options: MonitorOptions) -> DataFrame:
     """Aggregate sums by group: `kind` and `name`, in- and outflow in hundredths, and counts of messages."""
     from pyspark.sql import functions as f
 
-    request_rows = requests(messages, options.amount).withColumn(
+    request_rows = requests(messages, RequestForm(options.amount)).withColumn(
         "at", f.coalesce(TIMES[options.time], "publishTime")
     )
     is_good, is_aborted = f.col("problem").isNull(), f.col("txnState").eqNullSafe("ABORTED")

@@ -1,7 +1,9 @@
 """The settle job: a topic at READ_COMMITTED, as it grows, becomes balances in a table, exactly once.
 
-Spark sums up each micro-batch by account. Then one serializable transaction of the driver reads the position through
-which the table is settled, adds the sums to the balances and writes the new position: all of these, or nothing.
+A micro-batch holds all legs of a request, and the requests that one transaction has sent to the topic, where it is
+not too long: so the sum of all balances is right at every version of the table. Spark sums up each micro-batch by
+account. Then one serializable transaction of the driver reads the position through which the table is settled, adds
+the sums to the balances and writes the new position: all of these, or nothing.
 Messages at or below a position never change at READ_COMMITTED. So a batch that is repeated after a kill, with a lost
 checkpoint or by a second driver, finds its position recorded already and changes nothing.
 """
@@ -20,7 +22,7 @@ from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
 from storage.values.names import short_topic_name
 from txnctl.output.shell import line
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
-from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, requests
+from txnctl.pipelines.request_columns import KEYED, REQUEST, RequestForm, requests
 from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas
 from txnctl.spark.sink import progress
@@ -45,7 +47,7 @@ class Settlement:
     through: MessageId | None
 
 
-def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT_DEFAULT) -> DataFrame:
+def transform(messages: DataFrame, after: MessageId | None, form: RequestForm = KEYED) -> DataFrame:
     """Sum up the messages after a position by account.
 
     Gives `account`, `hellers`, `requests`, `skipped`, `first` (struct of ledgerId, entryId, batchIndex of the first
@@ -54,7 +56,7 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
     """
     from pyspark.sql import functions as f
 
-    request_rows = requests(messages, amount)
+    request_rows = requests(messages, form)
     position = f.struct("ledgerId", "entryId", "batchIndex")
     if after is not None:
         settled = f.struct(
@@ -69,12 +71,13 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
             f.when(~is_bad, f.col("account")).alias("account"),
             "hellers",
             is_bad.alias("bad"),
+            (~is_bad & (f.col("leg") == 0)).alias("counts"),
             position.alias("place"),
         )
         .groupBy("account")
         .agg(
             f.sum(f.when(~f.col("bad"), f.col("hellers"))).alias("hellers"),
-            f.count_if(~f.col("bad")).alias("requests"),
+            f.count_if("counts").alias("requests"),
             f.count_if("bad").alias("skipped"),
             f.min(f.when(f.col("bad"), f.col("place"))).alias("first"),
             f.max("place").alias("last"),
@@ -121,11 +124,11 @@ class SettleOptions:
     """The options of settling.
 
     Attributes:
-        amount: the field of the JSON with the amount.
+        form: where account and amount stand in a message.
         skip: leave out messages that are not requests; otherwise the first such message ends the job.
     """
 
-    amount: str = AMOUNT_DEFAULT
+    form: RequestForm = KEYED
     skip: bool = False
 
 
@@ -181,7 +184,7 @@ class Settler:
         while True:
             tries.begin()
             after = self.settled_through()
-            sums = iter(transform(messages, after, self._options.amount).toLocalIterator())
+            sums = iter(transform(messages, after, self._options.form).toLocalIterator())
             # Spark computes on the request of the first row: compute before the transaction begins.
             first = next(sums, None)
             if first is None:
@@ -212,7 +215,7 @@ class Settler:
                 last = max(filter(None, (last, MessageId(*row["last"]))))
                 requests_applied, skipped = requests_applied + row["requests"], skipped + row["skipped"]
                 if row["skipped"] and not self._options.skip:
-                    raise _not_a_request(MessageId(*row["first"]), self._options.amount)
+                    raise _not_a_request(MessageId(*row["first"]), self._options.form)
                 if row["account"] is not None:
                     self._add(row["account"].encode(), row["hellers"], txn)
                     accounts += 1
@@ -246,10 +249,10 @@ class Settler:
         self._on_batch(settlement)
 
 
-def _not_a_request(message: MessageId, amount: str) -> BadInput:
+def _not_a_request(message: MessageId, form: RequestForm) -> BadInput:
     return BadInput(
-        f"message {message} is not a request: a request has a key, and JSON with an amount in {amount!r}",
-        hint="--on-error skip leaves such messages out; --amount names another field.",
+        f"message {message} is not a request: a request has {form.wanted}",
+        hint="--on-error skip leaves such messages out; --amount, --debit, --credit and --legs name fields.",
         messageId=str(message),
     )
 
@@ -272,7 +275,7 @@ def start_settling(
     messages = (
         spark.readStream.format("txnctl")
         .schema(schemas.ddl(("key", "value", *REQUEST)))
-        .options(**options, isolationLevel="READ_COMMITTED")
+        .options(**options, isolationLevel="READ_COMMITTED", wholeTransactions="true")
         .load()
     )
     return Stream(messages, settler.settle_batch, checkpoint, interval_s)

@@ -32,8 +32,23 @@ _MESSAGES: Final = (
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp"),
     "reading a table": (*_READ, "table", "check", "asOf"),
-    "a stream of topics": (*_MESSAGES, "subscription", "maxMessagesPerTrigger", "maxBytesPerTrigger"),
-    "writing": ("path", "topic", "table", "stagingPath", "writeId", "producerName", "createTopic"),
+    "a stream of topics": (
+        *_MESSAGES,
+        "subscription",
+        "maxMessagesPerTrigger",
+        "maxBytesPerTrigger",
+        "wholeTransactions",
+    ),
+    "writing": (
+        "path",
+        "topic",
+        "table",
+        "stagingPath",
+        "writeId",
+        "writeFingerprint",
+        "producerName",
+        "createTopic",
+    ),
 }
 """The options that each use accepts."""
 
@@ -89,7 +104,12 @@ class TopicReadOptions:
 
 @dataclass(frozen=True)
 class TopicStreamOptions:
-    """The options of a streaming read of topics; `max_messages` and `max_bytes` limit one micro-batch."""
+    """The options of a streaming read of topics.
+
+    Attributes:
+        max_messages, max_bytes: the limits of one micro-batch.
+        whole_transactions: a micro-batch cuts no transaction of a topic, where the transaction is not too long.
+    """
 
     path: str
     topics: Topics
@@ -100,6 +120,7 @@ class TopicStreamOptions:
     max_bytes: int | None
     min_partitions: int | None
     offload_path: str | None
+    whole_transactions: bool
 
 
 @dataclass(frozen=True)
@@ -122,6 +143,7 @@ class WriteOptions:
         topic: full name of the target of rows that have no column `topic`.
         staging: the directory where tasks stage files for the driver; None for a directory within the store.
         write_id: batch writes of the same id are stored once.
+        write_fingerprint: of the input of the job; a write of the same id with a different one is refused.
         create_topic: the commit creates `topic` if it is missing.
     """
 
@@ -130,6 +152,7 @@ class WriteOptions:
     table: str | None
     staging: str | None
     write_id: str | None
+    write_fingerprint: str | None
     producer: str | None
     create_topic: bool
 
@@ -173,6 +196,7 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         None if subscription is None else check_name("subscription name", subscription),
         _count(parsed, "maxMessagesPerTrigger"), _size(parsed, "maxBytesPerTrigger"),
         _count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        _flag(parsed, "wholeTransactions", default=False),
     )  # fmt: skip
 
 
@@ -210,13 +234,15 @@ def write(given: Mapping[str, str]) -> WriteOptions:
     creates = _flag(parsed, "createTopic", default=False)
     if creates and topic is None:
         raise InvalidValue("createTopic is for the option topic, which names no topic")
-    names = {name: parsed[name] for name in ("writeId", "producerName") if name in parsed}
+    names = {name: parsed[name] for name in ("writeId", "writeFingerprint", "producerName") if name in parsed}
+    if "writeFingerprint" in names and "writeId" not in names:
+        raise InvalidValue("writeFingerprint goes with writeId, which is not given")
     for name, value in names.items():
         check_name(name, value)
     return WriteOptions(
         _path(parsed), None if topic is None else full_topic_name(topic),
         None if table is None else check_name("table name", table),
-        parsed.get("stagingPath"), names.get("writeId"), names.get("producerName"),
+        parsed.get("stagingPath"), names.get("writeId"), names.get("writeFingerprint"), names.get("producerName"),
         creates,
     )  # fmt: skip
 

@@ -9,7 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 from storage import IsolationLevel, Store, TxnID
 from storage.errors import InvalidValue, MessageNotFound, TopicNotFound, TransactionConflict
+from storage.reports import extents
 from storage.values.position import Position
+from storage.values.txn_state import TransactionState
 from tests.model_runs import examples
 from tests.row_json import row_json
 
@@ -198,3 +200,78 @@ def test_messages_between_two_positions_are_those_that_a_reader_is_handed(
                 for through in places:
                     wanted = sum(count for at, count in handed if after < at <= through)
                     assert store.reports.count_messages_between("a", after, through, level) == wanted
+
+
+class TestWholeTransactions:
+    """The end of a piece is moved to a position that cuts no transaction."""
+
+    def test_a_transaction_stays_together(self, store: Store) -> None:
+        """The piece grows over its marker; before its first message it may end."""
+        store.create_topic("whole")
+        txn = store.begin_transaction()
+        with store.create_producer("whole") as producer:
+            producer.send(b"plain")  # 1:0
+            producer.send(b"first", txn=txn)  # 1:1
+            producer.send(b"plain")  # 1:2
+            producer.send(b"second", txn=txn)  # 1:3
+            store.commit_transaction(txn)  # 1:4
+            producer.send(b"plain")  # 1:5
+        reports, end = store.reports, Position(1, 5)
+        ends = [
+            reports.whole_transactions("whole", Position(1, -1), Position(1, at), end) for at in range(-1, 6)
+        ]
+        assert ends == [Position(1, at) for at in (-1, 0, 4, 4, 4, 4, 5)]
+        held_back = reports.whole_transactions("whole", Position(1, -1), Position(1, 2), Position(1, 2))
+        assert held_back == Position(1, 0)
+        nothing_yet = reports.whole_transactions("whole", Position(1, 0), Position(1, 2), Position(1, 2))
+        assert nothing_yet == Position(1, 0)
+
+    def test_a_transaction_that_goes_on_for_long_is_cut(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where the piece cannot end before it either."""
+        monkeypatch.setattr(extents, "TOGETHER_ENTRIES_MAX", 3)
+        store.create_topic("whole")
+        txn = store.begin_transaction()
+        with store.create_producer("whole") as producer:
+            for _ in range(8):
+                producer.send(b"x", txn=txn)
+            store.commit_transaction(txn)
+        before, end = Position(1, -1), Position(1, 8)
+        assert store.reports.whole_transactions("whole", before, Position(1, 2), end) == Position(1, 2)
+        assert store.reports.whole_transactions("whole", before, Position(1, 5), end) == Position(1, 8)
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from("mmmca")), min_size=1, max_size=25),
+    at=st.integers(0, 30),
+)
+@settings(max_examples=examples(25))
+def test_no_committed_transaction_is_on_both_sides(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]], at: int
+) -> None:
+    """Random sends of three transactions and of none, commits and aborts, the end wanted anywhere."""
+    path = str(tmp_path_factory.mktemp("whole") / "store")
+    Store.create(path)
+    with Store.open(path) as store:
+        store.create_topic("a")
+        producer = store.create_producer("a")
+        txns = {number: store.begin_transaction() for number in (1, 2, 3)}
+        for number, step in steps:
+            if step == "m" or not number:
+                producer.send(b"x", txn=txns.get(number))
+                continue
+            if step == "c":
+                store.commit_transaction(txns[number])
+            else:
+                store.admin.transactions.abort_transaction(txns[number])
+            txns[number] = store.begin_transaction()
+        before, through = Position(1, -1), store.reports.topic_extents(["a"])[0].max_read
+        end = store.reports.whole_transactions("a", before, min(Position(1, at), through), through)
+        assert before <= end <= through
+        sides = {
+            (message.txn_id, message.message_id.position <= end)
+            for message in store.reader("a", isolation_level=IsolationLevel.READ_UNCOMMITTED)
+            if message.txn_state is TransactionState.COMMITTED
+        }
+        assert len({txn for txn, _ in sides}) == len(sides)

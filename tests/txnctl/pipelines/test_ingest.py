@@ -10,7 +10,8 @@ import pytest
 
 from storage import Store
 from storage.errors import BadLine, InvalidValue
-from txnctl.pipelines import ingest
+from txnctl.pipelines import csv_source, ingest
+from txnctl.pipelines.csv_files import CsvDialect
 from txnctl.pipelines.ingest import InputOptions, MessageColumns
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def test_a_line_of_json_ends_at_a_line_feed(
     )
     assert done == ingest.Ingested(messages=2, skipped=1)
     assert [each.value for each in store.reader("requests")] == [b'{"id":\r1}', b'{"id":2}']
-    with pytest.raises(BadLine, match="row 3: not a JSON object"):
+    with pytest.raises(BadLine, match="line 3: not a JSON object"):
         ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id"))
 
 
@@ -95,8 +96,10 @@ def test_parquet_keeps_bytes_and_a_column_may_be_the_value(
 @pytest.mark.parametrize(
     ("name", "text", "row", "problem"),
     [
-        ("a.csv", "id,when\n1,2024-05-01\n2,2024-05-01,x\n", 3, "columns differ from the header"),
-        ("a.csv", "id,when\n1,2024-05-01\n2\n", 3, "columns differ from the header"),
+        ("a.csv", "id,when\n1,2024-05-01\n2,2024-05-01,x\n", 3, "3 columns, where the header has 2"),
+        ("a.csv", "id,when\n1,2024-05-01\n2\n", 3, "1 column, where the header has 2"),
+        ("a.csv", "id,when\n1,\n\n\xe4,\n", 4, "it is not UTF-8 text; --encoding names another"),
+        ("a.ndjson", '{"id": 1}\n{"id": "\xe4"}\n', 2, "not UTF-8 text"),
         ("a.ndjson", '{"id": 1}\n\n{"id": \n', 3, "not JSON"),
         ("a.ndjson", '{"id": 1}\n[2]\n', 2, "not a JSON object"),
         ("a.ndjson", '{"id": 1}\n{"id": 2, "when": "soon"}\n', 2, "when is not a time"),
@@ -108,11 +111,11 @@ def test_a_bad_row_is_named_and_nothing_is_stored(
     """With the file and its number there; left out on request, and counted."""
     store.create_topic("requests")
     file = tmp_path / name
-    file.write_text(text)
+    file.write_text(text, encoding="latin-1")
     columns = MessageColumns(key="id", event_time="when")
     with pytest.raises(BadLine) as caught:
         ingest.ingest_files(spark, [str(file)], asked(path), columns)
-    assert caught.value.message == f"{file}: row {row}: {problem}"
+    assert caught.value.message == f"{file}: line {row}: {problem}"
     assert stored(store) == []
     assert ingest.ingest_files(
         spark, [str(file)], asked(path), columns, InputOptions(skip=True)
@@ -143,3 +146,75 @@ def test_a_column_that_is_not_there_is_named(
     with pytest.raises(InvalidValue, match="there is no column amount") as caught:
         ingest.ingest_files(spark, [str(tmp_path / "a.csv")], asked(path), MessageColumns(key="amount"))
     assert caught.value.hint == "The columns are id, delta."
+
+
+def test_files_of_four_shapes_are_the_same_rows(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """Semicolons, Latin-1, columns in another order, quoted line ends; one directory, and lines cut into ranges."""
+    rows = [("ä;1", 'x\n"y"'), ("", None), ("3", "")]
+
+    def text(delimiter: str, names: str) -> str:
+        lines = [delimiter.join(names)]
+        for key, value in rows:
+            fields = {"k": key, "v": value}
+            cells = ['"' + (fields[name] or "").replace('"', '""') + '"' for name in names]
+            lines.append(
+                delimiter.join(
+                    "" if fields[name] is None else cell for name, cell in zip(names, cells, strict=True)
+                )
+            )
+        return "\r\n".join(lines)
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text(text(",", "kv"), newline="")
+    (tmp_path / "in" / "b.csv").write_text(text(",", "vk"), newline="")
+    (tmp_path / "semicolon.csv").write_text(text(";", "kv"), newline="")
+    (tmp_path / "latin.csv").write_text(text(",", "kv"), encoding="latin-1", newline="")
+    store.create_topic("requests")
+    for name, options in (
+        ("in", InputOptions("csv")),
+        ("semicolon.csv", InputOptions(dialect=CsvDialect(";"))),
+        ("latin.csv", InputOptions(dialect=CsvDialect(None, "iso8859-1"))),
+    ):
+        done = ingest.ingest_files(
+            spark, [str(tmp_path / name)], asked(path), MessageColumns(key="k"), options
+        )
+        assert done.skipped == 0
+    expected = [(key.encode(), {"k": key, "v": value}) for key, value in rows]
+    in_other_order = [(key.encode(), {"k": key, "v": value}) for key, value in rows]
+    assert stored(store) == expected + in_other_order + expected + expected
+
+
+def test_lines_of_a_large_file_are_shared_out(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without quoted line ends: every line once, in order; a quote that goes on is named by file and line."""
+    monkeypatch.setattr(csv_source, "RANGE_BYTES", 100)
+    store.create_topic("requests")
+    file = tmp_path / "a.csv"
+    file.write_text("id,text\n" + "".join(f'{number},"{"x" * (number % 150)}"\n' for number in range(400)))
+    split = InputOptions(multi_line=False)
+    ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id"), split)
+    assert [key for key, _ in stored(store)] == [b"%d" % number for number in range(400)]
+    with file.open("a") as more:
+        more.write('400,"a\nb"\n')
+    with pytest.raises(BadLine, match=r"a\.csv: line 402: a quote is not closed on this line"):
+        ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id"), split)
+    done = ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id"))
+    assert done.messages == 401
+
+
+def test_a_quote_that_is_never_closed_ends_the_job(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """Whatever is asked for at bad rows: the rows behind it cannot be told apart."""
+    store.create_topic("requests")
+    file = tmp_path / "a.csv"
+    file.write_text('id,text\n1,a\n2,"b\n3,c\n')
+    for skip in (False, True):
+        with pytest.raises(BadLine, match=r"a\.csv: line 3: the quote that begins here is never closed"):
+            ingest.ingest_files(
+                spark, [str(file)], asked(path), MessageColumns(key="id"), InputOptions(skip=skip)
+            )
+    assert stored(store) == []

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage import MessageId, Store
-from storage.errors import BadInput, TableNotFound
+from storage.errors import BadInput, InvalidValue, TableNotFound
 from txnctl.pipelines import settle
+from txnctl.pipelines.conservation import Conservation, sums_by_version
+from txnctl.pipelines.request_columns import RequestForm
 from txnctl.pipelines.settle import Settler, settled_through
 from txnctl.spark.sink.progress import SINKS, make_table
 
@@ -187,3 +189,100 @@ def test_the_error_of_a_streaming_batch_arrives_as_it_was_raised(
     with pytest.raises(BadInput, match="message 1:0 is not a request") as caught:
         settle_once(spark, Settler(bank, TOPIC, "accounts"), path, tmp_path / "c")
     assert "--on-error skip" in (caught.value.hint or "")
+
+
+def transfer(debit: str, credit: str, amount: str) -> str:
+    return json.dumps({"from": debit, "to": credit, "amount": amount})
+
+
+@pytest.mark.parametrize(
+    ("form", "values", "bad"),
+    [
+        (
+            RequestForm("amount", debit="from", credit="to"),
+            [transfer("B1", "B2", "1.50"), transfer("B2", "B3", "-2")],
+            [
+                transfer("B1", "B2", "x"),
+                '{"from": "B1", "amount": "1"}',
+                "7",
+                '{"to": "B1", "from": null, "amount": 1}',
+            ],
+        ),
+        (
+            RequestForm("sum", legs="legs"),
+            [
+                '{"legs": [{"account": "B1", "sum": "-1.50"}, {"account": "B2", "sum": 1.50}]}',
+                '{"legs": [{"account": "B2", "sum": 2}, {"account": "B3", "sum": -2.0, "text": "x"}]}',
+            ],
+            [
+                '{"legs": [{"account": "B1", "sum": "1"}, {"account": "B2"}]}',
+                '{"legs": []}',
+                '{"legs": {"account": "B1", "sum": "1"}}',
+                '{"legs": [{"account": "B1", "sum": "1"}, 7]}',
+                "{}",
+            ],
+        ),
+    ],
+)
+def test_all_legs_of_a_posting_apply_or_none(
+    spark: SparkSession, bank: Store, path: str, form: RequestForm, values: list[str], bad: list[str]
+) -> None:
+    """From one account to another, or a list; a posting with one bad leg is no request, and no leg of it applies."""
+    send(bank, *[(None, value) for value in values])
+    settler = Settler(bank, TOPIC, "accounts", settle.SettleOptions(form))
+    settler.settle_batch(messages(spark, path), 0)
+    assert balances(bank) == {"B1": "-1.50", "B2": "3.50", "B3": "-2.00"}
+    assert (settler.total.requests, settler.total.accounts) == (2, 3)
+    for value in bad:
+        send(bank, (None, value))
+    with pytest.raises(BadInput, match=re.escape(form.wanted)):
+        settler.settle_batch(messages(spark, path), 1)
+    lenient = Settler(bank, TOPIC, "accounts", settle.SettleOptions(form, skip=True))
+    lenient.settle_batch(messages(spark, path), 1)
+    assert (lenient.total.requests, lenient.total.skipped) == (0, len(bad))
+    assert balances(bank) == {"B1": "-1.50", "B2": "3.50", "B3": "-2.00"}
+
+
+def test_the_two_messages_of_a_transfer_apply_together(
+    spark: SparkSession, bank: Store, path: str, tmp_path: Path
+) -> None:
+    """However small the micro-batches: the sum of all balances is the same at every version of the table."""
+    for number in range(4):
+        with bank.transaction() as txn:
+            send(bank, (f"B{number}", delta("-10")), txn=txn)
+            txn.flush()
+            send(bank, ("C1", delta("0")))
+            send(bank, (f"B{number + 1}", delta("10")), txn=txn)
+    small = {**options(path), "maxMessagesPerTrigger": "1"}
+    settler = Settler(bank, TOPIC, "accounts")
+    settle.start_settling(spark, settler, small, str(tmp_path / "c1")).wait()
+    assert balances(bank) == {
+        "B0": "-10.00",
+        "B1": "0.00",
+        "B2": "0.00",
+        "B3": "0.00",
+        "B4": "10.00",
+        "C1": "0.00",
+    }
+    assert settler.batches > 1
+    found = sums_by_version(bank, "accounts")
+    assert found == Conservation(settler.batches, [])
+
+
+def test_a_cut_transfer_shows_in_the_versions(bank: Store) -> None:
+    """At the end the sum is right again."""
+    accounts = bank.table("accounts")
+    accounts.put(b"B1", b"-196.24")
+    accounts.put(b"B2", b"196.24")
+    first, second = sums_by_version(bank, "accounts").changes
+    assert (first.before, first.after, second.before, second.after) == (0, -19624, -19624, 0)
+    assert first.version < second.version
+
+
+@pytest.mark.parametrize(
+    "given", [{"debit": "a"}, {"credit": "a"}, {"debit": "a", "credit": "b", "legs": "c"}]
+)
+def test_forms_that_say_two_things(given: dict[str, str]) -> None:
+    """Or half of one."""
+    with pytest.raises(InvalidValue):
+        RequestForm(**given)

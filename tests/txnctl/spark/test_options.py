@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from pathlib import Path
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -11,6 +14,7 @@ from storage.txn.options import CheckMode
 from storage.values.position import MessageId, Position
 from txnctl.output.timestamp import NOW
 from txnctl.spark import options
+from txnctl.spark.sink.columns import TABLE_COLUMNS, TOPIC_COLUMNS
 from txnctl.spark.source.edges import PointWord, PublishTime
 
 ORDERS = "persistent://public/default/orders"
@@ -176,3 +180,10 @@ def test_no_options_lead_to_another_error_than_ours(given_options: dict[str, str
             read({"topic": "orders", **given_options})
         except (InvalidValue, InvalidName, InvalidPosition):
             continue
+
+
+def test_every_option_and_column_is_documented() -> None:
+    """docs/SPARK.md names all options of sources and sinks, their aliases, and the columns of a write."""
+    page = (Path(__file__).parents[3] / "docs" / "SPARK.md").read_text()
+    names = {*chain(*options.OPTIONS.values()), *options.ALIASES, *TOPIC_COLUMNS, *TABLE_COLUMNS}
+    assert sorted(name for name in names if f"`{name}`" not in page) == []

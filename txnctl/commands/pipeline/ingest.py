@@ -21,18 +21,38 @@ from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from txnctl.cli.context import Context
     from txnctl.commands.pipeline.session import SparkOptions
+    from txnctl.spark.sink.progress import BatchRecord
+
+
+class StoredBefore(NamedTuple):
+    """The earlier run with the same --write-id.
+
+    Attributes:
+        is_compared: whether both runs are known to have the same content; a run of txnctl 0.1.0 recorded none.
+    """
+
+    txn_id: str | None
+    at: str | None
+    is_compared: bool
 
 
 class IngestResult(NamedTuple):
-    """The result of one run."""
+    """The result of one run.
+
+    Attributes:
+        messages: rows that became messages, by this run or by the earlier one.
+        skipped: rows that this run left out.
+        stored_before: the earlier run that has stored the rows; None if this run stored them.
+    """
 
     topic: str
     messages: int
     skipped: int
+    stored_before: StoredBefore | None
     elapsed_ms: int
 
 
@@ -40,8 +60,9 @@ FIELDS = fields_of(
     IngestResult,
     {
         "topic": Help("The full name of the topic.", kind="id"),
-        "messages": "Rows that became messages.",
+        "messages": "Rows that became messages, now or in the earlier run.",
         "skipped": "Rows that were left out (--on-error skip).",
+        "stored_before": "The earlier run with this --write-id that stored the rows, if one did: this one stored none.",
         **ELAPSED,
     },
 )
@@ -62,6 +83,8 @@ class IngestArguments(OptionValues):
     value: str | None
     event_time: str | None
     on_error: str
+    delimiter: str | None
+    encoding: str | None
     multi_line: bool
     write_id: str | None
     staging_path: str | None
@@ -85,7 +108,13 @@ class IngestArguments(OptionValues):
     default="stop",
     help="At a row that cannot be a message: end, and store nothing; or leave it out. [default: stop]",
 )
-@option("--multi-line", is_flag=True, help="CSV: quoted fields may hold line ends; a file is one task then.")
+@option("--delimiter", metavar="CHAR", help="CSV: between fields. [default: a comma; a tab in .tsv]")
+@option("--encoding", metavar="NAME", help="CSV: of the text, such as latin-1 or utf-16. [default: utf-8]")
+@option(
+    "--multi-line/--no-multi-line",
+    default=True,
+    help="CSV: whether quoted fields may hold line ends. Without, a large file is many tasks. [default: they may]",
+)
 @option("--write-id", metavar="ID", help="Store it once, however often the job runs with this id.")
 @reaches_staging
 @uses_spark
@@ -103,16 +132,20 @@ def ingest(
     r"""Store the rows of files as messages of a topic, all or none.
 
     \b
-    csv      A first line with names; every value is text.
+    csv      RFC 4180: a first line with names; every value is text, an empty one null, "" an empty text.
     json     An object a line. The text is stored unchanged, to the last digit.
     parquet  Rows become JSON; dates and times in UTC.
 
     The whole input is one transaction: no reader sees a part, and after a failure nothing is stored. Files are stored
     in the order of the arguments, rows in the order of the file.
 
-    A row that cannot be a message ends the job with the file and the number of the row: a wrong number of columns, no
-    JSON, a malformed time. With --write-id a script may be run again without a second thought: rows stored under the
-    id already are not stored twice, and `messages` counts the rows of the input.
+    A row that cannot be a message ends the job with the file and the line: a wrong number of columns, no JSON, a
+    malformed time, bytes that are not text. A quote that is never closed always ends the job, also with --on-error
+    skip, because the rows behind the quote cannot be told apart.
+
+    With --write-id a script may be run again without a second thought: input stored under the id already is not stored
+    twice, and the answer names the transaction that stored it. Different files, options or topics under a used id are
+    an error.
     """
     from time import perf_counter
 
@@ -121,26 +154,59 @@ def ingest(
     began = perf_counter()
     refuse_transaction("pipeline ingest")
     name = full_topic_name(topic)
+    from txnctl.pipelines import csv_files, ingest as job, input_fingerprint
+
+    columns = job.MessageColumns(options.value, options.key, options.event_time)
+    dialect = csv_files.checked_dialect(options.delimiter, options.encoding)
+    input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip", dialect)
+    fingerprint = earlier = None
+    if options.write_id is not None:
+        fingerprint = input_fingerprint.of_files(file, columns, input_options)
+        earlier = _find_earlier(context, name, options.write_id, fingerprint)
     source_options = options_of(
         context,
         topic=name,
         stagingPath=options.staging_path,
         writeId=options.write_id,
+        writeFingerprint=fingerprint,
         createTopic="true" if create else None,
     )
     if not create:
         _check_topic(context, topic)
-    with session("ingest", spark_options) as spark:
-        from txnctl.pipelines import ingest as job
-
-        columns = job.MessageColumns(options.value, options.key, options.event_time)
-        with watched_tasks(context, "Ingest", spark):
-            input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip")
+    if earlier is not None and fingerprint is not None and earlier.fingerprint == fingerprint:
+        done = job.Ingested(earlier.rows, 0)
+    else:
+        with (
+            session("ingest", spark_options) as spark,
+            watched_tasks(context, "Ingest", spark),
+        ):
             done = job.ingest_files(spark, file, source_options, columns, input_options)
-    if create and not done.messages:
-        _create(context, topic)
+        if create and not done.messages:
+            _create(context, topic)
+    before = None if earlier is None else StoredBefore(earlier.txn, earlier.at, earlier.content is not None)
     elapsed_ms = int((perf_counter() - began) * 1000)
-    context.show(IngestResult(name, done.messages, done.skipped, elapsed_ms), table=_sentence)
+    context.show(IngestResult(name, done.messages, done.skipped, before, elapsed_ms), table=_sentence)
+
+
+def _find_earlier(context: Context, topic: str, write_id: str, fingerprint: str | None) -> BatchRecord | None:
+    """The recorded run with this id, seen to be of the same input before anything is parsed.
+
+    Raises:
+        AlreadyExists: the id was used for different files, options or topics.
+    """
+    from txnctl.spark.sink import progress
+    from txnctl.spark.sink.repeated_write import check_same
+
+    with context.open_store(context.store_path, read_only=True) as store:
+        stored = progress.find(store, progress.key_of_write(write_id))
+        if stored is None:
+            return None
+        existing = [topic] if store.has_topic(topic) else []
+        ids = {extent.topic: extent.topic_id for extent in store.reports.topic_extents(existing)}
+    # Without a row nothing says which topic it was.
+    targets = {topic: ids.get(topic, 0)} if stored.rows else stored.topics
+    check_same(write_id, stored, stored._replace(topics=targets, table=None, fingerprint=fingerprint))
+    return stored
 
 
 def _check_topic(context: Context, topic: str) -> None:
@@ -163,9 +229,16 @@ def _create(context: Context, topic: str) -> None:
         store.create_topic(topic)
 
 
-def _sentence(row: IngestResult) -> str:
+def _sentence(row: IngestResult) -> Iterator[str]:
     from storage.values.names import short_topic_name
 
+    before, topic = row.stored_before, short_topic_name(row.topic)
+    if before is not None:
+        yield f"Nothing was stored: {plural(row.messages, 'message')} in {topic} were stored under this id"
+        yield f"by transaction {before.txn_id} at {before.at}."
+        if not before.is_compared:
+            yield "That was txnctl 0.1.0, which recorded no content: whether it was the same cannot be"
+            yield "compared. Topic and number of rows agree."
+        return
     left_out = f"; left out {plural(row.skipped, 'row')}" if row.skipped else ""
-    stored = f"Stored {plural(row.messages, 'message')} in {short_topic_name(row.topic)}"
-    return f"{stored}{left_out}. {duration(row.elapsed_ms)}."
+    yield f"Stored {plural(row.messages, 'message')} in {topic}{left_out}. {duration(row.elapsed_ms)}."

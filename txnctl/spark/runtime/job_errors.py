@@ -16,7 +16,7 @@ from storage.errors import ALL, AlreadyExists, BadInput, BadLine, InvalidValue, 
 from txnctl.output.shell import name_in
 
 BAD_ROW = "txnctl-bad-row "
-"""Prefix of the message of a `raise_error` in a transform; JSON of the row follows: file, row or record, problem."""
+"""Prefix of the message of a `raise_error` in a transform; JSON follows: file, row or record, unit, problem."""
 
 _RAISED = re.compile(r"^storage\.errors\.(\w+): (.*)\n?(.*)$", re.MULTILINE)
 _NO_HINT = re.compile(r"\s|at |Traceback|During|The above|$")
@@ -80,24 +80,36 @@ class BadRow(BadLine):
         row: its number in the file, from 1 on; None where only the text is known.
         record: its text; None where the number is known.
         problem: the reason.
+        unit: what the number counts: lines, or rows of a file without lines.
     """
 
-    def __init__(self, file: str, row: int | None, record: str | None, problem: str) -> None:
+    def __init__(
+        self, file: str, row: int | None, record: str | None, problem: str, unit: str = "line"
+    ) -> None:
         file = file.removeprefix("file://").removeprefix("file:")
-        location = f"{file}: row {row:,}" if row is not None else f"{file}: the row {(record or '')[:80]!r}"
+        location = (
+            f"{file}: {unit} {row:,}" if row is not None else f"{file}: the {unit} {(record or '')[:80]!r}"
+        )
         super().__init__(
-            f"{location}: {problem}", hint="--on-error skip leaves such rows out.", path=file, row=row
+            f"{location}: {problem}", hint="--on-error skip leaves such rows out.", path=file, **{unit: row}
         )
         self.file = file
         self.row = row
         self.record = record
         self.problem = problem
+        self.unit = unit
 
 
 def _bad_row(text: str) -> BadRow:
     start = text.index(BAD_ROW) + len(BAD_ROW)
     details, _ = json.JSONDecoder().raw_decode(text, start)
-    return BadRow(details["file"], details.get("row"), details.get("record"), details["problem"])
+    return BadRow(
+        details["file"],
+        details.get("row"),
+        details.get("record"),
+        details["problem"],
+        details.get("unit", "line"),
+    )
 
 
 def _whole_text(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from txnctl.spark.runtime.scratch import scratch_directory
 from txnctl.spark.runtime.worker_python import worker_python
 
 if TYPE_CHECKING:
+    from logging import LogRecord
     from types import FrameType
 
     from pyspark.sql import SparkSession
@@ -124,11 +125,21 @@ def _restore_interrupt(interrupt_handler: Handler) -> None:
 
 
 def _silence_pyspark() -> None:
-    """Turn off PySpark's log of every raised error as JSON on standard error: the command prints the error once."""
+    """Turn off logs of errors on standard error: the command prints the error once.
+
+    PySpark logs every raised error as JSON. py4j logs a trace where a thread still speaks to a JVM that was killed.
+    """
+    import logging
+
     from pyspark.logger import PySparkLogger
 
+    logging.getLogger().addFilter(_is_not_of_py4j)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
+
+
+def _is_not_of_py4j(record: LogRecord) -> bool:
+    return record.msg != "Exception while sending command."
 
 
 def _connect(

@@ -19,7 +19,7 @@ from storage.limits import TRANSACTION_TIMEOUT_MS_MAX, WRITE_BYTES_TARGET
 from storage.topic.entry import PackedColumns
 from storage.txn.options import Priority
 from storage.values.timestamps import rfc3339
-from txnctl.spark.sink import progress
+from txnctl.spark.sink import content_sum, progress
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import Staging
 
@@ -47,6 +47,9 @@ class StagedBatch:
         sink: key of the sink that counts its batches; None for an uncounted batch write.
         batch_id: number of this batch.
         create_topics: missing topics are created by their first entries.
+        compares_content: the row of the sink describes the content, and a batch of that number with a different
+            content is an error.
+        fingerprint: of the input of the job, for that description.
     """
 
     files: Sequence[StagedFile]
@@ -55,6 +58,8 @@ class StagedBatch:
     sink: str | None = None
     batch_id: int = 0
     create_topics: bool = False
+    compares_content: bool = False
+    fingerprint: str | None = None
 
     @property
     def rows(self) -> int:
@@ -89,6 +94,7 @@ def adopt(
     Raises:
         TopicNotFound, TableNotFound: a target is missing; nothing was stored.
         NotFound, InvalidValue: a staged file is missing or damaged; nothing was stored.
+        AlreadyExists: a different content was stored under the id of this batch write.
         ProducerBusy, ProducerFenced: a topic has an exclusive producer.
         LostConflict, WriteTooOld: every attempt lost its conflict.
         RequestTooOld: the transaction outlived the retention of table versions, and would again.
@@ -148,21 +154,38 @@ class _AdoptionAttempt:
             labels={"sink": batch.sink or "spark", "batch": str(batch.batch_id)},
             priority=priority,
         ) as txn:
-            if batch.sink is not None and not self._record_batch(txn, batch.sink):
+            if batch.sink is not None and not progress.record_batch(store, txn, batch.sink, self._record()):
                 txn.abort("this batch is stored already")
                 return Adopted(0, was_stored=True)
             if batch.table is not None:
                 store.table(batch.table).import_rows(self._table_rows(), txn=txn)
             for topic, producer in producers.items():
                 self._send(producer, topic, txn)
+            if batch.sink is not None and batch.compares_content and batch.create_topics:
+                # The topics exist only now, and the row names them by id.
+                progress.put(store, txn, batch.sink, self._record())
             number = txn.number
         return Adopted(batch.rows, txn=f"0:{number}")
 
-    def _record_batch(self, txn: Transaction, sink: str) -> bool:
+    def _record(self) -> progress.BatchRecord:
         batch = self._batch
-        at = rfc3339(self._store.connection.clock.wall_ms())
-        record = progress.BatchRecord(batch.batch_id, batch.rows, batch.targets, batch.table, at)
-        return progress.record_batch(self._store, txn, sink, record)
+        content = None
+        if batch.compares_content:
+            content = content_sum.as_text(content_sum.joined(file.content for file in batch.files))
+        return progress.BatchRecord(
+            batch.batch_id, batch.rows, self._topic_ids(), batch.table,
+            rfc3339(self._store.connection.clock.wall_ms()), None, content, batch.fingerprint,
+        )  # fmt: skip
+
+    def _topic_ids(self) -> dict[str, int]:
+        batch, reports = self._batch, self._store.reports
+        if batch.table is not None:
+            return {}
+        if not batch.compares_content:
+            return dict.fromkeys(batch.targets, 0)
+        existing = [topic for topic in batch.targets if self._store.has_topic(topic)]
+        ids = {extent.topic: extent.topic_id for extent in reports.topic_extents(existing)}
+        return {topic: ids.get(topic, 0) for topic in batch.targets}
 
     def _producers(self) -> dict[str, Producer]:
         """Create a producer for each topic, before anything is sent.

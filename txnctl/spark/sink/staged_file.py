@@ -53,6 +53,7 @@ class StagedFile:
         rows: the number of rows by target.
         bytes: size of the whole file.
         checksum: CRC-32 of the index.
+        content: the sum of the rows (`content_sum.py`); 0 where none is asked for.
     """
 
     write: str
@@ -61,6 +62,7 @@ class StagedFile:
     rows: dict[str, int]
     bytes: int
     checksum: int
+    content: int = 0
 
     @property
     def count(self) -> int:
@@ -68,7 +70,11 @@ class StagedFile:
 
 
 class StagedFileWriter:
-    """Writer of entries in order, then of the index. Errors are the errors of the stream."""
+    """Writer of entries in order, then of the index. Errors are the errors of the stream.
+
+    Attributes:
+        content: the sum of the rows, for the description of the file.
+    """
 
     def __init__(self, stream: StagedOutput, write: str, name: str) -> None:
         self._stream = stream
@@ -76,6 +82,7 @@ class StagedFileWriter:
         self._name = name
         self._offset = 0
         self._index: dict[str, list[Frame]] = {}
+        self.content = 0
 
     def add(self, target: str, entry: PackedColumns) -> None:
         """Write the next entry of a target."""
@@ -92,7 +99,7 @@ class StagedFileWriter:
         self._stream.close()
         rows = {target: sum(frame[2] for frame in frames) for target, frames in self._index.items()}
         size = self._offset + len(index) + _TRAILER.size
-        return StagedFile(self._write, self._name, socket.gethostname(), rows, size, checksum)
+        return StagedFile(self._write, self._name, socket.gethostname(), rows, size, checksum, self.content)
 
 
 def entries(source: StagedInput, file: StagedFile, target: str) -> Iterator[PackedColumns]:

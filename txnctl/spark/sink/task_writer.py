@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX
 from storage.topic.batching import entries_of
 from storage.topic.entry import Columns
+from txnctl.spark.sink import content_sum
 from txnctl.spark.sink.columns import SinkColumns, messages_of, split_by_target
 from txnctl.spark.sink.staged_file import StagedFile, StagedFileWriter
 from txnctl.spark.sink.staging import Staging, file_name
@@ -42,8 +43,13 @@ def stage_rows(
     sink: SinkColumns,
     staging: Staging,
     attempt: TaskAttempt,
+    *,
+    sums_content: bool = False,
 ) -> StagedFile | None:
     """Stage the rows of a task; None for a task without rows. A failed attempt leaves no file.
+
+    Args:
+        sums_content: describe the rows by their sum too, for a write that may be repeated.
 
     Raises:
         BadInput: a row cannot be stored.
@@ -64,6 +70,8 @@ def stage_rows(
             size = batch.nbytes / batch.num_rows
             for target, part in split_by_target(batch, messages, sink, where, rows_before):
                 filler.add(target, part, int(size * part.count))
+                if sums_content:
+                    file.content = content_sum.joined((file.content, content_sum.sum_of(target, part)))
             rows_before += batch.num_rows
         if file is None or filler is None:
             return None

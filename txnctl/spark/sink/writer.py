@@ -110,7 +110,13 @@ class _SparkWriter:
             self._write, context.partitionId(), context.taskAttemptId(), token_hex(_CHANCE_BYTES)
         )
         with hints_as_notes():
-            file = stage_rows(batches, self._sink, self._staging(), attempt)
+            file = stage_rows(
+                batches,
+                self._sink,
+                self._staging(),
+                attempt,
+                sums_content=self._options.write_id is not None,
+            )
         return Staged(attempt.partition, context.getLocalProperty("sql.streaming.queryId"), file)
 
     def _adopt_staged(self, messages: Sequence[Staged], sink: str | None, batch_id: int) -> None:
@@ -121,8 +127,9 @@ class _SparkWriter:
         files = [staged.file for staged in ordered if staged.file is not None]
         options = self._options
         batch = adoption.StagedBatch(
-            files, options.table, options.producer, sink, batch_id, options.create_topic
-        )
+            files, options.table, options.producer, sink, batch_id, options.create_topic,
+            compares_content=options.write_id is not None, fingerprint=options.write_fingerprint,
+        )  # fmt: skip
         with hints_as_notes(), self._open() as store:
             adoption.adopt(store, self._staging(), batch)
             adoption.clean_up(store, self._staging(), [self._write, *(file.write for file in files)])

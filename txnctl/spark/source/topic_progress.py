@@ -99,9 +99,21 @@ class TopicProgress:
         # last batch only with the next batch.
         self.acknowledge({extent.topic: start[extent.topic] for extent in extents if extent.topic in start})
         if max_messages is None and max_bytes is None:
-            return {topic: through for topic, (_, through) in spans.items()}
-        weights = {extent.topic: topic_plan.span_bytes(extent, spans[extent.topic]) for extent in extents}
-        return _share_limits(self._open_store(), spans, weights, max_messages, max_bytes)
+            ends = {topic: through for topic, (_, through) in spans.items()}
+        else:
+            weights = {extent.topic: topic_plan.span_bytes(extent, spans[extent.topic]) for extent in extents}
+            ends = _share_limits(self._open_store(), spans, weights, max_messages, max_bytes)
+        return self._at_whole_transactions(spans, ends) if self._options.whole_transactions else ends
+
+    def _at_whole_transactions(
+        self, spans: Mapping[str, topic_plan.Span], ends: Mapping[str, Position]
+    ) -> dict[str, Position]:
+        """Move the ends so that the messages of each transaction of a topic come in one micro-batch."""
+        reports = self._open_store().reports
+        return {
+            topic: reports.whole_transactions(short_topic_name(topic), after, ends[topic], through)
+            for topic, (after, through) in spans.items()
+        }
 
     def ranges(
         self, start: Mapping[str, Position], end: Mapping[str, Position], slots: int

@@ -56,7 +56,7 @@ def test_a_bad_row_is_a_bad_line() -> None:
     )
     error = as_error(RuntimeError(text))
     assert isinstance(error, BadLine)
-    assert error.message == "/a/b.csv: row 3: it is not JSON"
+    assert error.message == "/a/b.csv: line 3: it is not JSON"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql.types import StructType
 
 from storage import Store
@@ -91,12 +92,64 @@ class TestBatch:
         assert found == {b"k%d" % number: b"%d" % number for number in range(2000) if number != 3}
 
     def test_a_write_with_an_id_is_done_once(self, spark: SparkSession, store: Store) -> None:
-        """The same write again stores nothing, a write with another id does; what is in it does not matter."""
-        for number, write_id in enumerate(("daily-1", "daily-1", "daily-2")):
-            save(spark.sql(f"SELECT '{number}' AS value"), store, topic="t", writeId=write_id)
-        assert values(store) == [b"0", b"2"]
+        """The same rows again store nothing, however Spark divides them; a write with another id does."""
+        for partitions, write_id in ((1, "daily-1"), (3, "daily-1"), (2, "daily-2")):
+            rows = spark.range(0, 6, 1, partitions).selectExpr("cast(id AS string) AS value", "'k' AS key")
+            save(rows, store, topic="t", writeId=write_id)
+        assert values(store) == [b"%d" % number for number in range(6)] * 2
         assert progress.last_batch(store, "write:daily-1") == 0
         assert left_behind(store) == []
+
+    def test_an_id_of_another_write(self, spark: SparkSession, store: Store) -> None:
+        """Other rows, other topics, or a topic that was deleted since: the error says what the id was used for."""
+        rows = spark.sql("SELECT * FROM VALUES ('1', 'a'), ('2', 'b') AS rows (value, key)")
+        save(rows, store, topic="t", writeId="daily")
+        others = [
+            ("its rows were different", rows.selectExpr("value", "'c' AS key"), "t"),
+            ("its rows were different", rows.selectExpr("key AS value", "value AS key"), "t"),
+            ("this one has 1 row", rows.limit(1), "t"),
+            ("this one is for u", rows, "u"),
+        ]
+        for difference, other, topic in others:
+            with pytest.raises(
+                AnalysisException, match=f"{difference}.\nIt stored 2 rows in t, by transaction 0:1 at "
+            ):
+                save(other, store, topic=topic, writeId="daily")
+        save(rows, store, topic="t", writeId="daily2", writeFingerprint="1")
+        with pytest.raises(AnalysisException, match="input or options were different"):
+            save(rows, store, topic="t", writeId="daily2", writeFingerprint="2")
+        assert (sorted(values(store)), values(store, "u")) == ([b"1", b"1", b"2", b"2"], [])
+        store.admin.topics.delete_topic("t", force=True)
+        store.create_topic("t")
+        with pytest.raises(AnalysisException, match="topic t was deleted since"):
+            save(rows, store, topic="t", writeId="daily")
+        assert left_behind(store) == []
+
+    def test_a_topic_created_by_a_write_with_an_id(self, spark: SparkSession, store: Store) -> None:
+        """The row names it as it is after the write: the same write again is known, one after its deletion is not."""
+        rows = spark.sql("SELECT 'x' AS value")
+        for _ in range(2):
+            save(rows, store, topic="new", writeId="daily", createTopic="true")
+        assert values(store, "new") == [b"x"]
+        store.admin.topics.delete_topic("new", force=True)
+        with pytest.raises(AnalysisException, match="topic new was deleted since"):
+            save(rows, store, topic="new", writeId="daily", createTopic="true")
+
+    def test_a_row_of_the_first_release(self, spark: SparkSession, store: Store) -> None:
+        """It has no content: a write with the same topic and number of rows counts as repeated, others are refused."""
+        store.create_table(progress.SINKS)
+        row = {
+            "batchId": 0,
+            "rows": 2,
+            "topics": ["persistent://public/default/t"],
+            "at": "x",
+            "txnId": "0:9",
+        }
+        store.table(progress.SINKS).put(b"write:daily", json.dumps(row).encode())
+        save(spark.sql("SELECT '1' AS value UNION ALL SELECT '2'"), store, topic="t", writeId="daily")
+        assert values(store) == []
+        with pytest.raises(AnalysisException, match="this one has 1 row"):
+            save(spark.sql("SELECT '1' AS value"), store, topic="t", writeId="daily")
 
     def test_nothing_to_write(self, spark: SparkSession, store: Store) -> None:
         """A DataFrame without rows writes nothing."""

@@ -1,0 +1,81 @@
+"""`txnctl pipeline ingest`: runs that repeat a --write-id."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+def ingested(start: Start, *words: str) -> str:
+    """The output of the command in a process of its own: the tests' session of Spark is in this one."""
+    process = start("pipeline", "ingest", *words)
+    out, err = process.communicate()
+    assert process.returncode == 0, err.decode()
+    return str(out.decode())
+
+
+@pytest.fixture
+def requests(path: str) -> Iterator[Store]:
+    """The store with the topic `requests`, and a file of two rows in the current directory."""
+    Path("in.csv").write_text("account,delta\nB1,5\nB2,7\n")
+    with Store.open(path) as store:
+        store.create_topic("others")
+        yield store
+
+
+@pytest.mark.needs_program("java")
+def test_the_same_input_again_is_named_and_not_parsed(
+    run: Any, start: Start, requests: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the file under a different name is the same input. The second run needs no Spark at all."""
+    words = ("requests", "--key", "account", "--write-id", "may")
+    done = json.loads(ingested(start, "in.csv", *words, "-o", "json"))
+    assert (done["messages"], done["storedBefore"]) == (2, None)
+    Path("in.csv").rename("copy.csv")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    again = run("pipeline", "ingest", "copy.csv", *words, "-o", "json").json
+    (txn,) = {str(message.txn_id) for message in requests.reader("requests")}
+    assert (again["messages"], again["storedBefore"]["txnId"]) == (2, txn)
+    said = run("pipeline", "ingest", "copy.csv", *words).out
+    assert said.startswith(
+        "Nothing was stored: 2 messages in requests were stored under this id\nby transaction "
+    )
+    assert len(list(requests.reader("requests"))) == 2
+
+    Path("copy.csv").write_text("account,delta\nB1,5\nB2,8\n")
+    for other in (("requests",), ("requests", "--key", "delta"), ("others", "--key", "account")):
+        refused = run("pipeline", "ingest", "copy.csv", *other, "--write-id", "may")
+        assert refused.status == 4
+        assert "write id may was used for a different write" in refused.err
+        assert f"2 rows in requests, by transaction {txn} at" in refused.err
+    requests.admin.topics.delete_topic("requests")
+    requests.create_topic("requests")
+    Path("copy.csv").write_text("account,delta\nB1,5\nB2,7\n")
+    refused = run("pipeline", "ingest", "copy.csv", *words)
+    assert (refused.status, "topic requests was deleted since" in refused.err) == (4, True)
+
+
+@pytest.mark.needs_program("java")
+def test_a_run_of_the_first_release_cannot_be_compared(start: Start, requests: Store) -> None:
+    """Its row has no content: topic and number of rows decide, and the answer says so."""
+    requests.create_table("txnctl-sinks")
+    row = {
+        "batchId": 0,
+        "rows": 2,
+        "topics": ["persistent://public/default/requests"],
+        "at": "x",
+        "txnId": "0:9",
+    }
+    requests.table("txnctl-sinks").put(b"write:may", json.dumps(row).encode())
+    said = ingested(start, "in.csv", "requests", "--write-id", "may")
+    assert "whether it was the same cannot be\ncompared. Topic and number of rows agree." in said
+    assert list(requests.reader("requests")) == []

@@ -1,0 +1,44 @@
+"""The fingerprint of the input of a job: equal for equal files and options, computed without reading a row."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from hashlib import file_digest, sha256
+from typing import TYPE_CHECKING
+
+from storage.system_errors import refusal
+from txnctl.pipelines import files
+
+if TYPE_CHECKING:
+    from txnctl.pipelines.ingest import InputOptions, MessageColumns
+
+
+def of_files(paths: Sequence[str], columns: MessageColumns, options: InputOptions) -> str | None:
+    """The SHA-256 over size and SHA-256 of each file and over the options; None where a path names a file system.
+
+    A file that was moved or copied has the same fingerprint.
+
+    Raises:
+        InvalidValue: no such file.
+        NotPermitted, StoreInvalid: a file cannot be read.
+    """
+    if any(files.is_uri(path) and not os.path.exists(path) for path in paths):
+        return None
+    parts: list[object] = [[_digests(path)] for path in paths]
+    parts.append([columns.value, columns.key, columns.event_time])
+    parts.append([options.format_, options.multi_line, options.skip, options.dialect])
+    return "sha256:" + sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _digests(path: str) -> list[tuple[int, str]]:
+    digests = []
+    for name in files.input_files(path):
+        try:
+            with open(name, "rb") as file:
+                digest = file_digest(file, "sha256").hexdigest()
+                digests.append((os.fstat(file.fileno()).st_size, digest))
+        except OSError as error:
+            raise refusal(f"cannot read {name}", error) from error
+    return digests
