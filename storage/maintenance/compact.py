@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 
 from storage import audit_trail
-from storage.actions import Action, Hint
 from storage.disk.create import building, write_lock_file
 from storage.disk.directory import DATA
 from storage.engine import Engine
-from storage.errors import StoreInUse
 from storage.maintenance.copy import Progress, copy_data, data_bytes
-from storage.process.identity import describe, is_stopped, started
-from storage.process.lock_file import FILE_NAME, processes_with
+from storage.maintenance.store_alone import store_alone
+from storage.process.lock_file import FILE_NAME
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 
@@ -43,40 +41,22 @@ def compact_store(
 
     Raises:
         StoreInUse: a second process has the store open; the error names every such process.
-        StoreFull, BadInput
+        OldFormat, StoreFull, BadInput
     """
     audit_trail.check_reason(reason)
     connection = engine.connection
-    environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
+    connection.check_writable()
     bytes_before = data_bytes(connection.path)
-    if not environment.lock_file.own_store():
-        raise _in_use(connection.path, processes_with(lock_path))
-    try:
-        with building(os.path.join(connection.path, "compacted"), connection.path) as build_dir:
-            copy_data(engine, build_dir, progress)
-            _note_compacting(engine, build_dir, reason, bytes_before)
-            bytes_after = data_bytes(build_dir)
-            if not dry_run:
-                environment.replace_data(os.path.join(build_dir, DATA))
-    finally:
-        environment.lock_file.share_store()
+    with (
+        store_alone(engine, ", or make a backup instead: it is compacted as well"),
+        building(os.path.join(connection.path, "compacted"), connection.path) as build_dir,
+    ):
+        copy_data(engine, build_dir, progress)
+        _note_compacting(engine, build_dir, reason, bytes_before)
+        bytes_after = data_bytes(build_dir)
+        if not dry_run:
+            connection.environment.replace_data(os.path.join(build_dir, DATA))
     return CompactResult(connection.path, bytes_before, bytes_after, dry_run)
-
-
-def _in_use(path: str, pids: list[int]) -> StoreInUse:
-    """The error for a store that further processes have open; a stopped one closes it only when continued."""
-    holders = [describe(pid, started(pid)) for pid in pids]
-    stopped = [pid for pid in pids if is_stopped(pid, started(pid))]
-    way = Hint("Close it there")
-    if stopped:
-        way = Hint(
-            "Continue the stopped process with `{}`, and close it there", Action("resume_process", stopped[0])
-        )
-    return StoreInUse(
-        f"{path} is open in {', '.join(holders) or 'another process'}",
-        hint=Hint("{}, or make a backup instead: it is compacted as well.", way),
-        holders=holders,
-    )
 
 
 def _note_compacting(engine: Engine, build_dir: str, reason: str | None, bytes_before: int) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from storage.maintenance.compact import CompactResult
     from storage.maintenance.copy import Progress
     from storage.maintenance.gc import CollectResult
+    from storage.maintenance.upgrade import UpgradeResult
     from storage.verify.problem import Problem, Progress as VerifyProgress
 
 
@@ -49,6 +50,18 @@ class Maintenance:
         from storage.maintenance.compact import compact_store
 
         return compact_store(self._engine, progress, dry_run, reason)
+
+    def upgrade_store(self, *, dry_run: bool = False, reason: str | None = None) -> UpgradeResult:
+        """Bring a store of an earlier format to the present one. No other process may have the store open.
+
+        Earlier releases refuse the store afterwards. A store of the present format is left as it is.
+
+        Raises:
+            StoreInUse, StoreFull, WriterBusy
+        """
+        from storage.maintenance.upgrade import upgrade_store
+
+        return upgrade_store(self._engine, dry_run, reason)
 
     def collect_garbage(
         self, *, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None

@@ -33,6 +33,7 @@ REMEDIES = {
     "not-permitted": "Run as the owner of the store: `ls -ld` names the owner.",
     "object-held": "End the holders first, or give --force.",
     "offload-invalid": "Offload again, to a new directory.",
+    "old-format": "Run `txnctl store upgrade`; reading needs no upgrade.",
     "outcome-unknown": "Look what was stored: `txnctl transactions show`.",
     "output-failed": "Make room where the output goes; the store's change is kept.",
     "owner-alive": "Ask the owner to end it, or give --force.",

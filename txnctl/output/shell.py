@@ -35,6 +35,7 @@ COMMANDS = {
     "store.create_table": "txnctl tables create",
     "store.create_topic": "txnctl topics create",
     "store.maintenance.collect_garbage": "txnctl store gc",
+    "store.maintenance.upgrade_store": "txnctl store upgrade",
     "store.maintenance.verify_store": "txnctl store verify",
     "store.open_session": "txnctl producers open",
     "store.reader": "txnctl topics peek",

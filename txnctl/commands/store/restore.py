@@ -13,7 +13,7 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
-from txnctl.output.field import fields_of
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
@@ -25,6 +25,7 @@ RESTORED = fields_of(
     "storage.maintenance.restore:RestoreResult",
     {
         "path": "The directory of the new store.",
+        "format_before": Help("The format of the backup; the new store has the present one.", heading=""),
         "incarnation": "Its incarnation: one more than the backup's.",
         "transactions_aborted": "Transactions that were open in the backup.",
         "consumers_detached": "Consumers that were attached in the backup.",
@@ -50,7 +51,7 @@ def restore(context: Context, source: str, destination: str | None) -> None:
 
     The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
     raised, so that no client of the old store goes on unnoticed. The backup is left alone, and so is a PATH that
-    exists (exit 4).
+    exists (exit 4). A backup of an earlier release is upgraded on the way: the new store has the present format.
     """
     from storage import Store
 
@@ -73,6 +74,18 @@ def _restored(row: RestoreResult) -> list[str]:
         f"{plural(ended.transactions_aborted, 'transaction')} aborted, "
         f"{plural(ended.consumers_detached, 'consumer')} detached."
     )
+    upgraded = upgraded_words(row.format_before)
     if row.dry_run:
-        return ["DRY RUN: nothing was created.", "", f"Would restore to {what}"]
-    return [f"Restored to {what}"]
+        return ["DRY RUN: nothing was created.", "", f"Would restore to {what}", *upgraded]
+    return [f"Restored to {what}", *upgraded]
+
+
+def upgraded_words(format_before: int) -> list[str]:
+    """A line on the upgrade of a copy; none where the source has the present format."""
+    from storage.disk.schema import FORMAT_NUMBER
+
+    if format_before == FORMAT_NUMBER:
+        return []
+    return [
+        f"Upgraded on the way from format {format_before} to {FORMAT_NUMBER}: earlier releases refuse the new store."
+    ]
