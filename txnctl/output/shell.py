@@ -23,6 +23,7 @@ COMMANDS = {
     "store.admin.producers.close_session": "txnctl producers close",
     "store.admin.producers.fence_producers": "txnctl producers fence",
     "store.admin.settings.set_table_retention": "txnctl store config table-retention",
+    "store.admin.subscriptions.clear_backlog": "txnctl subscriptions clear-backlog",
     "store.admin.subscriptions.create_subscription": "txnctl subscriptions create",
     "store.admin.subscriptions.evict_consumers": "txnctl subscriptions evict",
     "store.admin.tables.delete_table": "txnctl tables delete",

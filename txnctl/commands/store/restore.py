@@ -13,6 +13,7 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
+from txnctl.commands.store.upgraded_copy import upgraded_words
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 
@@ -78,14 +79,3 @@ def _restored(row: RestoreResult) -> list[str]:
     if row.dry_run:
         return ["DRY RUN: nothing was created.", "", f"Would restore to {what}", *upgraded]
     return [f"Restored to {what}", *upgraded]
-
-
-def upgraded_words(format_before: int) -> list[str]:
-    """A line on the upgrade of a copy; none where the source has the present format."""
-    from storage.disk.schema import FORMAT_NUMBER
-
-    if format_before == FORMAT_NUMBER:
-        return []
-    return [
-        f"Upgraded on the way from format {format_before} to {FORMAT_NUMBER}: earlier releases refuse the new store."
-    ]
