@@ -8,7 +8,8 @@ Must not know: the meaning of changes. Their callers name the share:
 
 - WHOLE: deleting a topic, table or subscription, trimming, truncating, collecting garbage, clearing and skipping a
   backlog, aborting and reaping transactions, and the settings that let go of something.
-- PART: receiving and acknowledging of consumers, which may end up freeing. `PART_LEAVES` bytes stay for the others.
+- PART: receiving and acknowledging of consumers, which may end up freeing, and what a transaction needs to read: a
+  read cache where there is none. `PART_LEAVES` bytes stay for the others.
 - NONE: everything else.
 
 Errors of the disk are ignored here: a store without its reserve is as good as one of an earlier release.
@@ -57,6 +58,14 @@ def setting(view: ReadView) -> int:
 def set_size(batch: WriteBatch, size: int) -> None:
     """Record the size that the reserve shall have."""
     batch.put(STORE, _KEY, pack([size]))
+
+
+def kept_bytes(path: str) -> int:
+    """The bytes that the reserve of the store at `path` has on the disk; fewer than set where the disk had no room."""
+    try:
+        return _allocated(os.lstat(os.path.join(path, FILE_NAME)))
+    except OSError:
+        return 0
 
 
 class Reserve:

@@ -35,7 +35,7 @@ REMEDIES = {
     "offload-invalid": "Offload again, to a new directory.",
     "old-format": "Run `txnctl store upgrade`; reading needs no upgrade.",
     "outcome-unknown": "Look what was stored: `txnctl transactions show`.",
-    "output-failed": "Make room where the output goes; the store's change is kept.",
+    "output-failed": "Make room where the output goes.",
     "owner-alive": "Ask the owner to end it, or give --force.",
     "platform-unsupported": "Use the store on Linux.",
     "producer-busy": "`txnctl producers show TOPIC` names who has it; wait, or fence.",
