@@ -20,9 +20,9 @@ def environment(before: dict[str, str], txn: str, left: int | None) -> dict[str,
     Args:
         left: further tries after this one; None without `--retries`.
     """
-    told = {**before, _TXN: txn}
-    told.pop(RETRIES, None)
-    return told if left is None else {**told, RETRIES: str(left)}
+    variables = {**before, _TXN: txn}
+    variables.pop(RETRIES, None)
+    return variables if left is None else {**variables, RETRIES: str(left)}
 
 
 def hint_within(error: TxnctlError) -> str | None:

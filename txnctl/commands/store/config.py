@@ -145,10 +145,10 @@ def _warn_of_short_reserve(context: Context, store: Store) -> None:
     """Say that the disk has no room for the whole reserve: the setting stands, and the room is missing."""
     from txnctl.output.human import size
 
-    kept, wanted = store.reports.reserve_kept(), store.reports.reserve_size()
-    if kept < wanted:
+    kept, size_set = store.reports.reserve_kept(), store.reports.reserve_size()
+    if kept < size_set:
         context.warn(
-            f"the disk has room for {size(kept)} of the reserve, not for {size(wanted)}; "
+            f"the disk has room for {size(kept)} of the reserve, not for {size(size_set)}; "
             "the next writes extend it as soon as there is room"
         )
 
