@@ -61,9 +61,12 @@ def set_size(batch: WriteBatch, size: int) -> None:
 
 
 def kept_bytes(path: str) -> int:
-    """The bytes that the reserve of the store at `path` has on the disk; fewer than set where the disk had no room."""
+    """The length of the reserve of the store at `path`: fewer bytes than set where the disk had no room.
+
+    Not the blocks, which a file system that compresses counts as it likes.
+    """
     try:
-        return _allocated(os.lstat(os.path.join(path, FILE_NAME)))
+        return os.lstat(os.path.join(path, FILE_NAME)).st_size
     except OSError:
         return 0
 
