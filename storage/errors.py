@@ -11,6 +11,7 @@
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
     │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid · TooManyFiles
+    │                         OldFormat
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── OutcomeUnknown (10)
@@ -318,6 +319,12 @@ class UnknownFormat(StoreInvalid):
     """The store has a format unknown to this release, and was left untouched."""
 
     code = "unknown-format"
+
+
+class OldFormat(StoreInvalid):
+    """The store has an earlier format, which this release only reads. Nothing was changed."""
+
+    code = "old-format"
 
 
 class CorruptStore(StoreInvalid):

@@ -144,7 +144,7 @@ class Store(TransactionRunner):
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        """Verification, backup, compaction and garbage collection."""
+        """Verification, backup, compaction, upgrade and garbage collection."""
         from storage.maintenance.maintenance import Maintenance
 
         return Maintenance(self.engine)

@@ -11,6 +11,7 @@ FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 DENIED: Final = (EACCES, EPERM, EROFS)
 TOO_MANY: Final = (EMFILE, ENFILE)
 
+_READ_ONLY_HINT: Final = "The disk is mounted read-only: mount it for writing, or work on a copy."
 _HINTS: Final[dict[type[StoreInvalid], str]] = {
     StoreFull: "Free some space.",
     TooManyFiles: "Close some files, or raise the limit on open files (ulimit -n).",
@@ -27,4 +28,5 @@ def refusal(what: str, error: OSError) -> StoreInvalid:
     for numbers, special in ((FULL, StoreFull), (DENIED, NotPermitted), (TOO_MANY, TooManyFiles)):
         if error.errno in numbers:
             kind = special
-    return kind(f"{what}: {error.strerror}", hint=_HINTS.get(kind))
+    hint = _READ_ONLY_HINT if error.errno == EROFS else _HINTS.get(kind)
+    return kind(f"{what}: {error.strerror}", hint=hint)

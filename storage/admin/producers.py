@@ -105,7 +105,7 @@ class ProducerAdmin:
             topic, closed = producers.find_session(batch, token)
             topic_state = state.load(batch, topic.topic_id)
             row = producers.row_of(batch, batch.lock_file, topic, topic_state, closed)
-            session_end.leave(batch, closed)
+            session_end.leave(batch, closed, connection.identity)
             living = sessions.living(batch, topic.topic_id, batch.lock_file)
             queue = [waiting for waiting in living if waiting.is_waiting]
             result = SessionClosed(row, queue[0].name if queue else None, dry_run)

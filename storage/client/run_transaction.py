@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from storage.actions import Hint, Keyword
 from storage.errors import Conflict
 from storage.limits import RETRIES
 from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     M = TypeVar("M")
+
+EVERY_TRY_LOST = Hint(
+    "Every try lost: give more {}, or a higher {}.", Keyword("retries"), Keyword("priority")
+)
 
 
 class TransactionRunner:
@@ -89,7 +94,11 @@ class TransactionRunner:
             try:
                 with txn:
                     return function(txn, *received)
-            except Conflict:
-                if tries.find_lost(txn.known_id) is None or not tries.count_loss():
+            except Conflict as error:
+                if tries.find_lost(txn.known_id) is None:
+                    raise
+                if not tries.count_loss():
+                    if retries:
+                        error.hint = EVERY_TRY_LOST
                     raise
             self.connection.clock.sleep(tries.draw_wait_s())

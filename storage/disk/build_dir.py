@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from storage.disk import read_cache_file, received_marks
+from storage.disk import read_cache_file, received_marks, reserve
 from storage.disk.directory import FILES, give_to_owner
 
-_OURS: Final = {*FILES, read_cache_file.FILE_NAME, received_marks.FILE_NAME}
+_OURS: Final = {*FILES, read_cache_file.FILE_NAME, received_marks.FILE_NAME, reserve.FILE_NAME}
 _ANY: Final = re.compile(r"\..+\.[0-9]+\.new", re.DOTALL)
 
 

@@ -151,10 +151,16 @@ class Connection:
             share=share,
         )
 
+    def upgrade(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
+        """Run the change that upgrades a store of an earlier format; see `Writer.upgrade`."""
+        writer = self.environment.writer
+        return writer.upgrade(change, naming, dry_run, self.lock_timeout_s, self.on_wait)
+
     def check_writable(self) -> None:
         """Raises:
         StoreClosed: the handle was closed, or was opened before this process was forked.
         StoreInvalid: the handle is for reading only.
+        OldFormat: the store has an earlier format.
         """
         if self.is_closed:
             self._refuse()
@@ -162,7 +168,7 @@ class Connection:
             raise StoreInvalid(
                 f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
             )
-        self.environment.check_usable()
+        self.environment.check_written()
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
         """Open a view for a serializable read; see `Writer.recorded_view`."""

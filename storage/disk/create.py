@@ -59,7 +59,7 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
     """
     check_free(path)
     if store is None:
-        _check_outside(path)
+        check_outside(path)
     _make_parent(os.path.dirname(path))
     build_dir = None
     try:
@@ -91,7 +91,7 @@ def check_free(path: str) -> None:
         raise AlreadyExists(f"{path} exists already and was left unchanged", path=path)
 
 
-def _check_outside(path: str) -> None:
+def check_outside(path: str) -> None:
     """Check that no directory above `path` is a store: the two would be moved, copied and removed together.
 
     Raises:

@@ -16,7 +16,7 @@ from storage.disk import directory, schema
 from storage.disk.codec import unpack, unseal
 from storage.disk.lmdb_errors import readers_full, refused, too_many_files
 from storage.disk.pages import check_top_pages
-from storage.disk.schema import ALL, STORE, Database
+from storage.disk.schema import FORMAT_NUMBER, STORE, Database
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, StoreInvalid, UnknownFormat
 from storage.limits import MAP_BYTES_FALLBACK, MAP_BYTES_SPARE, MAP_BYTES_WANTED, READERS_MAX
 from storage.process.clock import Clock
@@ -33,7 +33,7 @@ def create(
     try:
         raw = lmdb.open(os.fsencode(path), map_size=1 << 24, mode=0o600, max_dbs=64, max_readers=READERS_MAX)
         try:
-            handles = {db.name: raw.open_db(db.name.encode()) for db in ALL}
+            handles = {db.name: raw.open_db(db.name.encode()) for db in schema.ALL}
             faults.reach("store.create.before_format")
             with raw.begin(write=True) as view:
                 for database, records in first_records(clock).items():
@@ -45,8 +45,10 @@ def create(
         raise refused(path, error) from error
 
 
-def mapped(path: str, read_only: bool, has_table: bool = True) -> Any:
-    """Open LMDB's environment of a whole store of a known format, with the largest map that the process may have.
+def mapped(path: str, read_only: bool, has_table: bool = True) -> tuple[Any, int]:
+    """Open LMDB's environment of a whole store, with the largest map that the process may have.
+
+    Return the environment, and the store's format: a number of `schema.FORMATS_READ`.
 
     Args:
         has_table: whether LMDB uses its reader table (`reader_table.py`).
@@ -58,14 +60,14 @@ def mapped(path: str, read_only: bool, has_table: bool = True) -> Any:
     raw = _open(path, read_only, has_table)
     try:
         _check_length(raw, path)
-        _check_format(raw, path)
+        format_number = _known_format(raw, path)
     except BaseException as error:
         # LMDB opens a file once in a process: an environment left open would make the next attempt fail.
         raw.close()
         if isinstance(error, lmdb.ReadersFullError):
             raise readers_full(path) from None
         raise
-    return raw
+    return raw, format_number
 
 
 def _open(path: str, read_only: bool, has_table: bool) -> Any:
@@ -108,8 +110,8 @@ def _check_length(raw: Any, path: str) -> None:
         )
 
 
-def _check_format(raw: Any, path: str) -> None:
-    """Check that the file is a store of a known format; only reads, so that a refused file is left untouched."""
+def _known_format(raw: Any, path: str) -> int:
+    """The format of the store, one that this release reads; only reads, so that a refused file is left untouched."""
     with raw.begin() as view:
         try:
             data = view.get(b"format", db=raw.open_db(STORE.name.encode(), txn=view, create=False))
@@ -117,17 +119,19 @@ def _check_format(raw: Any, path: str) -> None:
             raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
     if data is None:
         raise NotAStore(f"{path} is not a whole store: the format record is missing")
-    number = unpack(unseal(STORE, b"format", data), 1)[0]
-    if number != schema.FORMAT_NUMBER:
+    number: int = unpack(unseal(STORE, b"format", data), 1)[0]
+    if number not in schema.FORMATS_READ:
+        known = " and ".join(map(str, schema.FORMATS_READ))
         raise UnknownFormat(
-            f"{path} has format {number}; this release reads format {schema.FORMAT_NUMBER}",
+            f"{path} has format {number}; this release reads formats {known}",
             hint="Use the release that wrote the store, which was left untouched.",
             format=number,
         )
+    return number
 
 
-def databases(raw: Any, path: str, read_only: bool) -> dict[str, object]:
-    """Handles of all named databases.
+def databases(raw: Any, path: str, read_only: bool, format_number: int = FORMAT_NUMBER) -> dict[str, object]:
+    """Handles of the named databases of a store: all, or those that its earlier format has.
 
     py-lmdb keeps a handle only if the opening transaction can write, or if none is given: a store opened for writing
     therefore opens its databases inside the writer gate.
@@ -135,10 +139,17 @@ def databases(raw: Any, path: str, read_only: bool) -> dict[str, object]:
     Raises:
         CorruptStore
     """
+    lacked = () if format_number == FORMAT_NUMBER else schema.NEW_IN_2
+    names = [db.name for db in schema.ALL if db not in lacked]
     try:
         if read_only:
-            return {db.name: raw.open_db(db.name.encode(), create=False) for db in ALL}
+            return {name: raw.open_db(name.encode(), create=False) for name in names}
         with raw.begin(write=True) as view:
-            return {db.name: raw.open_db(db.name.encode(), txn=view, create=False) for db in ALL}
+            return {name: raw.open_db(name.encode(), txn=view, create=False) for name in names}
     except lmdb.Error as error:
         raise CorruptStore(f"{path} lacks a database: {error}", hint="Restore a backup.") from error
+
+
+def all_databases(raw: Any, transaction: Any) -> dict[str, object]:
+    """Handles of all named databases, within a writing transaction of LMDB, whose commit makes the missing ones."""
+    return {db.name: raw.open_db(db.name.encode(), txn=transaction) for db in schema.ALL}

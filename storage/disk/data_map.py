@@ -14,10 +14,10 @@ from zlib import crc32
 
 import lmdb
 
-from storage.disk import data_file, reader_table
+from storage.disk import data_file, old_format, reader_table
 from storage.disk.codec import unsealed
 from storage.disk.lmdb_errors import damaged, is_damage, readers_full
-from storage.disk.schema import Database
+from storage.disk.schema import FORMAT_NUMBER, Database
 from storage.disk.view import ReadView
 from storage.errors import Busy, StoreClosed, StoreFull, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
@@ -34,6 +34,8 @@ class DataMap:
     Attributes:
         raw: LMDB's environment.
         databases: LMDB's handles of the named databases.
+        format_number: the store's format.
+        is_old: whether that is an earlier format, which is only read.
         locks: the lock file.
         read_only: whether the map is for reading only.
         failed: why the map is no longer usable; None while it is usable.
@@ -68,20 +70,30 @@ class DataMap:
         has_table = inside_gate or reader_table.secure(
             self.path, locks, self.clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
         )
-        self.raw = data_file.mapped(self.path, read_only, has_table)
+        self.raw, number = data_file.mapped(self.path, read_only, has_table)
         try:
             if read_only or inside_gate:
-                self.databases = data_file.databases(self.raw, self.path, read_only)
+                self._adopt(data_file.databases(self.raw, self.path, read_only, number), number)
                 return
             self.raw.reader_check()
             try:
                 locks.gate.enter(timeout_s, on_wait)
-                self.databases = data_file.databases(self.raw, self.path, read_only=False)
+                self._adopt(data_file.databases(self.raw, self.path, False, number), number)
             finally:
                 locks.gate.leave()
         except BaseException:
             self.raw.close()
             raise
+
+    def _adopt(self, databases: dict[str, object], format_number: int) -> None:
+        self.databases, self.format_number = databases, format_number
+        self.is_old = format_number != FORMAT_NUMBER
+        self._view_type = old_format.OldFormatView if self.is_old else ReadView
+
+    def upgraded(self, databases: dict[str, object]) -> None:
+        """Go on with these handles in the present format; views that are open see the earlier format to their end."""
+        with self.lock:
+            self._adopt(databases, FORMAT_NUMBER)
 
     def drop(self) -> None:
         """Close LMDB's environment if one is open."""
@@ -94,6 +106,20 @@ class DataMap:
         """
         if self.failed is not None:
             raise StoreClosed(f"this handle of {self.path} is unusable: {self.failed}")
+
+    def check_written(self) -> None:
+        """Check that this process may change the store, before anything is changed.
+
+        Raises:
+            StoreClosed: the handle was closed, forked, or latched after a failed commit.
+            StoreInvalid: the store is open for reading only.
+            OldFormat: the store has an earlier format.
+        """
+        self.check_usable()
+        if self.read_only:
+            raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
+        if self.is_old:
+            raise old_format.refusal(self.path, self.format_number)
 
     # Views
 
@@ -274,7 +300,7 @@ class _CountedView:
         data_map = self._map
         self._raw = data_map.begin_view()
         try:
-            self._view = ReadView(self._raw, data_map.databases, data_map.clock)
+            self._view = data_map._view_type(self._raw, data_map.databases, data_map.clock)
             return self._view
         except BaseException as error:
             self._raw.abort()

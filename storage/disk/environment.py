@@ -33,7 +33,7 @@ class Environment:
     """The environment that all handles and threads of this process share.
 
     Attributes:
-        view, fetcher, check_usable: methods of the `DataMap`.
+        view, fetcher, check_usable, check_written: methods of the `DataMap`.
         writer: the `Writer`, with `write` and `recorded_view`.
     """
 
@@ -56,6 +56,7 @@ class Environment:
         self._map = DataMap(path, clock)
         self.writer = Writer(self._map, self._preallocation, self.read_cache, self.received_marks)
         self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
+        self.check_written = self._map.check_written
         self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
         self._is_still = False
         self._in_place_ns = 0
@@ -72,6 +73,11 @@ class Environment:
     @property
     def lock_file(self) -> LockFile:
         return self._map.locks
+
+    @property
+    def format_number(self) -> int:
+        """The format of the store."""
+        return self._map.format_number
 
     @property
     def read_only(self) -> bool:

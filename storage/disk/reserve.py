@@ -8,7 +8,8 @@ Must not know: the meaning of changes. Their callers name the share:
 
 - WHOLE: deleting a topic, table or subscription, trimming, truncating, collecting garbage, clearing and skipping a
   backlog, aborting and reaping transactions, and the settings that let go of something.
-- PART: receiving and acknowledging of consumers, which may end up freeing. `PART_LEAVES` bytes stay for the others.
+- PART: receiving and acknowledging of consumers, which may end up freeing, and what a transaction needs to read: a
+  read cache where there is none. `PART_LEAVES` bytes stay for the others.
 - NONE: everything else.
 
 Errors of the disk are ignored here: a store without its reserve is as good as one of an earlier release.
@@ -57,6 +58,17 @@ def setting(view: ReadView) -> int:
 def set_size(batch: WriteBatch, size: int) -> None:
     """Record the size that the reserve shall have."""
     batch.put(STORE, _KEY, pack([size]))
+
+
+def kept_bytes(path: str) -> int:
+    """The length of the reserve of the store at `path`: fewer bytes than set where the disk had no room.
+
+    Not the blocks, which a file system that compresses counts as it likes.
+    """
+    try:
+        return os.lstat(os.path.join(path, FILE_NAME)).st_size
+    except OSError:
+        return 0
 
 
 class Reserve:

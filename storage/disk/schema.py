@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from zlib import crc32
 
-FORMAT_NUMBER = 1
-"""The number of the layout below. A store with a different number is refused and left untouched."""
+FORMAT_NUMBER = 2
+"""The number of the layout below, which a store has that this release creates or writes."""
+
+FORMATS_READ = (1, FORMAT_NUMBER)
+"""The numbers that this release reads. A store with a different number is refused and left untouched."""
 
 
 class Database:
@@ -143,6 +146,9 @@ ALL = (
     OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
     PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
 )  # fmt: skip
+
+NEW_IN_2: tuple[Database, ...] = ()
+"""The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
 
 PART_TOPIC = 1
 PART_SUBSCRIPTION = 2

@@ -18,6 +18,7 @@ import lmdb
 
 from storage import faults
 from storage.actions import Action, Hint
+from storage.disk import data_file
 from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
@@ -54,15 +55,17 @@ class _Task(Generic[T]):
 
     Attributes:
         in_the_way: holders that have refused the change, and that each further batch ends before the change.
+        upgrades: whether the change brings a store of an earlier format to the present one.
     """
 
-    __slots__ = ("change", "dry_run", "in_the_way", "naming")
+    __slots__ = ("change", "dry_run", "in_the_way", "naming", "upgrades")
 
-    def __init__(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> None:
+    def __init__(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool, upgrades: bool) -> None:
         self.change = change
         self.naming = naming
         self.dry_run = dry_run
         self.in_the_way: list[int] = []
+        self.upgrades = upgrades
 
 
 class _RecordedView(AbstractContextManager[ReadView]):
@@ -137,12 +140,13 @@ class Writer:
 
         A writer therefore either sees the note, or committed before the view was opened. Costs no fsync.
         """
-        self._map.check_usable()
         if self._map.read_only:
+            self._map.check_usable()
             raise StoreInvalid(
                 "the store is open for reading only, and a serializable read is recorded",
                 hint="Open it with read_only=False, or read at read-committed.",
             )
+        self._map.check_written()
         return _RecordedView(self._map, record, timeout_s, on_wait)
 
     def write(
@@ -168,14 +172,32 @@ class Writer:
             share: of the reserve, which the change may use on a full disk; see `reserve.py`.
 
         Raises:
-            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, StoreInvalid (the wall clock), and the errors of
-            `change`.
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, StoreInvalid (the wall clock), OldFormat, and the
+            errors of `change`.
         """
-        if self._map.failed is not None:
-            self._map.check_usable()
-        if self._map.read_only:
-            raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
-        gate, task, data_bytes = self._map.locks.gate, _Task(change, naming, dry_run), 0
+        data_map = self._map
+        if data_map.failed is not None or data_map.read_only or data_map.is_old:
+            data_map.check_written()
+        return self._write(_Task(change, naming, dry_run, upgrades=False), timeout_s, on_wait, share)
+
+    def upgrade(
+        self,
+        change: Callable[[WriteBatch], T],
+        naming: int,
+        dry_run: bool,
+        timeout_s: float,
+        on_wait: OnWait | None,
+    ) -> T:
+        """Make the databases that a store of an earlier format lacks and run `change`, which writes the format record.
+
+        Databases and changes are one durable commit: a kill leaves the store in one format or the other. The caller
+        holds the store lock alone. Args and raises as `write`.
+        """
+        task = _Task(change, naming, dry_run, upgrades=True)
+        return self._write(task, timeout_s, on_wait, ReserveShare.WHOLE)
+
+    def _write(self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare) -> T:
+        gate, data_bytes = self._map.locks.gate, 0
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
@@ -229,8 +251,9 @@ class Writer:
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:
+            databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
             context = BatchContext(
-                data_map.databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
+                databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
             )
             batch = WriteBatch(raw, context, task.naming)
             faults.reach("environment.before_change")
@@ -241,7 +264,7 @@ class Writer:
                 refusal = raised
                 batch.undo()
             except TxnctlError as error:
-                if dry_run or not batch.starts_clock:
+                if dry_run or task.upgrades or not batch.starts_clock:
                     raise
                 # Keep the start of the clock alone. Were every change of this boot refused, no lease would end.
                 raw.abort()
@@ -254,6 +277,8 @@ class Writer:
                 raw.abort()
             else:
                 self._commit(raw, batch)
+                if task.upgrades:
+                    data_map.upgraded(databases)
             if not dry_run:
                 self.prologue_due_ns = due_ns
         except BaseException as error:

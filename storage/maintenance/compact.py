@@ -1,20 +1,26 @@
-"""Rewrite the data file of a store without its free pages, in place."""
+"""Rewrite the data file of a store without its free pages: in place, or in a new directory, as on a disk with room.
+
+In a new directory the store is the same store: id, incarnation, positions, open detached transactions and leased
+sessions go on there. The original is left as it is, since its disk may have no room for a mark; so nothing but the
+operator keeps the two apart from then on.
+"""
 
 from __future__ import annotations
 
 import os
 
 from storage import audit_trail
-from storage.actions import Action, Hint
-from storage.disk.create import building, write_lock_file
-from storage.disk.directory import DATA
+from storage.disk.create import building, check_outside, install, write_lock_file
+from storage.disk.directory import DATA, resolved
 from storage.engine import Engine
-from storage.errors import StoreInUse
 from storage.maintenance.copy import Progress, copy_data, data_bytes
-from storage.process.identity import describe, is_stopped, started
-from storage.process.lock_file import FILE_NAME, processes_with
+from storage.maintenance.store_alone import store_alone
+from storage.maintenance.upgrade import upgrade
+from storage.process.lock_file import FILE_NAME
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
+
+_OTHERWISE = ", or make a backup instead: it is compacted as well"
 
 
 class Compacted(NamedTuple):
@@ -24,10 +30,26 @@ class Compacted(NamedTuple):
     bytes_copied: int
 
 
+class CompactedElsewhere(NamedTuple):
+    """A compaction into a new directory, as the audit trail of the new store has it."""
+
+    original: str
+    bytes_before: int
+    bytes_copied: int
+
+
 class CompactResult(NamedTuple):
-    """The size of the data file before and after."""
+    """The size of the data file before and after.
+
+    Attributes:
+        path: the directory of the compacted store.
+        original: the directory that was compacted from, and left unchanged; None for compacting in place.
+        format_before: the format of the original; the compacted store has the present one.
+    """
 
     path: str
+    original: str | None
+    format_before: int
     bytes_before: int
     bytes_after: int
     dry_run: bool
@@ -43,48 +65,67 @@ def compact_store(
 
     Raises:
         StoreInUse: a second process has the store open; the error names every such process.
-        StoreFull, BadInput
+        OldFormat, StoreFull, BadInput
     """
     audit_trail.check_reason(reason)
     connection = engine.connection
-    environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
-    bytes_before = data_bytes(connection.path)
-    if not environment.lock_file.own_store():
-        raise _in_use(connection.path, processes_with(lock_path))
-    try:
-        with building(os.path.join(connection.path, "compacted"), connection.path) as build_dir:
-            copy_data(engine, build_dir, progress)
-            _note_compacting(engine, build_dir, reason, bytes_before)
-            bytes_after = data_bytes(build_dir)
-            if not dry_run:
-                environment.replace_data(os.path.join(build_dir, DATA))
-    finally:
-        environment.lock_file.share_store()
-    return CompactResult(connection.path, bytes_before, bytes_after, dry_run)
+    connection.check_writable()
+    before = data_bytes(connection.path)
+    with (
+        store_alone(engine, _OTHERWISE),
+        building(os.path.join(connection.path, "compacted"), connection.path) as build_dir,
+    ):
+        copy_data(engine, build_dir, progress)
+        after = _finish(engine, build_dir, reason, Compacted(before, data_bytes(build_dir)))
+        if not dry_run:
+            connection.environment.replace_data(os.path.join(build_dir, DATA))
+        format_number = connection.environment.format_number
+    return CompactResult(connection.path, None, format_number, before, after, dry_run)
 
 
-def _in_use(path: str, pids: list[int]) -> StoreInUse:
-    """The error for a store that further processes have open; a stopped one closes it only when continued."""
-    holders = [describe(pid, started(pid)) for pid in pids]
-    stopped = [pid for pid in pids if is_stopped(pid, started(pid))]
-    way = Hint("Close it there")
-    if stopped:
-        way = Hint(
-            "Continue the stopped process with `{}`, and close it there", Action("resume_process", stopped[0])
-        )
-    return StoreInUse(
-        f"{path} is open in {', '.join(holders) or 'another process'}",
-        hint=Hint("{}, or make a backup instead: it is compacted as well.", way),
-        holders=holders,
-    )
+def compact_to(
+    engine: Engine,
+    destination: str,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> CompactResult:
+    """Write the store without its free pages to a new directory, while only this process has the store open.
+
+    Nothing is written in the store's own directory. A store of an earlier format is upgraded on the way.
+
+    Args:
+        dry_run: write the new store to measure the size, then discard it.
+
+    Raises:
+        StoreInUse: a second process has the store open; the error names every such process.
+        AlreadyExists, StoreFull, StoreInvalid, BadInput
+    """
+    audit_trail.check_reason(reason)
+    connection, destination = engine.connection, resolved(destination, os.path.abspath)
+    path, before = connection.path, data_bytes(connection.path)
+    check_outside(destination)
+    # The new store belongs to the owner of the old one, also where root makes it.
+    with store_alone(engine, _OTHERWISE), building(destination, path) as build_dir:
+        copy_data(engine, build_dir, progress)
+        effects = CompactedElsewhere(path, before, data_bytes(build_dir))
+        after = _finish(engine, build_dir, reason, effects)
+        if not dry_run:
+            install(build_dir, destination)
+    return CompactResult(destination, path, connection.environment.format_number, before, after, dry_run)
 
 
-def _note_compacting(engine: Engine, build_dir: str, reason: str | None, bytes_before: int) -> None:
-    """Write the audit record into the new file, so that record and file are put in place together."""
-    effects = Compacted(bytes_before, data_bytes(build_dir))
+def _finish(
+    engine: Engine, build_dir: str, reason: str | None, effects: Compacted | CompactedElsewhere
+) -> int:
+    """Write the audit record into the new file, so that record and file are put in place together.
+
+    Return the bytes of the finished file.
+    """
     process = engine.process
     write_lock_file(os.path.join(build_dir, FILE_NAME))
     with Engine.open(build_dir, clock=engine.connection.clock) as copy:
+        upgrade(copy, reason)
         # `EVERY` prevents reaping: owners hold leases in the lock file of the store, so in the copy all look dead.
         copy.connection.write(
             lambda batch: audit_trail.record(batch, process, "store compact", "store", reason, effects),
@@ -95,3 +136,4 @@ def _note_compacting(engine: Engine, build_dir: str, reason: str | None, bytes_b
     with open(os.path.join(build_dir, DATA), "r+b") as file:
         file.truncate((figures["last_pgno"] + 1) * figures["psize"])
         os.fsync(file.fileno())
+    return data_bytes(build_dir)

@@ -56,10 +56,11 @@ def collect_garbage(
     Build directories that killed builders left in the store or beside it are removed on the way.
 
     Raises:
-        BadInput
+        BadInput, OldFormat
     """
     audit_trail.check_reason(reason)
     connection = engine.connection
+    connection.check_writable()
     with connection.view() as view:
         deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
     if dry_run:

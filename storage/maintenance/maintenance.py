@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from storage.maintenance.compact import CompactResult
     from storage.maintenance.copy import Progress
     from storage.maintenance.gc import CollectResult
+    from storage.maintenance.upgrade import UpgradeResult
     from storage.verify.problem import Problem, Progress as VerifyProgress
 
 
@@ -39,16 +40,41 @@ class Maintenance:
         return backup_store(self._engine, os.fspath(destination), progress)
 
     def compact_store(
-        self, *, progress: Progress | None = None, dry_run: bool = False, reason: str | None = None
+        self,
+        destination: str | os.PathLike[str] | None = None,
+        *,
+        progress: Progress | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
     ) -> CompactResult:
         """Rewrite the data file without its free pages. No other process may have the store open.
 
+        Args:
+            destination: a new directory for the compacted store, as on another disk; None to compact in place. The
+                original is left unchanged, and must not be written any more: both are the same store.
+
         Raises:
             StoreInUse, StoreFull
+            AlreadyExists, StoreInvalid: of the destination.
+            OldFormat: a store of an earlier format is not compacted in place.
         """
-        from storage.maintenance.compact import compact_store
+        from storage.maintenance.compact import compact_store, compact_to
 
-        return compact_store(self._engine, progress, dry_run, reason)
+        if destination is None:
+            return compact_store(self._engine, progress, dry_run, reason)
+        return compact_to(self._engine, os.fspath(destination), progress, dry_run, reason)
+
+    def upgrade_store(self, *, dry_run: bool = False, reason: str | None = None) -> UpgradeResult:
+        """Bring a store of an earlier format to the present one. No other process may have the store open.
+
+        Earlier releases refuse the store afterwards. A store of the present format is left as it is.
+
+        Raises:
+            StoreInUse, StoreFull, WriterBusy
+        """
+        from storage.maintenance.upgrade import upgrade_store
+
+        return upgrade_store(self._engine, dry_run, reason)
 
     def collect_garbage(
         self, *, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None

@@ -17,6 +17,7 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
+from storage.maintenance.upgrade import upgrade
 from storage.process.lock_file import FILE_NAME
 from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
@@ -38,9 +39,10 @@ class Reincarnation(NamedTuple):
 
 
 class RestoreResult(NamedTuple):
-    """A restored store."""
+    """A restored store. `format_before` is the format of the backup, from which the copy was upgraded on the way."""
 
     path: str
+    format_before: int
     reincarnation: Flat[Reincarnation]
     dry_run: bool
 
@@ -55,6 +57,8 @@ def restore_store(
     reason: str | None = None,
 ) -> RestoreResult:
     """Make a new store at `destination` from a backup. A source that is in use is copied from one view.
+
+    A backup of an earlier format becomes a store of the present format.
 
     Args:
         dry_run: build and check the new store, and then drop it.
@@ -71,10 +75,12 @@ def restore_store(
         copy_data(backed_up, build_dir, progress)
         write_lock_file(os.path.join(build_dir, FILE_NAME))
         with Engine.open(build_dir, program=program) as engine:
+            format_before = engine.connection.environment.format_number
+            upgrade(engine, reason)
             result = engine.connection.write(lambda batch: _reincarnate(batch, engine, reason), naming=EVERY)
         if not dry_run:
             install(build_dir, destination)
-    return RestoreResult(destination, result, dry_run)
+    return RestoreResult(destination, format_before, result, dry_run)
 
 
 def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reincarnation:

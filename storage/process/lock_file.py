@@ -1,7 +1,7 @@
 """The lock file of a store: the bytes and the lock that each byte carries, and the lock on the whole store.
 
     byte 0         the writer gate (writer_gate.py): its holder may begin a store transaction
-    byte 1         the store lock: shared by every process with the store open, exclusive for compact and restore
+    byte 1         the store lock: shared by every process with the store open, exclusive for compacting and upgrading
     byte 2         shared by every unlisted reader: a process that reads without LMDB's reader table
     byte 3         shared by every writer: a process with the store open for writing
     byte 2^20 + n  lease n (liveness.py): locked as long as the process of the lease lives; numbers are never reused

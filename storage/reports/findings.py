@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage.actions import Action
+from storage.disk.schema import FORMAT_NUMBER
 from storage.limits import CLOCKS_DISAGREE_NS
 from storage.reports import holder_findings, livelock
 from storage.reports.facts import Facts
@@ -58,6 +59,14 @@ def _gate(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "gate-stopped", "critical", "writer gate", what, why, Action("resume_process", gate.pid)
         )
+
+
+def _old_format(facts: Facts) -> Iterator[Finding]:
+    number = facts.store.info.format
+    if number != FORMAT_NUMBER:
+        what = f"the store has format {number}: this release reads it and refuses every change"
+        why = f"The upgrade to format {FORMAT_NUMBER} needs the store alone; earlier releases refuse it afterwards."
+        yield warning("old-format", "store", what, why, Action("store.maintenance.upgrade_store"))
 
 
 def _disk(facts: Facts) -> Iterator[Finding]:
@@ -143,6 +152,7 @@ def _retention_held(facts: Facts) -> Iterator[Finding]:
 
 _RULES = (
     _gate,
+    _old_format,
     *holder_findings.RULES,
     livelock.livelocks,
     _disk,

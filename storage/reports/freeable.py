@@ -1,8 +1,8 @@
 """The space that topics and tables take, and the changes that would free some of it.
 
 A topic has a row for each change that would free more than the row before: trimming to its limits, letting go of what
-every subscription has acknowledged, and truncation. Messages count with their bytes in the log; rows of tables are not
-read, so a table's size is its share of the pages, by records.
+every subscription has acknowledged, acknowledging for the subscription that holds the rest, and truncation. Messages
+count with their bytes in the log; rows of tables are not read, so a table's size is its share of the pages, by records.
 """
 
 from __future__ import annotations
@@ -21,17 +21,22 @@ from storage.topic.retention import RetentionLimits
 from storage.values.named_tuple import NamedTuple
 
 _NOTHING_KEPT = RetentionLimits(0, 0)
-_DESTROYING = {"store.admin.topics.truncate_topic", "store.admin.tables.delete_table"}
+_DESTROYING = {
+    "store.admin.subscriptions.clear_backlog",
+    "store.admin.topics.truncate_topic",
+    "store.admin.tables.delete_table",
+}
 
 
 class Freeable(NamedTuple):
     """A change that frees space.
 
     Attributes:
-        kind: `topic`, `table` or `store`.
+        kind: `topic`, `table`, `store`, or `backlog`, that of a subscription which holds a topic.
         name: of the topic or table; empty for the remains of deleted ones.
         size_bytes: the size of the object; None where only a walk would tell.
-        freed_bytes: the part that the change frees; None where only a walk would tell.
+        freed_bytes: the part that the change frees; None where only a walk would tell. For clearing a backlog, the part
+            that the subscription holds back: trimming frees it then, as far as no other subscription holds it too.
         held_by: the subscription or transaction that holds the rest back from trimming.
         action: the change.
     """
@@ -71,6 +76,9 @@ def _of_topics(view: ReadView) -> Iterator[Freeable]:
         if acknowledged > due:
             action = Action("store.admin.topics.set_retention", name, size="0")
             yield Freeable("topic", name, size, acknowledged, held_by, action)
+        if size > acknowledged and hold is not None and hold.kind == "subscription":
+            action = Action("store.admin.subscriptions.clear_backlog", name, hold.name)
+            yield Freeable("backlog", name, size, size - acknowledged, held_by, action)
         if size > acknowledged:
             action = Action("store.admin.topics.truncate_topic", name)
             yield Freeable("topic", name, size, size, held_by, action)

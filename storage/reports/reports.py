@@ -416,6 +416,12 @@ class Reports:
         with self._connection.view() as view:
             return reserve.setting(view)
 
+    def reserve_kept(self) -> int:
+        """The bytes of the reserve that are on the disk now; fewer than `reserve_size` where the disk had no room."""
+        from storage.disk import reserve
+
+        return reserve.kept_bytes(self._connection.path)
+
     def list_freeable(self) -> list[Freeable]:
         """Topics and tables by size, and the changes that would free their space."""
         from storage.reports import freeable

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from storage.disk.codec import missing, unpack, unpack_first
 from storage.disk.connection import Connection
 from storage.disk.directory import DATA
-from storage.disk.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXNS
+from storage.disk.schema import LEASES, STORE, TXN_DEADLINES, TXNS
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.limits import READERS_MAX
@@ -42,6 +42,14 @@ class StoreInfo(NamedTuple):
     map_bytes: int
     readers_in_use: int
     readers_max: int
+
+
+class FormatRecord(NamedTuple):
+    """The store's format, its id, and the wall time of its making."""
+
+    format: int
+    store_id: bytes
+    created_ms: int
 
 
 class DiskSpace(NamedTuple):
@@ -101,9 +109,9 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
     figures, superblock, kept = connection.environment.info(), view.superblock, retention.of_store(view)
-    store_id, created_ms = format_record(view)
+    made = format_record(view)
     return StoreInfo(
-        path=connection.path, format=FORMAT_NUMBER, store_id=store_id.hex(), created_at_ms=created_ms,
+        path=connection.path, format=made.format, store_id=made.store_id.hex(), created_at_ms=made.created_ms,
         incarnation=superblock.incarnation, commits=superblock.commits,
         topics=sum(1 for _ in topics.every(view)), tables=sum(1 for _ in tables.every(view)),
         open_transactions=view.count(TXN_DEADLINES), transactions=view.count(TXNS),
@@ -117,8 +125,8 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
     )  # fmt: skip
 
 
-def format_record(view: ReadView) -> tuple[bytes, int]:
-    """The store's id, and the wall time of its making in ms.
+def format_record(view: ReadView) -> FormatRecord:
+    """The format record of the store.
 
     Raises:
         CorruptStore: the record is missing.
@@ -126,8 +134,7 @@ def format_record(view: ReadView) -> tuple[bytes, int]:
     payload = view.get(STORE, b"format")
     if payload is None:
         raise missing(STORE, b"format")
-    _, store_id, created_ms = unpack_first(payload, 3)
-    return store_id, created_ms
+    return FormatRecord(*unpack_first(payload, 3))
 
 
 def gate_holder(connection: Connection) -> GateHolder | None:
@@ -150,7 +157,7 @@ def disk_space(connection: Connection) -> DiskSpace:
 def identity(connection: Connection) -> str:
     """Return id and incarnation of a store: positions and ids are valid within one incarnation only."""
     with connection.view() as view:
-        return f"{format_record(view)[0].hex()}-{view.superblock.incarnation}"
+        return f"{format_record(view).store_id.hex()}-{view.superblock.incarnation}"
 
 
 def list_locks(connection: Connection) -> list[LockRow]:

@@ -1,16 +1,18 @@
-"""Format number 1 stays what docs/FORMAT.md says: golden bytes, and a whole store written by the first release."""
+"""The formats stay what docs/FORMAT.md says: golden bytes, and whole small stores.
+
+The store of format 1 was written by the first release; it is read as it is, and after its upgrade like one of format 2.
+"""
 
 from __future__ import annotations
 
-import gzip
-import os
-import shutil
+import hashlib
 import struct
 import zlib
 from pathlib import Path
 
 import lmdb
 import msgpack
+import pytest
 
 from storage import IsolationLevel, Store
 from storage.disk import schema
@@ -18,25 +20,34 @@ from storage.subscription import message_set
 from storage.table import row as rows
 from storage.table.visibility import StoredRow, Version
 from storage.topic import entry as entries
+from tests.format.small_store import unpacked
 from tests.row_json import row_json
 
 HERE = Path(__file__).parent
+READ = ("format 1", "format 1 upgraded", "format 2")
+WRITTEN = READ[1:]
 
 
-def opened(tmp_path: Path) -> Store:
-    """The small store, as if it had been lying there."""
-    path = tmp_path / "store"
-    path.mkdir(mode=0o700)
-    with gzip.open(HERE / "store-1.mdb.gz") as packed, open(path / "data.mdb", "wb") as data:
-        shutil.copyfileobj(packed, data)
-    (path / "store.lock").touch(mode=0o600)
-    os.chmod(path / "data.mdb", 0o600)
-    return Store.open(path)
+def opened(tmp_path: Path, kind: str) -> Store:
+    """A small store, as if it had been lying there, or upgraded just now."""
+    store = Store.open(unpacked(int(kind.split()[1]), tmp_path / "store"))
+    if kind.endswith("upgraded"):
+        store.maintenance.upgrade_store()
+    return store
 
 
-def test_the_format_number_is_one() -> None:
+def test_the_numbers_are_one_and_two() -> None:
     """Another number needs a small store and golden bytes of its own."""
-    assert schema.FORMAT_NUMBER == 1
+    assert schema.FORMATS_READ == (1, 2)
+    assert schema.FORMAT_NUMBER == 2
+
+
+def test_the_small_store_of_format_1_is_the_one_of_the_first_release() -> None:
+    """Made anew it would prove nothing."""
+    content = (HERE / "store-1.mdb.gz").read_bytes()
+    assert hashlib.sha256(content).hexdigest() == (
+        "2b40e1529bbbf94a84173394195d0bad1c48e25b5370b1da1e44a80e43b0ce09"
+    )
 
 
 def test_an_entry_is_laid_out_as_documented() -> None:
@@ -58,9 +69,10 @@ def test_a_message_set_is_a_big_endian_integer_and_all_is_nothing() -> None:
     assert message_set.decode(b"", 3) == 0b111
 
 
-def test_a_value_begins_with_the_checksum_of_seed_key_and_payload(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", READ)
+def test_a_value_begins_with_the_checksum_of_seed_key_and_payload(tmp_path: Path, kind: str) -> None:
     """Whoever writes another reader can check a record from this page alone."""
-    opened(tmp_path).close()
+    opened(tmp_path, kind).close()
     with lmdb.open(str(tmp_path / "store"), readonly=True, lock=False, max_dbs=64) as raw:
         handle = raw.open_db(b"topics", create=False)
         with raw.begin() as view:
@@ -71,9 +83,10 @@ def test_a_value_begins_with_the_checksum_of_seed_key_and_payload(tmp_path: Path
     assert msgpack.unpackb(value[4:])[:1] == [1]
 
 
-def test_every_named_database_of_the_schema_is_in_the_file(tmp_path: Path) -> None:
-    """The documented table lists what is there, and nothing else is."""
-    opened(tmp_path).close()
+@pytest.mark.parametrize("kind", READ)
+def test_every_named_database_of_the_schema_is_in_the_file(tmp_path: Path, kind: str) -> None:
+    """The documented table lists what is there, and nothing else is; format 1 lacks the databases new in format 2."""
+    opened(tmp_path, kind).close()
     with (
         lmdb.open(str(tmp_path / "store"), readonly=True, lock=False, max_dbs=64) as raw,
         raw.begin() as view,
@@ -84,12 +97,15 @@ def test_every_named_database_of_the_schema_is_in_the_file(tmp_path: Path) -> No
         for line in (HERE.parents[1] / "docs/FORMAT.md").read_text().splitlines()
         if line[:3] == "| `"
     }
-    assert names == {database.name for database in schema.ALL} == documented
+    lacked = {database.name for database in schema.NEW_IN_2} if kind == "format 1" else set()
+    assert {database.name for database in schema.ALL} == documented
+    assert names == documented - lacked
 
 
-def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", READ)
+def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path, kind: str) -> None:
     """Messages, levels, cursors and the open transaction are what was put in."""
-    with opened(tmp_path) as store:
+    with opened(tmp_path, kind) as store:
         assert store.maintenance.verify_store() == []
         committed = [(str(m.message_id), m.value) for m in store.reader("orders")]
         assert committed == [
@@ -115,9 +131,10 @@ def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
         assert (d["subscriptionIsolationLevel"], d["pending"], d["visible"]) == ("READ_UNCOMMITTED", 1, 5)
 
 
-def test_the_store_of_the_first_release_can_be_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_the_store_of_the_first_release_can_be_written(tmp_path: Path, kind: str) -> None:
     """Its open transaction ends, and what was pending in it is acknowledged."""
-    with opened(tmp_path) as store:
+    with opened(tmp_path, kind) as store:
         row = next(each for each in row_json(store.reports.list_transactions()) if each["labels"])
         assert row["labels"] == {"job": "x"}
         store.commit_transaction(row["txnId"])
@@ -129,9 +146,10 @@ def test_the_store_of_the_first_release_can_be_written(tmp_path: Path) -> None:
         assert store.maintenance.verify_store() == []
 
 
-def test_what_the_first_release_passed_over_is_delivered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_what_the_first_release_passed_over_is_delivered(tmp_path: Path, kind: str) -> None:
     """A subscription that skips what is open holds a message for its key, and has it when the transaction ends."""
-    with opened(tmp_path) as store:
+    with opened(tmp_path, kind) as store:
         mine = row_json(store.reports.subscription_stats("parcels", "K"))
         (holder,) = mine["heldBy"]
         assert (mine["onOpen"], mine["blocked"], mine["visible"], holder["blocked"]) == ("skip", 1, 0, 1)
@@ -141,9 +159,10 @@ def test_what_the_first_release_passed_over_is_delivered(tmp_path: Path) -> None
         assert store.maintenance.verify_store(full=True) == []
 
 
-def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", READ)
+def test_the_table_of_the_first_release_is_read(tmp_path: Path, kind: str) -> None:
     """Versions, a deletion, an intent in progress and the conflict it won are what was put in."""
-    with opened(tmp_path) as store:
+    with opened(tmp_path, kind) as store:
         assert store.tables() == ["accounts"]
         accounts = store.table("accounts")
         assert [(row.key, row.value) for row in accounts.scan()] == [(b"B1", b"90")]
@@ -151,10 +170,11 @@ def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
         assert [each["deleted"] for each in row_json(accounts.versions(b"B2"))] == [True]
         ((key, state),) = [(row.key, row.owner.state.value) for row in accounts.intents()]
         assert (key, state) == (b"B3", "OPEN")
-        ((kind, winner, loser),) = [
+        ((conflict, winner, loser),) = [
             (each["kind"], each["winner"], each["loser"]) for each in row_json(store.reports.list_conflicts())
         ]
-        assert (kind, winner, loser) == ("push", "0:7", "0:8")
+        found = "held" if kind == "format 2" else "push"
+        assert (conflict, winner, loser) == (found, "0:7", "0:8")
 
 
 def test_a_row_is_laid_out_as_documented() -> None:

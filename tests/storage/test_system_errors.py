@@ -23,4 +23,5 @@ def test_an_error_number_is_one_kind_of_error(number: int, kind: type[StoreInval
     refused = refusal("cannot open /s/store.lock", OSError(number, os.strerror(number)))
     assert type(refused) is kind
     assert refused.message == f"cannot open /s/store.lock: {os.strerror(number)}"
+    assert ("read-only: mount it for writing" in (refused.hint or "")) is (number == errno.EROFS)
     assert ("space" in (refused.hint or "")) is (kind is StoreFull)

@@ -184,6 +184,9 @@ def test_the_runbook_frees_a_stuck_store(run: Any, stuck: Stuck) -> None:
     assert "1 open transaction is late" in (stuck.path.parent / "incident.html").read_text()
     do_it(operator, run, stuck, version)
     the_rest(operator, run, stuck)
+    stuck.processes["consumer"].kill()
+    stuck.processes["consumer"].wait(timeout=30)
+    operator.section("To move a store to a larger disk", DIR=str(stuck.path.parent / "larger"))
     operator.finish()
     assert run("subscriptions", "lag", "orders", "billing", "-o", "json").json["blocked"] == 0
     assert run("transactions", "list", "-o", "json").json == []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from storage.errors import NeedsConfirmation
 from txnctl.cli import settings
 from txnctl.output.escape import printable
-from txnctl.output.stream import OutputStream
+from txnctl.output.stream import OutputFailed, OutputStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -92,10 +92,20 @@ class Context:
                 self.out.flush()
             elif isinstance(error, Exception):
                 self.out.flush_if_possible()
+                self._say_kept(error)
+        except OutputFailed as failed:
+            self._say_kept(failed)
+            raise
         finally:
             if self._store is not None:
                 self._store.close()
                 self._store = None
+
+    def _say_kept(self, error: Exception) -> None:
+        """Say that a change is kept though the output is lost: only where the command may have changed something."""
+        changes = self._declaration.opens != "read" and self._declaration.effect != "reads"
+        if changes and isinstance(error, OutputFailed) and error.hint is None:
+            error.hint = "What the command changed is kept; only the output is incomplete."
 
     @property
     def store(self) -> Store:

@@ -16,6 +16,7 @@ from storage.errors import TooManyFiles, TxnctlError
 from txnctl.cli import exit_codes
 from txnctl.cli.exit_codes import EndsWith
 from txnctl.cli.remedies import remedy_hint
+from txnctl.cli.running_tries import hint_within
 from txnctl.output import json_text
 from txnctl.output.escape import printable
 from txnctl.output.shell import hint_of
@@ -89,7 +90,7 @@ def of(error: BaseException) -> Failure:
             code,
             exit_code,
             error.message,
-            hint=hint_of(error) or remedy_hint(code),
+            hint=hint_within(error) or hint_of(error) or remedy_hint(code),
             retryable=error.retryable,
             details=error.details,
         )

@@ -36,7 +36,7 @@ SPACE = fields_of(
         "entries": Help("Its records.", heading="RECORDS"),
         "bytes": Help("The pages that it takes.", heading="SIZE", kind="size"),
         "depth": "Levels of its tree.",
-        "kind": Help("With --freeable: topic, table, or store for the remains of deleted ones.", heading=""),
+        "kind": Help("With --freeable: topic, backlog (of a topic), table, or store (remains).", heading=""),
         "name": Help("With --freeable: of the topic or table.", heading=""),
         "size_bytes": Help("With --freeable: its size; of a table by its share.", heading="", kind="size"),
         "freed_bytes": Help("With --freeable: the part that the command frees.", heading="", kind="size"),

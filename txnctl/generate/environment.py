@@ -4,9 +4,10 @@ from __future__ import annotations
 
 VARIABLES = {
     "TXNCTL_STORE": "Stands for `--store`.",
-    "TXNCTL_OUTPUT": "Stands for `-o`. A command that lacks that format uses its own default.",
+    "TXNCTL_OUTPUT": "Stands for `-o`, but for `check`. A command that lacks that format uses its own default.",
     "TXNCTL_LOCK_TIMEOUT": "Stands for `--lock-timeout`.",
     "TXNCTL_TXN": "Stands for `--txn`, and for the id that `transactions commit` and `abort` take.",
+    "TXNCTL_RETRIES": "Set by `transactions run --retries` for its command: further tries that may follow.",
     "TXNCTL_SESSION": "Stands for `--session`, on the topic of that session only.",
     "XDG_DATA_HOME": "The default store is `txnctl/store` in it; without it in `~/.local/share`.",
     "NO_COLOR": "No colours, if set to anything.",

@@ -54,13 +54,14 @@ def csv_lines(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[
 
 
 def csv_records(lines: Iterable[bytes], delimiter: str = ",") -> Iterator[CsvRecord]:
-    """The records of lines with their ends; empty lines are passed over, and so is a byte order mark.
+    """The records of lines with their ends; a byte order mark is passed over.
 
-    After a record with a problem the next line begins a record.
+    An empty line is a record of one empty field where the first record, the header, has one field, and is passed over
+    elsewhere. After a record with a problem the next line begins a record.
     """
     text = _Text(lines)
     parsed = csv.reader(text, strict=True, delimiter=delimiter)
-    is_first = True
+    is_first, has_one_field = True, False
     while True:
         number = parsed.line_num + 1
         try:
@@ -73,11 +74,13 @@ def csv_records(lines: Iterable[bytes], delimiter: str = ",") -> Iterator[CsvRec
         if text.has_stand_in:
             fields = [field.replace(_CR_STAND_IN, "\r") for field in fields]
             text.has_stand_in = False
+        if not fields and has_one_field:
+            fields = [""]
         if fields:
             if is_first:
                 # The byte order mark of a spreadsheet is no part of the first name.
                 fields[0] = fields[0].removeprefix("\ufeff")
-                is_first = False
+                is_first, has_one_field = False, len(fields) == 1
             yield CsvRecord(number, fields)
 
 

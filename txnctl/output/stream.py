@@ -127,8 +127,4 @@ def _buffered(stdout: BinaryIO) -> BinaryIO:
 
 
 def _output_failed(error: OSError) -> OutputFailed:
-    return OutputFailed(
-        f"cannot write the result to standard output: {error.strerror}",
-        hint="What the command changed is kept; only the output is incomplete.",
-        errno=error.errno,
-    )
+    return OutputFailed(f"cannot write the result to standard output: {error.strerror}", errno=error.errno)

@@ -209,6 +209,8 @@ def _parse_line(line: bytes, header: CsvHeader, dialect: CsvDialect) -> CsvRow |
         return CsvRow(0, [], f"it is not {dialect.encoding} text")
     if text.count(b'"') % 2:
         return CsvRow(0, [], "a quote is not closed on this line; leave out --no-multi-line")
+    if len(header.names) == 1 and not text.strip(b"\r\n"):
+        return CsvRow(0, [None])
     record = next(csv_records([text], header.delimiter), None)
     return None if record is None else _row("", record._replace(number=0), text, header)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLES
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import TIMESTAMP_RESERVE_NS
@@ -166,7 +167,7 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
             return started[0]
         if not is_reserved:
             # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.
-            connection.write(_reserve_timestamps)
+            connection.write(_reserve_timestamps, share=ReserveShare.PART)
     return None
 
 

@@ -117,6 +117,7 @@ class TransactionHandle:
         change: Callable[[WriteBatch, TransactionRecord], T],
         settle: Callable[[], None] = _nothing,
         timeout_s: float | None = None,
+        share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Run one batch. After an exception, resolve once whether it committed, by the count of writes in the record.
 
@@ -124,6 +125,7 @@ class TransactionHandle:
             change: given the open record of the open transaction, made if there was none.
             settle: called when the batch is committed, even if that shows only later.
             timeout_s: how long to wait for the writer gate, if not as long as the connection does.
+            share: of the reserve of a full disk.
 
         Raises:
             TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
@@ -139,7 +141,7 @@ class TransactionHandle:
             outcome.note_end(record)
             return record, result
 
-        return self._write(outcome, whole, timeout_s)
+        return self._write(outcome, whole, timeout_s, share)
 
     def commit_batch(
         self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]

@@ -14,6 +14,7 @@ from storage.client.work.beginning import NeedsWrite
 from storage.client.work.handle import TransactionHandle
 from storage.disk.read_cache import ReadCache
 from storage.disk.read_cache_layout import ReadsDamaged
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import PAGE_ENTRIES
 from storage.table import read as reading, retention
@@ -165,9 +166,9 @@ class ReadSet:
                 handle.uses_tables = True
                 return result
             except NeedsWrite:
-                handle.run_batch(self.make_ready)
+                handle.run_batch(self.make_ready, share=ReserveShare.PART)
             except MustPush as met:
-                handle.run_batch(partial(self._push, met=met, table=table))
+                handle.run_batch(partial(self._push, met=met, table=table), share=ReserveShare.PART)
 
     def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
         """Inside the gate: see that the transaction may read, and record the read.

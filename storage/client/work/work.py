@@ -20,6 +20,7 @@ from storage.client.work.read_set import ReadSet, Rows
 from storage.client.work.write_behind import WriteBehind
 from storage.client.work.write_set import WriteSet
 from storage.disk.connection import Connection
+from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.table.arbiter import Arbiter
@@ -232,7 +233,7 @@ class Work:
                     handle.uses_tables = True
                     return handle.timestamp
             if self._read_set.needs_write_before_put():
-                handle.run_batch(self._read_set.make_ready)
+                handle.run_batch(self._read_set.make_ready, share=ReserveShare.PART)
             handle.uses_tables = True
             write_set.add(write)
             return handle.timestamp

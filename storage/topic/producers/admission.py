@@ -197,8 +197,9 @@ class ProducerRegistry:
             self._check_not_connected(resume)
             last = ownership.find(self._batch, topic.topic_id, state.epoch)
             session = last.session if last is not None and resume.names(last.session) else None
-            if session is not None and last is not None and last.ended_by == "closed":
-                raise self.fenced_error(session.name, None, "its session was closed")
+            closed = errors.closed_words(last) if session is not None and last is not None else None
+            if session is not None and closed is not None:
+                raise self.fenced_error(session.name, None, closed)
             may_resume = session is not None and state.owner_session == resume.number
             self._resumed_name = session.name if session is not None else None
         answer = judge_access(
@@ -213,7 +214,12 @@ class ProducerRegistry:
                 topicEpoch=errors.shown_epoch(state.epoch),
             )
         if answer is Answer.FENCED:
-            why = "others produced, or owned the topic, while it was gone" if may_resume is False else None
+            why = None
+            if may_resume is False:
+                # Only an owner leaves a record of its end.
+                is_owner = self._resumed_name is not None
+                produced = "others produced, or owned the topic, while it was gone"
+                why = produced if is_owner else "the session was closed, or the topic was taken over"
             name = request.name or (f"of session {resume.number}" if resume is not None else None)
             raise self.fenced_error(name, request.brings, why)
         if answer is Answer.BUSY:

@@ -119,6 +119,13 @@ def fenced(
     )
 
 
+def closed_words(owned: Ownership) -> str | None:
+    """Describe who closed an owner's session, and when; None for an owner that ended otherwise."""
+    if owned.ended_by != "closed" or owned.session is None or owned.ended_ms is None:
+        return None
+    return f"its session was closed at {rfc3339(owned.ended_ms)} by {owned.closed_by or owned.session.owner}"
+
+
 def _lost_to(view: ReadView, taker: Ownership) -> str:
     """Describe the ownership that took a topic from a producer: owner, time and reason."""
     at = rfc3339(taker.granted_ms)

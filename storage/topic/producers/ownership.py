@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from storage.disk.codec import key1, key2, missing, pack, unpack_first
+from storage.disk.codec import key1, key2, missing, pack, unpack
 from storage.disk.schema import OWNERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import OWNERS_KEPT
@@ -28,12 +28,13 @@ class Ownership:
         after, through: lastConfirmedEntry at the grant, and at the end or None.
         ended_by: closed, dead, expired, fenced, restored; None while the ownership lasts.
         successor: the epoch that fenced it.
+        closed_by: the process of the operator who closed the session; None where its owner did, or in an older record.
         aborted: open transactions that the grant aborted.
     """
 
     __slots__ = (
-        "aborted", "after", "by_fields", "ended_by", "ended_ms", "epoch", "granted_ms", "how", "session", "successor",
-        "through",
+        "aborted", "after", "by_fields", "closed_by", "ended_by", "ended_ms", "epoch", "granted_ms", "how", "session",
+        "successor", "through",
     )  # fmt: skip
 
     def __init__(self, epoch: int, session: ProducerSession | None, how: str, by_fields: list[Any]) -> None:
@@ -48,6 +49,7 @@ class Ownership:
         self.ended_by: str | None = None
         self.through: Position | None = None
         self.successor: int | None = None
+        self.closed_by: ProcessIdentity | None = None
 
     @property
     def by(self) -> ProcessIdentity:
@@ -77,14 +79,19 @@ def grant(
     return granted
 
 
-def end(topic: OpenTopic[WriteBatch], ended_by: str, successor: int | None = None) -> None:
+def end(
+    topic: OpenTopic[WriteBatch],
+    ended_by: str,
+    successor: int | None = None,
+    closed_by: ProcessIdentity | None = None,
+) -> None:
     """Note that the owner of the topic's epoch is connected no longer."""
     batch = topic.view
     owned = find(batch, topic.topic_id, topic.state.epoch)
     if owned is None or owned.ended_by is not None:
         return
     owned.ended_ms, owned.ended_by, owned.successor = batch.recorded_ms, ended_by, successor
-    owned.through = topic.state.last_confirmed
+    owned.through, owned.closed_by = topic.state.last_confirmed, closed_by
     _save(batch, topic.topic_id, owned)
 
 
@@ -92,7 +99,7 @@ def go_on(topic: OpenTopic[WriteBatch], session: ProducerSession) -> None:
     """Note that the owner of the topic's epoch is connected again, by a session."""
     owned = stored(topic)
     owned.session = session
-    owned.ended_ms = owned.ended_by = owned.through = owned.successor = None
+    owned.ended_ms = owned.ended_by = owned.through = owned.successor = owned.closed_by = None
     _save(topic.view, topic.topic_id, owned)
 
 
@@ -127,16 +134,18 @@ def _save(batch: WriteBatch, topic_id: int, owned: Ownership) -> None:
         owned.session.fields() if owned.session else None, owned.how, owned.by_fields, owned.granted_ms, owned.after,
         owned.aborted, owned.ended_ms, owned.ended_by, owned.through, owned.successor,
     ]  # fmt: skip
+    if owned.closed_by is not None:
+        fields.append(owned.closed_by.fields())
     batch.put(OWNERS, key2(topic_id, owned.epoch), pack(fields))
 
 
 def _decode(epoch: int, payload: memoryview) -> Ownership:
-    session, how, process, granted, after, aborted, ended, ended_by, through, successor = unpack_first(
-        payload, 10
-    )
+    fields = unpack(payload, 10)
+    session, how, process, granted, after, aborted, ended, ended_by, through, successor, *further = fields
     owned = Ownership(epoch, ProducerSession.of(session) if session else None, how, process)
     owned.granted_ms, owned.after, owned.aborted = granted, Position(*after), aborted
     owned.ended_ms, owned.ended_by = ended, ended_by
     owned.through = Position(*through) if through else None
     owned.successor = successor
+    owned.closed_by = ProcessIdentity.of(further[0]) if further else None
     return owned

@@ -171,6 +171,9 @@ class Borrowed:
         if not self._token.names(session):
             last = ownership.find(batch, topic_id, topic.state.epoch)
             session = last.session if last is not None and self._token.names(last.session) else None
+            closed = errors.closed_words(last) if session is not None and last is not None else None
+            if closed is not None:
+                raise self._fenced(topic, closed)
         if session is None:
             raise self._fenced(topic)
         if session.lease:

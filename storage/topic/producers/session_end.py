@@ -5,32 +5,39 @@ from __future__ import annotations
 from storage.disk.codec import key2
 from storage.disk.schema import PRODUCERS
 from storage.disk.view import WriteBatch
+from storage.process.identity import ProcessIdentity
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import ownership, session as sessions
 from storage.topic.producers.epoch import OpenTransactions
 from storage.topic.producers.session import ProducerSession
 
 
-def remove_session(topic: OpenTopic[WriteBatch], session: ProducerSession, how: str) -> None:
+def remove_session(
+    topic: OpenTopic[WriteBatch],
+    session: ProducerSession,
+    how: str,
+    closed_by: ProcessIdentity | None = None,
+) -> None:
     """Delete the record of a session.
 
     Args:
         how: closed, dead, expired, fenced or restored; only a dead or expired owner may resume.
+        closed_by: the process of the operator who closes the session; None for its owner.
     """
     topic.view.delete(PRODUCERS, key2(session.topic_id, session.number))
     topic.state.session_changes += 1
     if session.is_owner:
         successor = topic.state.epoch + 1 if how == "fenced" else None
-        ownership.end(topic, how, successor)
+        ownership.end(topic, how, successor, closed_by)
         if how not in ("dead", "expired"):
             topic.state.owner_session = 0
 
 
-def leave(batch: WriteBatch, departing: ProducerSession) -> None:
-    """End a session, connected or waiting, for good, if the session is still recorded."""
+def leave(batch: WriteBatch, departing: ProducerSession, closed_by: ProcessIdentity | None = None) -> None:
+    """End a session, connected or waiting, for good, if the session is still recorded; args as `remove_session`."""
     session = sessions.find(batch, departing.topic_id, departing.number)
     if session is not None and session.is_same(departing):
-        remove_session(OpenTopic.load(batch, departing.topic_id), session, "closed")
+        remove_session(OpenTopic.load(batch, departing.topic_id), session, "closed", closed_by)
 
 
 def lose(batch: WriteBatch, owner: ProducerSession, transactions: OpenTransactions) -> None:

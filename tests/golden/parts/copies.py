@@ -26,5 +26,7 @@ def play(teller: Teller) -> None:
     look_around(teller)
     teller.plan("store compact --yes --reason 'the disk is nearly full'")
     teller.do("store compact --yes", output="ndjson")
+    teller.plan(f"store compact --yes --to {teller.place('moved')} --reason 'a larger disk'")
+    teller.plan("store upgrade --yes --reason 'the new release is everywhere'")
     look_around(teller)
     teller.demo([sys.executable, "-m", "txnctl", "demo", "--accounts", "2", "--seed", "4", "-o", "json"])

@@ -90,6 +90,9 @@ def test_the_error_after_the_last_try_is_that_of_the_last_try(
         store.run_transaction(counter, retries=retries)
     assert len(counter.tries) == retries + 1
     assert raised.value.details["transaction"] == str(counter.tries[-1].known_id)
+    assert ("run_transaction" in (raised.value.hint or "")) is (retries == 0), (
+        "no advice that was followed already"
+    )
 
 
 def test_a_push_that_was_lost_is_tried_again(store: Store, table: Table) -> None:

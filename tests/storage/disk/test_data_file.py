@@ -10,7 +10,7 @@ import pytest
 
 from storage.disk import data_file, schema
 from storage.disk.codec import pack, seal
-from storage.disk.schema import ALL, STORE
+from storage.disk.schema import ALL, NEW_IN_2, STORE
 from storage.errors import CorruptStore, NotAStore, StoreFull, UnknownFormat
 from storage.process.clock import Clock, ManualClock
 
@@ -28,11 +28,21 @@ def made(path: Path, format_number: int | None) -> str:
     return str(path)
 
 
+@pytest.fixture
+def new_in_2(monkeypatch: pytest.MonkeyPatch) -> schema.Database:
+    """A further database of the present format, which a store made before lacks."""
+    database = schema.Database("later")
+    monkeypatch.setattr(schema, "ALL", (*ALL, database))
+    monkeypatch.setattr(schema, "NEW_IN_2", (*NEW_IN_2, database))
+    return database
+
+
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_new_file_has_all_databases(tmp_path: Path, read_only: bool) -> None:
     """Opened in either way."""
     path = made(tmp_path / "s", schema.FORMAT_NUMBER)
-    raw = data_file.mapped(path, read_only)
+    raw, number = data_file.mapped(path, read_only)
+    assert number == schema.FORMAT_NUMBER
     try:
         assert sorted(data_file.databases(raw, path, read_only)) == sorted(each.name for each in ALL)
     finally:
@@ -72,11 +82,26 @@ def test_a_file_that_lost_its_end_is_refused(tmp_path: Path) -> None:
 def test_a_missing_database_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every store of this format has them all."""
     path = made(tmp_path / "s", schema.FORMAT_NUMBER)
-    monkeypatch.setattr(data_file, "ALL", (*ALL, schema.Database("later")))
-    raw = data_file.mapped(path, True)
+    monkeypatch.setattr(schema, "ALL", (*ALL, schema.Database("later")))
+    raw, _ = data_file.mapped(path, True)
     try:
         with pytest.raises(CorruptStore, match="lacks a database"):
             data_file.databases(raw, path, True)
+    finally:
+        raw.close()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_database_new_in_this_format_may_be_missing_in_an_earlier_one(
+    tmp_path: Path, read_only: bool, request: pytest.FixtureRequest
+) -> None:
+    """The handles are those of the databases that the store has."""
+    path = made(tmp_path / "s", 1)
+    request.getfixturevalue("new_in_2")
+    raw, number = data_file.mapped(path, read_only)
+    try:
+        names = data_file.databases(raw, path, read_only, number)
+        assert sorted(names) == sorted(each.name for each in ALL if each not in NEW_IN_2)
     finally:
         raw.close()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from storage.disk.schema import FORMAT_NUMBER
 from storage.reports import findings
 from storage.reports.finding import Finding
 from storage.reports.findings import verdict
@@ -45,7 +46,7 @@ def judge(facts: dict[str, Any]) -> list[Finding]:
 
 
 HEALTHY: dict[str, Any] = {
-    "store": {"diskFreeBytes": 50 << 30, "diskBytes": 100 << 30, "reapPolicy": "all"},
+    "store": {"format": FORMAT_NUMBER, "diskFreeBytes": 50 << 30, "diskBytes": 100 << 30, "reapPolicy": "all"},
     "writerGate": {"pid": 7, "holder": "process 7", "state": "held"},
     "readers": {"inUse": 3, "max": 512, "reading": 0, "oldest": None},
     "clockSkewMs": 40,
@@ -90,7 +91,9 @@ def reader(behind: int, state: str = "reading") -> dict[str, Any]:
 
 def disk(free: int, whole: int) -> dict[str, Any]:
     """A disk with so many bytes left."""
-    return with_(store={"diskFreeBytes": free, "diskBytes": whole, "reapPolicy": "all"})
+    return with_(
+        store={"format": FORMAT_NUMBER, "diskFreeBytes": free, "diskBytes": whole, "reapPolicy": "all"}
+    )
 
 
 def held(state: str, idle_ms: int, overdue: bool = False) -> dict[str, Any]:
@@ -155,6 +158,7 @@ def test_a_healthy_store_in_use_has_no_findings() -> None:
 @pytest.mark.parametrize(
     ("facts", "code", "command"),
     [
+        (with_(store={**HEALTHY["store"], "format": 1}), "old-format", "txnctl store upgrade"),
         (
             with_(writerGate={"pid": 7, "holder": "x", "state": "stopped"}),
             "gate-stopped",

@@ -55,11 +55,16 @@ def test_bytes_that_are_not_utf_8_come_back() -> None:
         (b"\x0b\x0c\x1c\x1d\x1e,\xc2\x85\xe2\x80\xa8\n", [["\x0b\x0c\x1c\x1d\x1e", "\x85\u2028"]]),
         (b"\x1a\x04\x1b[2J,\x7f\n", [["\x1a\x04\x1b[2J", "\x7f"]]),
         (b"\xef\xbb\xbfa,b\n\n\r\nc,\xef\xbb\xbf\n", [["a", "b"], ["c", "\ufeff"]]),
+        (b"\n\r\na\n\nb\n\r\n\n", [["a"], [""], ["b"], [""], [""]]),
+        (b'a\n""\n\nb', [["a"], [""], [""], ["b"]]),
     ],
     ids=ascii,
 )
 def test_a_line_ends_at_lf_and_all_else_is_content(data: bytes, records: list[list[str]]) -> None:
-    """A CR before LF, outside quotes, belongs to the end; NUL, a further CR, VT and FF are content."""
+    """A CR before LF, outside quotes, belongs to the end; NUL, a further CR, VT and FF are content.
+
+    An empty line is an empty value of a single column; before the header, and of several columns, it is nothing.
+    """
     assert fields_of(data) == records
 
 

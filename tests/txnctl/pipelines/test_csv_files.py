@@ -161,3 +161,13 @@ def test_columns_of_the_files_of_a_directory(tmp_path: Path) -> None:
     assert csv_files.same_columns(paths[:2], headers[:2]) == ["x", "y"]
     with pytest.raises(InvalidValue, match=r"c\.csv has the columns x, z"):
         csv_files.same_columns(paths, headers)
+
+
+def test_an_empty_line_under_a_single_column_is_a_row(tmp_path: Path) -> None:
+    """Of nothing, whether the file is read whole or in parts; under several columns it is passed over."""
+    path = tmp_path / "a.csv"
+    path.write_text('a\n1\n\n""\n')
+    header = csv_files.read_header(str(path), PLAIN)
+    whole = [row.fields for row in rows_of(path)]
+    parts = [row.fields for row, _ in csv_files.read_lines(str(path), header, PLAIN, 0, 100)]
+    assert whole == parts == [["1"], [None], [""]]

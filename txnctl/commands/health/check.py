@@ -48,10 +48,10 @@ class CheckResult(NamedTuple):
 @command
 @option(
     "--format",
-    "format_",
     type=click.Choice(FORMATS),
+    default=FORMATS[0],
     metavar="|".join(FORMATS),
-    help="Whom to tell. [default: nagios; json with TXNCTL_OUTPUT=json]",
+    help=f"Whom to tell. [default: {FORMATS[0]}]",
 )
 @option("--warn", multiple=True, metavar="NAME=VALUE", help="WARNING beyond this; more than once.")
 @option("--critical", multiple=True, metavar="NAME=VALUE", help="CRITICAL beyond this; more than once.")
@@ -62,7 +62,7 @@ class CheckResult(NamedTuple):
 @example("txnctl check --format prometheus")
 @example("txnctl check --format json --warn late=3 --exit-code")
 def check(
-    context: Context, format_: str | None, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
+    context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
 ) -> None:
     r"""Measure the store for monitoring, and compare with thresholds.
 
@@ -96,14 +96,13 @@ def check(
     with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for
     the textfile collector of node_exporter, say; every topic, subscription (with subscriptionIsolationLevel) and table
     has gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where missing, not
-    permitted or being compacted; for Prometheus that is txnctl_up 0. A line for a plugin names its --format, as
-    TXNCTL_OUTPUT=json makes json the default.
+    permitted or being compacted; for Prometheus that is txnctl_up 0. TXNCTL_OUTPUT has no say here: the exit codes of
+    a plugin must not depend on a variable.
     """
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
     from txnctl.commands.health.survey import overview_of
 
-    format = _format(context, format_)
     limits = _limits(context, format, warn, critical)
     try:
         overview = overview_of(context)
@@ -118,21 +117,6 @@ def check(
     for line in lines:
         context.out.write(f"{line}\n")
     _end(context, format, state, exit_code)
-
-
-def _format(context: Context, typed: str | None) -> str:
-    """The format: typed, else JSON by TXNCTL_OUTPUT, else that of plugins, for which a wrong variable is UNKNOWN."""
-    from txnctl.cli.settings import ALL_FORMATS, output_format
-    from txnctl.commands.health.check_formats import nagios_without_store
-
-    if typed is not None:
-        return typed
-    try:
-        return "json" if output_format(None, ALL_FORMATS, "table") == "json" else "nagios"
-    except InvalidValue as error:
-        for line in nagios_without_store(error, "UNKNOWN"):
-            context.out.write(f"{line}\n")
-        _end(context, "nagios", "UNKNOWN", False)
 
 
 def _limits(

@@ -138,6 +138,7 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             field in quotes may hold commas, line ends and doubled quotes; a
             CR that ends no line is content. CSV has no null: an empty key,
             time or property is none, an empty value is an empty message.
+            So is an empty line, where value is the only column.
     raw     The whole input is one message.
 
     --on-error stop stores the lines before the bad line, ends with exit code 2 and names the bad line and the last

@@ -100,6 +100,8 @@ def config(context: Context, name: str | None, value: str | None) -> None:
             context.show(_setting(store, name), table=lambda row: row.value)
         else:
             context.show(_changed(context, store, name, value), table=_report)
+            if name == RESERVE and not context.dry_run:
+                _warn_of_short_reserve(context, store)
 
 
 def _setting(store: Store, name: str) -> StoreSetting:
@@ -137,6 +139,18 @@ def _changed(context: Context, store: Store, name: str, value: str) -> SettingCh
         after = _duration(retention.table_retention_ms)
         before = _duration(retention.table_retention_ms_before)
     return SettingChanged(name, after, before, dry_run, MEANINGS[name])
+
+
+def _warn_of_short_reserve(context: Context, store: Store) -> None:
+    """Say that the disk has no room for the whole reserve: the setting stands, and the room is missing."""
+    from txnctl.output.human import size
+
+    kept, size_set = store.reports.reserve_kept(), store.reports.reserve_size()
+    if kept < size_set:
+        context.warn(
+            f"the disk has room for {size(kept)} of the reserve, not for {size(size_set)}; "
+            "the next writes extend it as soon as there is room"
+        )
 
 
 def _limit(value: int | None, text: Callable[[int], str]) -> str:

@@ -32,6 +32,10 @@ store = Group(
             "txnctl.commands.store.compact:compact",
             "Make the file of a store as small as the content.",
         ),
+        "upgrade": (
+            "txnctl.commands.store.upgrade:upgrade",
+            "Bring a store of an earlier release to the present format.",
+        ),
         "gc": ("txnctl.commands.store.gc:gc", "Free unused records, pages and files."),
         "config": (
             "txnctl.commands.store.config:config",

@@ -13,7 +13,8 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
-from txnctl.output.field import fields_of
+from txnctl.commands.store.upgraded_copy import upgraded_words
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ RESTORED = fields_of(
     "storage.maintenance.restore:RestoreResult",
     {
         "path": "The directory of the new store.",
+        "format_before": Help("The format of the backup; the new store has the present one.", heading=""),
         "incarnation": "Its incarnation: one more than the backup's.",
         "transactions_aborted": "Transactions that were open in the backup.",
         "consumers_detached": "Consumers that were attached in the backup.",
@@ -50,7 +52,7 @@ def restore(context: Context, source: str, destination: str | None) -> None:
 
     The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
     raised, so that no client of the old store goes on unnoticed. The backup is left alone, and so is a PATH that
-    exists (exit 4).
+    exists (exit 4). A backup of an earlier release is upgraded on the way: the new store has the present format.
     """
     from storage import Store
 
@@ -73,6 +75,7 @@ def _restored(row: RestoreResult) -> list[str]:
         f"{plural(ended.transactions_aborted, 'transaction')} aborted, "
         f"{plural(ended.consumers_detached, 'consumer')} detached."
     )
+    upgraded = upgraded_words(row.format_before)
     if row.dry_run:
-        return ["DRY RUN: nothing was created.", "", f"Would restore to {what}"]
-    return [f"Restored to {what}"]
+        return ["DRY RUN: nothing was created.", "", f"Would restore to {what}", *upgraded]
+    return [f"Restored to {what}", *upgraded]

@@ -27,9 +27,10 @@ def space(context: Context, freeable: bool) -> None:
     The largest first. The rest, up to the size of the file, is free and will be reused.
 
     --freeable lists topics and tables, the space that each could free, and the command: for a topic a trim to the
-    limits set, then a limit that keeps no acknowledged message (`topics trim` applies the limit at once), then a
-    truncation. The file keeps its length, and later writes use the room. On a full disk these commands, `store gc`,
-    deletions and aborts use the reserve (`store config reserve`).
+    limits set, then a limit that keeps no acknowledged message (`topics trim` applies the limit at once), then
+    acknowledging what the slowest subscription has not acknowledged, then a truncation. The file keeps its length, and
+    later writes use the room. On a full disk these commands, `store gc`, deletions and aborts use the reserve
+    (`store config reserve`).
     """
     reports = context.store.reports
     if freeable and context.output == "name":
@@ -49,13 +50,13 @@ def _lines(context: Context, rows: Sequence[Freeable]) -> Iterator[str]:
     if not rows:
         yield "No topic or table takes space."
     for row in rows:
-        held = (
-            f"; the rest is held by {row.held_by}"
-            if row.held_by and row.freed_bytes != row.size_bytes
-            else ""
-        )
         if row.freed_bytes is None or row.size_bytes is None:
             yield f"{row.kind} {row.name}".rstrip() + ": remains of what was removed"
+        elif row.kind == "backlog":
+            part = f"{size(row.freed_bytes)} of {size(row.size_bytes)}"
+            yield f"topic {row.name}: {part} is not acknowledged by {row.held_by}"
         else:
+            is_part = row.held_by and row.freed_bytes != row.size_bytes
+            held = f"; the rest is held by {row.held_by}" if is_part else ""
             yield f"{row.kind} {row.name}: frees {size(row.freed_bytes)} of {size(row.size_bytes)}{held}"
         yield f"  {next_command(context, spell(row.action))}"

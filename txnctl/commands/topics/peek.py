@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.output.column import Column
-from txnctl.output.escape import printable
+from txnctl.output.escape import printable_bytes
 from txnctl.output.human import plural, size
 from txnctl.output.messages import MESSAGE_FIELDS, MessageRow, message_row
 
@@ -128,11 +126,8 @@ def _from_start(
 
 
 def _cell(data: bytes | None) -> str | None:
-    """UTF-8 as harmless text, other bytes as Base64; a long value is cut, with the length behind."""
+    r"""UTF-8 as text, further bytes as `\xff`, made harmless; a long value is cut, with the length behind."""
     if data is None:
         return None
-    try:
-        text = printable(data.decode())
-    except UnicodeDecodeError:
-        text = f"base64:{b2a_base64(data, newline=False).decode()}"
-    return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX]}... ({size(len(text))})"
+    text = printable_bytes(data)
+    return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX]}... ({size(len(data))})"

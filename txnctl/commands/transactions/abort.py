@@ -185,10 +185,20 @@ def _survivor(before: TransactionBefore) -> Iterator[_Line]:
     """The process that holds the transaction and lives on: an abort ends no process."""
     from os import getpid
 
+    from storage.process.identity import descends_from
+
     owner = before.owner
     if before.owner_state not in ("alive", "stopped") or owner.pid == getpid():
         return
     runs_command = owner.program.startswith(_SUPERVISOR)
+    if runs_command and descends_from(owner.pid, owner.started):
+        yield (
+            "survives",
+            None,
+            "",
+            f"process {owner.pid} ({owner.program}), whose command this is part of: it goes on",
+        )
+        return
     goes = "ends its command within 11 s, unless run with --on-abort continue" if runs_command else "goes on"
     yield "survives", None, "", f"process {owner.pid} ({owner.program}), which {goes}"
     if before.owner_state == "stopped":

@@ -10,6 +10,7 @@ from storage.client.tries import Tries
 from storage.errors import Conflict, InvalidValue
 from storage.table.conflict import loss_text
 from storage.txn.options import Priority
+from txnctl.cli.running_tries import LAST_TRY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +26,17 @@ _INTERRUPTS = (128 + signal.SIGINT, 128 + signal.SIGQUIT)
 
 
 class CommandTry:
-    """One try: the priority of the transaction to begin, and once known the transaction and the command's ending."""
+    """One try: the priority of the transaction to begin, and once known the transaction and the command's ending.
 
-    __slots__ = ("ending", "priority", "txn")
+    Attributes:
+        retries_left: further tries that may follow; None without `--retries`.
+    """
 
-    def __init__(self, priority: Priority) -> None:
+    __slots__ = ("ending", "priority", "retries_left", "txn")
+
+    def __init__(self, priority: Priority, retries_left: int | None) -> None:
         self.priority = priority
+        self.retries_left = retries_left
         self.txn: Transaction | TxnID | None = None
         self.ending: Ending | None = None
 
@@ -60,7 +66,7 @@ def run(
     tries = Tries(context.store.connection, retries, priority or Priority.MEDIUM)
     while True:
         tries.begin()
-        this = CommandTry(tries.priority)
+        this = CommandTry(tries.priority, retries + 1 - tries.number if retries else None)
         error, status = None, 0
         try:
             status = run_once(this)
@@ -69,6 +75,8 @@ def run(
         lost = None if not retries or this.was_stopped else _find_lost(tries, this)
         if lost is None or not tries.count_loss():
             if error is not None:
+                if lost is not None:
+                    error.hint = LAST_TRY
                 raise error
             return status
         wait_s = tries.draw_wait_s()

@@ -84,7 +84,7 @@ def run(
     after a wait of random length that grows with each loss; standard error says so. Nothing but a conflict over a key
     is followed by a further try, and the exit code is that of the last one. Standard input is read from the same
     position each time, so it must be a file or /dev/null. Effects outside of the store are not undone between two
-    tries.
+    tries. TXNCTL_RETRIES tells the command how many further tries there may be.
     """
     _refuse_nesting()
     from txnctl.commands.transactions import retries as tries
@@ -106,10 +106,11 @@ def _run_once(context: Context, command: Sequence[str], this: CommandTry, on_abo
     from os import environ
 
     from storage import TxnID
-    from txnctl.cli import supervise
+    from txnctl.cli import running_tries, supervise
     from txnctl.commands.transactions.transaction_watch import TransactionWatch
 
-    environment = {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
+    environment = running_tries.environment(dict(environ), str(txn), this.retries_left)
+    environment["TXNCTL_STORE"] = context.store.path
     watch = TransactionWatch(context, TxnID.parse(str(txn)), command[0], ends=on_abort == "term")
     try:
         ending = this.ending = supervise.run(command, environment, watch.look)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storage import Store
 from tests.txnctl.commands.produce.produce_steps import stored, values
 from tests.txnctl.processes import wait_for
 
@@ -110,3 +113,16 @@ class TestCsv:
         process.stdin.close()
         assert process.wait(20) == 0
         assert values(path) == [b"a", b"b\nc"]
+
+
+def test_what_csv_writers_write_of_one_column_comes_back(run: Any, path: Path) -> None:
+    """Empty values among them, which Python quotes and others leave as empty lines; a line number counts all lines."""
+    text = io.StringIO()
+    values = ["value", "a", "", "b", "", ""]
+    csv.writer(text).writerows([value] for value in values)
+    for data in (text.getvalue().encode(), "\n".join(values).encode() + b"\n"):
+        assert run("produce", "orders", "--input", "csv", stdin=data).status == 0
+    with Store.open(path, read_only=True) as store:
+        assert [message.value.decode() for message in store.reader("orders")] == values[1:] * 2
+    outcome = run("produce", "orders", "--input", "csv", stdin=b"value\n\na,b\n")
+    assert "line 3" in outcome.err

@@ -61,3 +61,21 @@ class TestSessions:
         fenced = run("produce", "orders", "-m", "a", "--session", token, "-o", "json")
         assert (fenced.status, fenced.error["code"]) == (4, "producer-fenced")
         assert run("produce", "orders", "-m", "a").status == 0
+
+    @pytest.mark.parametrize("mode", ["Exclusive", "Shared"])
+    def test_a_closed_session_is_said_to_be_closed(self, run: Any, mode: str) -> None:
+        """By whom and when for an owner; nobody has published, and nobody is said to have."""
+        token = self.open(run, "--producer", "loader", "--access-mode", mode)
+        assert run("producers", "close", token).status == 0
+        for line in (
+            ("produce", "orders", "-m", "a", "--session", token),
+            ("producers", "open", "orders", "--resume", token),
+        ):
+            outcome = run(*line, "-o", "json")
+            assert (outcome.status, outcome.error["code"]) == (4, "producer-fenced")
+            message = outcome.error["message"]
+            assert "closed" in message, message
+            assert "published" not in message and "produced" not in message, message
+            if mode == "Exclusive":
+                assert "its session was closed at 20" in message
+                assert "(txnctl producers close)" in message

@@ -92,3 +92,19 @@ class TestUpkeep:
         before = (path / "data.mdb").read_bytes()
         assert run(*words, "--reason", "x" * 4097).status == 2
         assert (path / "data.mdb").read_bytes() == before
+
+    def test_compacting_to_another_place_says_how_to_go_on(
+        self, run: Any, path: Path, tmp_path: Path
+    ) -> None:
+        """The new directory, the old one, and the command that proves the new one; a place that is taken ends with 4."""
+        new = tmp_path / "new store"
+        told = run("store", "compact", "--to", str(new)).out
+        assert told.startswith(f"Compacted {path} to {new}: ")
+        assert f"Go on with {new} alone" in told
+        assert f"remove it after `txnctl store verify --store '{new}'`" in told
+        assert run("store", "verify", "--store", str(new)).status == 0
+        row = run("store", "compact", "--to", str(tmp_path / "again"), "-o", "json").json
+        assert not undeclared(row, compact.COMPACTED)
+        assert (row["path"], row["original"]) == (str(tmp_path / "again"), str(path))
+        assert run("store", "compact", "-o", "json").json["original"] is None
+        assert run("store", "compact", "--to", str(new)).status == 4

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from storage.disk.schema import FORMAT_NUMBER
 from txnctl.commands.store import info
 from txnctl.commands.store.process_table import holder_cell
 from txnctl.output.field import undeclared
@@ -21,7 +22,7 @@ class TestInfo:
         """All fields are declared."""
         row = run("store", "info", "-o", "json").json
         assert not undeclared(row, info.INFO)
-        assert (row["path"], row["format"], row["topics"]) == (str(path), 1, 1)
+        assert (row["path"], row["format"], row["topics"]) == (str(path), FORMAT_NUMBER, 1)
         assert row["dataBytes"] == (path / "data.mdb").stat().st_size
         assert ["path", str(path)] in [line.split() for line in run("store", "info").out.splitlines()]
 

@@ -39,7 +39,7 @@ class TestFreeable:
         assert run("tables", "put", "rows", "k", "v").status == 0
         rows = run("store", "space", "--freeable", "-o", "json").json
         assert not undeclared(rows[0], space.SPACE)
-        told = {(row["kind"], row["name"]): row for row in rows}
+        told = {(row["kind"], row["name"]): row for row in rows}  # the last command of each
         assert "topics truncate old" in told["topic", "old"]["command"]
         assert told["topic", "old"]["heldBy"] == "subscription billing"
         assert told["topic", "old"]["freedBytes"] == told["topic", "old"]["sizeBytes"] > 0
@@ -50,3 +50,24 @@ class TestFreeable:
         assert "topics trim read" in lines
         assert "; the rest is held" not in lines
         assert run("store", "space", "--freeable", "-o", "name").status == 2
+
+    def test_a_backlog_that_holds_a_topic_has_a_command_of_its_own(self, run: Any) -> None:
+        """The message that billing has not acknowledged: named, with the command, before the truncation."""
+        for words in ("topics create old", "subscriptions create old billing", "produce old -m unread"):
+            assert run(*words.split()).status == 0
+        rows = [row for row in run("store", "space", "--freeable", "-o", "json").json if row["name"] == "old"]
+        assert [row["command"].split()[1:3] for row in rows] == [
+            ["subscriptions", "clear-backlog"],
+            ["topics", "truncate"],
+        ]
+        assert not undeclared(rows[0], space.SPACE)
+        assert rows[0]["freedBytes"] == rows[0]["sizeBytes"] > 0
+        told = run("store", "space", "--freeable").out
+        assert (
+            " is not acknowledged by subscription billing\n  Next: txnctl subscriptions clear-backlog old billing"
+            in told
+        )
+        assert run("subscriptions", "clear-backlog", "old", "billing", "--yes").status == 0
+        told = run("store", "space", "--freeable").out
+        assert "clear-backlog" not in told
+        assert "topics config old --retention-size 0" in told

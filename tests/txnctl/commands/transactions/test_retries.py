@@ -93,6 +93,20 @@ class TestLostConflict:
         assert (status, tries_in(here)) == (4, 2)
         assert err.count("sh succeeded, but the commit of its transaction failed") == 1
 
+    def test_no_hint_advises_what_is_running(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The refused put says how many tries may follow; after the last one, what else helps."""
+        _, _, err = tried(COUNT, "--retries", "1", losses=9, monkeypatch=monkeypatch)
+        hints = [line for line in err.splitlines() if line.startswith("txnctl: hint: ")]
+        assert hints == [
+            "txnctl: hint: `transactions run` runs all of it again, with 1 further try.",
+            "txnctl: hint: This was the last try of `transactions run`: give it more --retries, or a higher --priority.",
+        ]
+        _, _, err = tried(COUNT + "true", "--retries", "1", losses=9, monkeypatch=monkeypatch)
+        assert err.splitlines()[-1].startswith("txnctl: hint: This was the last try of `transactions run`")
+        assert "--retries 10" not in err
+        (here / "tries").unlink()
+        assert "--retries 10" in tried(COUNT, losses=1, monkeypatch=monkeypatch)[2]
+
     def test_without_the_option_there_is_one_try(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A script may have effects outside of the store."""
         assert tried(COUNT, losses=1, monkeypatch=monkeypatch)[0] == 4

@@ -267,6 +267,15 @@ class TestOperatorsAbort:
         assert status == 3
         assert "told to end" not in err
 
+    def test_an_abort_by_the_command_says_that_the_command_goes_on(self, path: Path) -> None:
+        """Neither the dry run nor the abort announces an end that does not come."""
+        abort = f"{sys.executable} -m txnctl transactions abort"
+        with running(f"echo ready; {abort} --dry-run; {abort}; exit 3") as process:
+            status, out, _ = ended(process)
+        assert status == 3
+        assert out.count("whose command this is part of: it goes on") == 2
+        assert "ends its command" not in out
+
     @pytest.mark.parametrize("end", ["commit", "deadline"])
     def test_other_ends_leave_it_alone(self, run: Any, path: Path, end: str) -> None:
         """The next txnctl in the command is told; who waits for nothing is not disturbed."""

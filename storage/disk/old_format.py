@@ -1,0 +1,59 @@
+"""Stores of an earlier format: read as they are, and refused for every change until the upgrade.
+
+An earlier format lacks databases, which are empty for its readers. Records of it keep their meaning, so reading needs
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.actions import Action, Hint
+from storage.disk.schema import Database
+from storage.disk.view import ReadView
+from storage.errors import OldFormat
+
+
+class OldFormatView(ReadView):
+    """A view of a store of an earlier format: databases that the store lacks are empty."""
+
+    __slots__ = ()
+
+    def _lacks(self, database: Database) -> bool:
+        return database.name not in self._databases
+
+    def get(self, database: Database, key: bytes) -> memoryview | None:
+        return None if self._lacks(database) else super().get(database, key)
+
+    def scan(
+        self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        return iter(()) if self._lacks(database) else super().scan(database, prefix, start, stop)
+
+    def scan_back(
+        self, database: Database, prefix: bytes, before: bytes
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        return iter(()) if self._lacks(database) else super().scan_back(database, prefix, before)
+
+    def first(
+        self, database: Database, prefix: bytes, start: bytes | None = None
+    ) -> tuple[bytes, memoryview] | None:
+        return None if self._lacks(database) else super().first(database, prefix, start)
+
+    def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
+        return None if self._lacks(database) else super().last(database, prefix, at)
+
+    def count(self, database: Database) -> int:
+        return 0 if self._lacks(database) else super().count(database)
+
+
+def refusal(path: str, format_number: int) -> OldFormat:
+    """The error for a change of a store of an earlier format."""
+    return OldFormat(
+        f"{path} has format {format_number}, which this release only reads; nothing was changed",
+        hint=Hint(
+            "Make a backup, then run `{}`: earlier releases refuse the store from then on.",
+            Action("store.maintenance.upgrade_store"),
+        ),
+        format=format_number,
+    )

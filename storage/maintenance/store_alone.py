@@ -1,0 +1,50 @@
+"""Take the store lock alone, for a change that no other process with the store open could follow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from storage.actions import Action, Hint
+from storage.engine import Engine
+from storage.errors import StoreInUse
+from storage.process.identity import describe, is_stopped, started
+from storage.process.lock_file import FILE_NAME, processes_with
+
+
+@contextmanager
+def store_alone(engine: Engine, otherwise: str = "") -> Iterator[None]:
+    """Hold the store lock exclusively within the block.
+
+    Args:
+        otherwise: the rest of the hint, for an operator who cannot end the other processes.
+
+    Raises:
+        StoreInUse: a second process has the store open; the error names every such process.
+    """
+    connection = engine.connection
+    lock_file = connection.environment.lock_file
+    if not lock_file.own_store():
+        pids = processes_with(os.path.join(connection.path, FILE_NAME))
+        raise _in_use(connection.path, pids, otherwise)
+    try:
+        yield
+    finally:
+        lock_file.share_store()
+
+
+def _in_use(path: str, pids: list[int], otherwise: str) -> StoreInUse:
+    """The error for a store that further processes have open; a stopped one closes it only when continued."""
+    holders = [describe(pid, started(pid)) for pid in pids]
+    stopped = [pid for pid in pids if is_stopped(pid, started(pid))]
+    way = Hint("Close it there")
+    if stopped:
+        way = Hint(
+            "Continue the stopped process with `{}`, and close it there", Action("resume_process", stopped[0])
+        )
+    return StoreInUse(
+        f"{path} is open in {', '.join(holders) or 'another process'}",
+        hint=Hint(f"{{}}{otherwise}.", way),
+        holders=holders,
+    )

@@ -1,0 +1,72 @@
+"""Bring a store of an earlier format to the present one, in place.
+
+Records of format 1 keep their meaning in format 2, so nothing is converted: the databases that the store lacks, the
+number and the audit record are one commit. A killed upgrade leaves format 1 untouched or format 2 whole, and no number
+for half of an upgrade is needed (docs/decisions/0042-format-2-in-one-commit.md).
+"""
+
+from __future__ import annotations
+
+from storage import audit_trail
+from storage.disk.codec import missing, pack, unpack
+from storage.disk.schema import FORMAT_NUMBER, STORE
+from storage.disk.view import WriteBatch
+from storage.engine import Engine
+from storage.maintenance.store_alone import store_alone
+from storage.txn.reaper import EVERY
+from storage.values.named_tuple import NamedTuple
+
+_FORMAT_KEY = b"format"
+
+
+class FormatChange(NamedTuple):
+    """An upgrade as the audit trail stores it."""
+
+    format_before: int
+    format: int
+
+
+class UpgradeResult(NamedTuple):
+    """The format of a store before and after; the same two numbers where nothing was to be done."""
+
+    path: str
+    format_before: int
+    format: int
+    dry_run: bool
+
+
+def upgrade_store(engine: Engine, dry_run: bool = False, reason: str | None = None) -> UpgradeResult:
+    """Bring the store to the present format, while only this process has the store open; nothing if it has that format.
+
+    Args:
+        dry_run: run everything, then drop the change.
+
+    Raises:
+        StoreInUse: a second process has the store open; the error names every such process.
+        InvalidValue, StoreFull, WriterBusy
+    """
+    audit_trail.check_reason(reason)
+    connection = engine.connection
+    before = connection.environment.format_number
+    if before != FORMAT_NUMBER:
+        with store_alone(engine):
+            upgrade(engine, reason, dry_run)
+    return UpgradeResult(connection.path, before, FORMAT_NUMBER, dry_run)
+
+
+def upgrade(engine: Engine, reason: str | None, dry_run: bool = False) -> None:
+    """Bring a store that no other process has open to the present format; nothing if it has that format."""
+    connection = engine.connection
+    if connection.environment.format_number != FORMAT_NUMBER:
+        # `EVERY` prevents reaping: an upgrade ends nobody's transaction.
+        connection.upgrade(lambda batch: _write_number(batch, engine, reason), EVERY, dry_run)
+
+
+def _write_number(batch: WriteBatch, engine: Engine, reason: str | None) -> None:
+    payload = batch.get(STORE, _FORMAT_KEY)
+    if payload is None:
+        raise missing(STORE, _FORMAT_KEY)
+    before, *fields = unpack(payload, 3)
+    batch.put(STORE, _FORMAT_KEY, pack([FORMAT_NUMBER, *fields]))
+    effects = FormatChange(before, FORMAT_NUMBER)
+    audit_trail.record(batch, engine.process, "store upgrade", "store", reason, effects)
