@@ -13,7 +13,14 @@ from storage.disk.codec import corrupt, key1
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView
 from storage.reports import skipped
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
+from storage.subscription import (
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+    pending_records,
+    span,
+)
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
@@ -133,14 +140,11 @@ def _held(
     """Count the messages with a pending acknowledgement, and the messages in flight."""
     pending = in_flight = 0
     cumulative = cursor.pending_cumulative
-    for delivery in deliveries.every(view, subscription.subscription_id):
-        for part in delivery.parts:
-            if part.holder > 0:
-                in_flight += part.messages.bit_count()
-            elif part.holder == deliveries.PENDING:
-                pending += (
-                    part.messages & ~pending_ack.covered(cursor, delivery.at, delivery.count)
-                ).bit_count()
+    for record in deliveries.records(view, subscription.subscription_id):
+        in_flight += record.in_flight().bit_count()
+        held = record.of(deliveries.PENDING)
+        if held:
+            pending += (held & ~pending_ack.covered_of(cursor, record)).bit_count()
     if cumulative is not None:
         pending += _covered_count(view, topic_state, subscription, cursor, cumulative)
     return pending, in_flight
@@ -154,11 +158,15 @@ def pending_in(
     if cumulative is None or cumulative[0] != txn:
         return pending_ack.part_of(view, txn, subscription).messages
     total = _covered_count(view, topic_state, subscription, cursor, cumulative)
-    for at, holder, messages in pending_ack.one_by_one(view, subscription.subscription_id):
-        delivery = deliveries.find(view, subscription.subscription_id, at)
-        if holder == txn and delivery is not None:
-            acknowledged = message_set.decode(messages, delivery.count)
-            total += (acknowledged & ~pending_ack.covered(cursor, at, delivery.count)).bit_count()
+    for record in pending_records.of_transaction(view, txn, subscription.subscription_id):
+        if record.is_span:
+            beyond = ~span.through(record.at, Position(*cumulative[1:3]))
+            total += (record.messages(0) & beyond).bit_count()
+            continue
+        delivery = deliveries.find(view, subscription.subscription_id, record.at)
+        if delivery is not None:
+            acknowledged = record.messages(delivery.count)
+            total += (acknowledged & ~pending_ack.covered(cursor, record.at, delivery.count)).bit_count()
     return total
 
 
@@ -166,7 +174,7 @@ def pending_by_transaction(
     view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
 ) -> dict[int, int]:
     """Count the messages of a subscription with a pending acknowledgement, by transaction."""
-    txns = {txn for _, txn, _ in pending_ack.one_by_one(view, subscription.subscription_id)}
+    txns = {record.txn for record in pending_records.of_subscription(view, subscription.subscription_id)}
     if cursor.pending_cumulative is not None:
         txns.add(cursor.pending_cumulative[0])
     return {txn: pending_in(view, topic_state, subscription, cursor, txn) for txn in sorted(txns)}
@@ -227,10 +235,13 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
         covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
         if covered:
             yield partly, partly[1], covered
-    for delivery in deliveries.every(view, subscription_id):
-        pending = delivery.of(deliveries.PENDING)
-        if pending and delivery.at != partly:
-            yield delivery.at, delivery.at[1], pending
+    for record in deliveries.records(view, subscription_id):
+        pending = record.of(deliveries.PENDING)
+        if record.is_span:
+            for begin, last in span.runs(record.at, pending):
+                yield begin, last, 0
+        elif pending and record.at != partly:
+            yield record.at, record.at[1], pending
 
 
 def _classes_of(
@@ -244,6 +255,8 @@ def _classes_of(
     counts = {"aborted": 0, "uncommitted": 0, "blocked": 0}
     states: dict[int, TransactionState] = {}
     for first, last, messages in taken:
+        if first[0] < after[0] or (first[0] == after[0] and last <= after[1]):
+            continue
         begin = max(Position(first[0], first[1] - 1), after)
         for entry in log.scan(view, subscription.topic_id, begin, Position(first[0], last)):
             taken_here = messages.bit_count() if messages else entry.count

@@ -256,15 +256,11 @@ def _check_delivered(opened: OpenSubscription[ReadView], through: MessageId) -> 
     cursor, last = opened.cursor, through.position
     if cursor.recalled is not None and cursor.read < min(last, cursor.recalled):
         raise _recalled(cursor.recalled, last)
-    for delivery in opened.deliveries.scan():
-        if delivery.at > last:
-            return
-        inside = message_set.everything(delivery.count)
-        if delivery.at == last and through.batch_index >= 0:
-            inside = message_set.through(through.batch_index)
-        for part in delivery.parts:
+    for record in opened.deliveries.records():
+        inside = record.through(last, pending_ack.messages_through(through))
+        for part in record.parts:
             if part.recalled and part.holder == deliveries.NOBODY and part.messages & inside:
-                raise _recalled(delivery.at, last)
+                raise _recalled(record.first_entry(part.messages & inside), last)
 
 
 def _recalled(position: Position, through: Position) -> NotDeliverable:

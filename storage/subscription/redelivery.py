@@ -35,7 +35,7 @@ def negative_acknowledge(
         chosen = _returnable(delivery, consumer_id) & (messages or -1)
         taken = delivery.take(chosen)
         opened.deliveries.note_taken(taken, consumer_id)
-        for part in untouched.uncount(at, taken, consumer_id):
+        for part in untouched.uncount(delivery, taken, consumer_id):
             # A consumer names messages that its application has received; an operator cannot tell.
             delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=batch.now_ns + delay_ns))
         opened.deliveries.put(delivery)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from storage.disk.view import ReadView
 from storage.reports import backlog
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
+from storage.subscription import (
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+    pending_records,
+)
 from storage.subscription.attached_consumers import is_attached
 from storage.subscription.delivery import Delivery
 from storage.subscription.isolation import IsolationLevel
@@ -40,6 +46,7 @@ class SubscriptionCheck:
         self._label = f"{topic.name} {subscription.name}"
         self._report = report
         self._txn_states: dict[int, TransactionState] = {}
+        self._one_by_one: dict[Position, list[bytes]] = {}
 
     def run(self, log: Log | None) -> None:
         """Check the records of the subscription; given the log of the topic, also recount every message."""
@@ -121,6 +128,8 @@ class SubscriptionCheck:
     def _check_classes(self, log: Log) -> None:
         """Count every message after markDeletePosition by class, and compare with the counts of `backlog`."""
         expected = dict.fromkeys(_CLASSES, 0)
+        for at, _, stored in pending_records.one_by_one(self._view, self._id):
+            self._one_by_one.setdefault(at, []).append(stored)
         held_entries = skipped_txns.held_by_entry(self._view, self._subscription, only_open=True)
         for entry in log.entries:
             if entry.kind == MESSAGES and entry.at > self._cursor.mark_delete:
@@ -145,8 +154,8 @@ class SubscriptionCheck:
     def _pending(self, entry: LoggedEntry) -> int:
         """Return the messages of an entry with a pending acknowledgement, as a bit set."""
         pending = 0
-        for _, _, messages in pending_ack.one_by_one(self._view, self._id, entry.at):
-            pending |= message_set.decode(messages, entry.messages)
+        for stored in self._one_by_one.get(entry.at, ()):
+            pending |= message_set.decode(stored, entry.messages)
         cumulative = self._cursor.pending_cumulative
         if cumulative is not None:
             for bit in message_set.indexes(message_set.everything(entry.messages)):

@@ -20,7 +20,7 @@ from storage.disk.codec import U64, key1, key3
 from storage.disk.schema import ACKS, DELIVERIES, Database
 from storage.disk.view import ReadView
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
-from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription import cursor as cursors, message_set, pending_ack, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
@@ -92,6 +92,7 @@ class Walk:
             SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
         )
         self._moved: set[Position] = set()
+        self._span: tuple[Position, Delivery | None] | None = None
         self._selection = Selection(opened.cursor.read)
         self._look_ahead()
 
@@ -117,18 +118,17 @@ class Walk:
         """Examine deliveries up to the read position: some of their messages may be free by now."""
         subscription, read = self._subscription, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
-        for delivery in self._opened.deliveries.scan():
-            if delivery.at > read:
-                return
-            if not delivery.is_released and (
-                not self._by_key or delivery.known() == delivery.of(self._consumer_id)
-            ):
-                continue
+        for delivery in self._opened.deliveries.among(self._chosen_again):
             entry = log.stored(self._view, subscription.topic_id, delivery.at)
             if self._skips is None or not self._skips.is_skipped(entry):
                 self._visit(entry, delivery, delivery.known())
             if self._is_full():
                 return
+
+    def _chosen_again(self, record: Delivery) -> int:
+        """The messages of a record to examine again: free and due; on Key_Shared all that may block their key."""
+        chosen = record.known() & ~record.of(self._consumer_id) if self._by_key else self._due(record)
+        return chosen & record.through(self._cursor.read, -1)
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""
@@ -183,9 +183,15 @@ class Walk:
         self._visit(entry, self._decoded(entry, payload), message_set.everything(entry.count))
 
     def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
-        if payload is None:
-            return Delivery(entry.position, entry.count, [])
-        return Delivery.decode(key3(self._subscription_id, *entry.position), payload)
+        if payload is not None:
+            return Delivery.decode(key3(self._subscription_id, *entry.position), payload)
+        at, record = entry.position, None
+        if entry.count == 1:
+            first = span.first_of(at)
+            if self._span is None or self._span[0] != first:
+                self._span = first, self._opened.deliveries.find_span(first)
+            record = self._span[1]
+        return (record and record.of_entry(at)) or Delivery(at, entry.count, [])
 
     def _visit(self, entry: Entry, delivery: Delivery, messages: int) -> None:
         if delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
@@ -308,11 +314,14 @@ class Walk:
 
     def _free(self, delivery: Delivery, open_: int) -> int:
         """Messages that are free and due."""
-        free = open_ & ~delivery.known()
+        return open_ & (~delivery.known() | self._due(delivery))
+
+    def _due(self, delivery: Delivery) -> int:
+        due, now_ns = 0, self._view.now_ns
         for part in delivery.parts:
-            if part.holder == NOBODY and part.due_ns <= self._view.now_ns:
-                free |= part.messages & open_
-        return free
+            if part.holder == NOBODY and part.due_ns <= now_ns:
+                due |= part.messages
+        return due
 
     def _free_of_keys(self, entry: Entry, delivery: Delivery, open_: int, free: int) -> tuple[int, int]:
         """Key_Shared: the free messages whose earlier messages of the key are acknowledged or in flight right here.
