@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from storage import EARLIEST, AccessMode, Consumer, Store, SubscriptionType, TxnID
@@ -199,25 +199,27 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
 
 
 class Held:
-    """The longest hold of the gate, in ms."""
+    """The longest hold of the gate in ms: by the clock, and in processor time, which does not depend on other load."""
 
     def __init__(self) -> None:
-        self.longest_ms = 0.0
+        self.longest_ms = self.longest_cpu_ms = 0.0
 
 
 @contextmanager
 def _timed() -> Iterator[Held]:
     held, enter, leave = Held(), WriterGate.enter, WriterGate.leave
-    began: list[float] = []
+    began: list[tuple[float, float]] = []
 
     def timed_enter(gate: WriterGate, *args: Any) -> None:
         enter(gate, *args)
-        began.append(perf_counter())
+        began.append((perf_counter(), thread_time()))
 
     def timed_leave(gate: WriterGate) -> None:
         leave(gate)
         if began:
-            held.longest_ms = max(held.longest_ms, (perf_counter() - began.pop()) * 1000)
+            clock, cpu = began.pop()
+            held.longest_ms = max(held.longest_ms, (perf_counter() - clock) * 1000)
+            held.longest_cpu_ms = max(held.longest_cpu_ms, (thread_time() - cpu) * 1000)
 
     WriterGate.enter, WriterGate.leave = timed_enter, timed_leave  # type: ignore[method-assign,assignment]
     try:
@@ -241,8 +243,8 @@ def _write_messages(path: Path, number: int) -> None:
             store.connection.write(change)
 
 
-def measure(path: Path, name: str, number: int) -> tuple[float, float, int]:
-    """Run a scenario on a copy of a store: the time of the call and the longest hold of the gate in ms, operations."""
+def measure(path: Path, name: str, number: int) -> tuple[float, Held, int]:
+    """Run a scenario on a copy of a store: processor time of the call in ms, hold of the gate, operations."""
     type_, scenario = SCENARIOS[name]
     scene_path = path.with_name("scene")
     shutil.copytree(path, scene_path)
@@ -250,10 +252,10 @@ def measure(path: Path, name: str, number: int) -> tuple[float, float, int]:
         with Store.open(str(scene_path)) as store:
             change = scenario(Scene(store, number, type_))
             with counted(store) as operations, _timed() as held:
-                began = perf_counter()
+                began = thread_time()
                 change()
-                call_ms = (perf_counter() - began) * 1000
-            return call_ms, held.longest_ms, operations.total
+                call_ms = (thread_time() - began) * 1000
+            return call_ms, held, operations.total
     finally:
         shutil.rmtree(scene_path)
 
@@ -265,16 +267,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios with this text in their name")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), metavar="DIR")
     options, is_over = parser.parse_args(arguments), False
-    print(f"{'change':40} {'in flight':>9} {'call ms':>9} {'gate ms':>9} {'operations':>10}")
+    print(f"{'change':40} {'in flight':>9} {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}")
     for number in options.in_flight:
         with tempfile.TemporaryDirectory(prefix="txnctl-gate-", dir=options.dir) as directory:
             path = Path(directory) / "store"
             _write_messages(path, number)
             for name in SCENARIOS:
                 if options.only in name:
-                    call_ms, gate_ms, operations = measure(path, name, number)
-                    is_over = is_over or gate_ms > _GOAL_MS
-                    print(f"{name:40} {number:9,} {call_ms:9.1f} {gate_ms:9.1f} {operations:10,}", flush=True)
+                    call_ms, held, operations = measure(path, name, number)
+                    is_over = is_over or held.longest_cpu_ms > _GOAL_MS
+                    print(
+                        f"{name:40} {number:9,} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
+                        f"{held.longest_ms:9.1f} {operations:10,}",
+                        flush=True,
+                    )
     return int(is_over)
 
 

@@ -95,13 +95,13 @@ def _count_blocking(
 ) -> None:
     """Count aborted, uncommitted and blocked messages where READ_COMMITTED stops at maxReadPosition."""
     topic_id = subscription.topic_id
-    reserved = list(taken(view, subscription, cursor))
     # Dispatch acknowledges the aborted messages on its way, so only aborted messages behind the read position count.
     # Messages acknowledged or pending behind the read position are classified entry by entry, and subtracted. After a
     # seek or a change of the level, markDeletePosition may lie beyond maxReadPosition.
     covered = covered_whole(cursor)
     passed, last = max(cursor.read, cursor.mark_delete, covered), topic_state.last_confirmed
     waiting = max(topic_state.max_read, cursor.mark_delete, covered)
+    reserved = list(taken(view, subscription, cursor, min(passed, waiting)))
     beyond = _classes_of(view, topic_state, subscription, passed, reserved)
     late = beyond if waiting == passed else _classes_of(view, topic_state, subscription, waiting, reserved)
     backlog.aborted = aborted.messages_between(view, topic_id, topic_state, passed, last) - beyond["aborted"]
@@ -118,7 +118,9 @@ def _count_skipping(
     `has_uncommitted_acks`: then the messages acknowledged ahead are classified entry by entry.
     """
     topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
-    reserved = list(taken(view, subscription, cursor))
+    reserved = list(
+        taken(view, subscription, cursor, cursor.mark_delete if cursor.has_uncommitted_acks else read)
+    )
     beyond = _classes_of(view, topic_state, subscription, read, reserved)
     ahead = beyond
     if cursor.has_uncommitted_acks:
@@ -217,14 +219,15 @@ def covered_whole(cursor: Cursor) -> Position:
     return Position(ledger_id, entry_id if index < 0 else entry_id - 1)
 
 
-def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterator[Taken]:
-    """Yield the messages acknowledged ahead, or individually pending, as `Taken`.
+def taken(view: ReadView, subscription: Subscription, cursor: Cursor, after: Position) -> Iterator[Taken]:
+    """Yield the messages acknowledged ahead, or individually pending, after a position as `Taken`.
 
     For the last, partly covered entry of a pending cumulative acknowledgement the covered messages are included.
     """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     for first, last, messages in cursors.ranges(view, subscription_id):
-        yield first, last, int.from_bytes(messages, "big")
+        if Position(first[0], last) > after:
+            yield first, last, int.from_bytes(messages, "big")
     partly: Position | None = None
     if cumulative is not None and cumulative[3] >= 0:
         partly = Position(*cumulative[1:3])
@@ -238,9 +241,9 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
     for record in deliveries.records(view, subscription_id):
         pending = record.of(deliveries.PENDING)
         if record.is_span:
-            for begin, last in span.runs(record.at, pending):
+            for begin, last in span.runs(record.at, pending & ~span.through(record.at, after)):
                 yield begin, last, 0
-        elif pending and record.at != partly:
+        elif pending and after < record.at != partly:
             yield record.at, record.at[1], pending
 
 
@@ -255,7 +258,7 @@ def _classes_of(
     counts = {"aborted": 0, "uncommitted": 0, "blocked": 0}
     states: dict[int, TransactionState] = {}
     for first, last, messages in taken:
-        if first[0] < after[0] or (first[0] == after[0] and last <= after[1]):
+        if Position(first[0], last) <= after:
             continue
         begin = max(Position(first[0], first[1] - 1), after)
         for entry in log.scan(view, subscription.topic_id, begin, Position(first[0], last)):

@@ -13,7 +13,6 @@ from typing import Generic, TypeVar
 from storage.disk.codec import corrupt, key1, key3, key_through, pack
 from storage.disk.schema import CURSORS, DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import SPAN_FATES_MAX
 from storage.subscription import delivery as records, span
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
@@ -126,15 +125,7 @@ class Deliveries(Generic[V]):
         if record is None and not delivery.parts:
             return True
         record = record or self._new_span(first)
-        record.take(bit)
-        has_room = True
-        for part in delivery.parts:
-            fate = part.fate()
-            has_room = len(record.parts) < SPAN_FATES_MAX or any(
-                known.fate() == fate for known in record.parts
-            )
-            if has_room:
-                record.give(DeliveryPart(bit, *fate))
+        has_room = record.move(bit, delivery.parts[0] if delivery.parts else None)
         self._count(record)
         return has_room
 

@@ -23,6 +23,7 @@ from storage.disk.codec import decoded, key1, key3, pack, unpack_first
 from storage.disk.schema import DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
+from storage.limits import SPAN_FATES_MAX
 from storage.subscription import message_set, span
 from storage.values.position import Position
 
@@ -192,6 +193,26 @@ class Delivery:
                 kept.append(DeliveryPart(part.messages & ~common, *part.fate()))
         self.parts = kept
         return cut
+
+    def move(self, bit: int, to: DeliveryPart | None) -> bool:
+        """Give one message the state of a part, or take the message out; False if there is no room for the state."""
+        for part in self.parts:
+            if part.messages & bit:
+                part.messages ^= bit
+                if not part.messages:
+                    self.parts.remove(part)
+                break
+        if to is None:
+            return True
+        fate = to.fate()
+        for part in self.parts:
+            if part.holder == to.holder and part.fate() == fate:
+                part.messages |= bit
+                return True
+        if len(self.parts) >= SPAN_FATES_MAX:
+            return False
+        self.parts.append(DeliveryPart(bit, *fate))
+        return True
 
     def give(self, part: DeliveryPart) -> None:
         """Add a part, joined with a part of the same state."""

@@ -159,11 +159,16 @@ def conflict(subscription: Subscription, what: str, why: str, txn: int | None = 
 
 
 def add(
-    opened: OpenSubscription[WriteBatch], txn: int, acknowledged: list[Acknowledgement], consumer_id: int
+    opened: OpenSubscription[WriteBatch],
+    txn: int,
+    acknowledged: list[Acknowledgement],
+    in_flight: list[tuple[Delivery, int]],
+    consumer_id: int,
 ) -> int:
     """Make acknowledgements pending in a transaction; return the number of messages.
 
     Args:
+        in_flight: further messages, in flight, of records of spans.
         consumer_id: the consumer that acknowledges; 0 for an operator.
 
     Raises:
@@ -189,6 +194,10 @@ def add(
             part.entries += pending_records.add(batch, subscription_id, txn, at, count, messages)
         _hold(opened, (at, count, messages), consumer_id)
         part.messages += messages.bit_count()
+    for delivery, messages in in_flight:
+        _hold_taken(opened, delivery, messages, consumer_id)
+        in_spans[delivery.at] = in_spans.get(delivery.at, 0) | messages
+        part.messages += messages.bit_count()
     for first, messages in in_spans.items():
         pending_records.add_entries(batch, subscription_id, txn, first, messages)
         part.entries += messages.bit_count()
@@ -198,7 +207,8 @@ def add(
             hint="Acknowledge cumulatively, or commit more often.",
         )
     _save_part(batch, txn, subscription, part)
-    return sum(messages.bit_count() for _, _, messages in acknowledged)
+    done = sum(messages.bit_count() for _, _, messages in acknowledged)
+    return done + sum(messages.bit_count() for _, messages in in_flight)
 
 
 def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, consumer_id: int) -> None:
@@ -206,12 +216,19 @@ def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, c
     at, count, messages = acknowledged
     delivery = opened.deliveries.find(at) or Delivery(at, count, [])
     new = messages & ~delivery.known()
-    cut = delivery.take(messages)
-    opened.deliveries.note_taken(cut, consumer_id)
-    for part in cut:
-        delivery.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
     if new:
         delivery.give(DeliveryPart(new, deliveries.PENDING, 0))
+    _hold_taken(opened, delivery, messages & ~new, consumer_id)
+
+
+def _hold_taken(
+    opened: OpenSubscription[WriteBatch], delivery: Delivery, messages: int, consumer_id: int
+) -> None:
+    """Take messages of a record from their holders."""
+    taken = delivery.take(messages)
+    opened.deliveries.note_taken(taken, consumer_id)
+    for part in taken:
+        delivery.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
     opened.deliveries.put(delivery)
 
 
@@ -260,13 +277,8 @@ def _hold_through(opened: OpenSubscription[WriteBatch], through: MessageId, cons
     """Take the delivered messages up to a pending cumulative acknowledgement from their holders."""
     last, inside = through.position, messages_through(through)
     for record in opened.deliveries.records():
-        covered = record.through(last, inside)
-        taken = record.take(covered) if covered else []
-        opened.deliveries.note_taken(taken, consumer_id)
-        for part in taken:
-            record.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
-        if taken:
-            opened.deliveries.put(record)
+        if record.at <= last:
+            _hold_taken(opened, record, record.through(last, inside), consumer_id)
 
 
 def _order(through: MessageId) -> tuple[int, int, float]:

@@ -26,7 +26,8 @@ def negative_acknowledge(
     Raises:
         MessageNotFound: nothing is given back.
     """
-    batch, given_back, untouched = opened.view, list[Item](), UntouchedMessages(opened)
+    given_back, untouched = list[Item](), UntouchedMessages(opened)
+    due_ns = opened.view.now_ns + delay_ns
     for at, messages in items:
         delivery = opened.deliveries.find(at)
         _check_exists(opened, at, messages, delivery)
@@ -37,7 +38,7 @@ def negative_acknowledge(
         opened.deliveries.note_taken(taken, consumer_id)
         for part in untouched.uncount(delivery, taken, consumer_id):
             # A consumer names messages that its application has received; an operator cannot tell.
-            delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=batch.now_ns + delay_ns))
+            delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=due_ns))
         opened.deliveries.put(delivery)
         if chosen:
             given_back.append((at, chosen))
