@@ -174,6 +174,14 @@ class Delivery:
                 held |= part.messages
         return held
 
+    def due(self, now_ns: int) -> int:
+        """The messages that are free and due."""
+        due = 0
+        for part in self.parts:
+            if part.holder == NOBODY and part.due_ns <= now_ns:
+                due |= part.messages
+        return due
+
     def in_flight(self) -> int:
         """The messages that some consumer has."""
         held = 0
