@@ -18,15 +18,11 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from storage import EARLIEST, AccessMode, Consumer, Store, SubscriptionType, TxnID
-from storage.disk.view import WriteBatch
 from storage.process.writer_gate import WriterGate
-from storage.topic import catalogue as topics, log
-from storage.topic.entry import MESSAGES, Columns
-from storage.topic.open_topic import OpenTopic
 from tests.storage.lmdb_operations import counted
+from tests.storage.many_messages import write_messages
 
 _TOPIC, _NAME = "t", "a"
-_KEYS = 5000
 _GOAL_MS = 100.0
 
 
@@ -129,10 +125,23 @@ def _unsubscribe(scene: Scene) -> Change:
     return scene.consumer.unsubscribe
 
 
-def _poll(scene: Scene) -> Change:
+def _second_consumer(scene: Scene) -> Consumer:
+    """A consumer that has polled once, in vain, and so knows the keys of what is in flight at the first."""
     scene.receive()
     other = scene.attach()
+    other.receive_batch(10, timeout=0)
+    return other
+
+
+def _poll(scene: Scene) -> Change:
+    other = _second_consumer(scene)
     scene.store.create_producer(_TOPIC).send(b"x", key="0")
+    return lambda: other.receive_batch(10, timeout=0)
+
+
+def _receive_by_key(scene: Scene) -> Change:
+    other = _second_consumer(scene)
+    scene.store.create_producer(_TOPIC).send(b"x", key="free")
     return lambda: other.receive_batch(10, timeout=0)
 
 
@@ -194,7 +203,9 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
     "receive 1,000 again, half acknowledged": (SHARED, _receive_after_half),
     "acknowledge 10,000, last first": (SHARED, _acknowledge_many),
     "give back 10,000": (SHARED, _give_back_many),
-    "poll of a second consumer, Key_Shared": (KEY_SHARED, _poll),
+    "empty poll, Key_Shared": (KEY_SHARED, _poll),
+    "receive 1 by key, Key_Shared": (KEY_SHARED, _receive_by_key),
+    "close, Key_Shared": (KEY_SHARED, _close),
 }
 
 
@@ -232,15 +243,7 @@ def _write_messages(path: Path, number: int) -> None:
     Store.create(str(path))
     with Store.open(str(path)) as store:
         store.create_topic(_TOPIC)
-        for begin in range(0, number, 10_000):
-
-            def change(batch: WriteBatch, begin: int = begin) -> None:
-                topic = OpenTopic.load(batch, topics.get(batch, _TOPIC).topic_id)
-                for at in range(begin, min(begin + 10_000, number)):
-                    columns = Columns([b"%d" % at], [b"%d" % (at % _KEYS)])
-                    log.append(topic, MESSAGES, 1, 0, columns.body("p", at))
-
-            store.connection.write(change)
+        write_messages(store, _TOPIC, number)
 
 
 def measure(path: Path, name: str, number: int) -> tuple[float, Held, int]:

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from storage.disk.codec import corrupt, key1, key3, key_through, pack
 from storage.disk.schema import CURSORS, DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
+from storage.limits import SPAN_FATES_MAX
 from storage.subscription import delivery as records, span
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
@@ -146,6 +147,19 @@ class Deliveries(Generic[V]):
         if self._cursor.released < 0:
             why = "it counts fewer entries with free messages than are found"
             raise corrupt(CURSORS, key1(self._subscription_id), why)
+
+    def due_ns(self: Deliveries[WriteBatch], at: Position, delay_ns: int) -> int:
+        """The time from which a message of an entry may be delivered again, after a delay.
+
+        In a span with many different fates the time is rounded up by a sixteenth of the delay at most, so that messages
+        given back one by one share a few times.
+        """
+        now_ns, record = self._view.now_ns, self.find_span(span.first_of(at))
+        if record is None or len(record.parts) < SPAN_FATES_MAX // 2:
+            return now_ns + delay_ns
+        record.join_due(now_ns)
+        step_ns = max(delay_ns // 16, 1)
+        return -(-(now_ns + delay_ns) // step_ns) * step_ns
 
     def settle(self: Deliveries[WriteBatch], at: Position, messages: int, consumer_id: int = NOBODY) -> None:
         """Forget messages of an entry, acknowledged by a consumer or by an operator (NOBODY)."""

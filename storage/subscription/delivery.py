@@ -202,6 +202,14 @@ class Delivery:
         self.parts = kept
         return cut
 
+    def join_due(self, now_ns: int) -> None:
+        """Join the messages that are free and due already, whatever time they were due at."""
+        parts, self.parts = self.parts, []
+        for part in parts:
+            if part.holder == NOBODY and part.due_ns <= now_ns:
+                part.due_ns = 0
+            self.give(part)
+
     def move(self, bit: int, to: DeliveryPart | None) -> bool:
         """Give one message the state of a part, or take the message out; False if there is no room for the state."""
         for part in self.parts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription import (
@@ -52,6 +54,9 @@ class SubscriptionCheck:
         """Check the records of the subscription; given the log of the topic, also recount every message."""
         view, cursor = self._view, self._cursor
         delivered = list(deliveries.every(view, self._id))
+        for before, delivery in pairwise(delivered):
+            if before.at == delivery.at:
+                self._problem(23, f"{Position(*delivery.at)} is in a span, and has a record of its own")
         if cursor.mark_delete > self._state.last_confirmed:
             self._problem(1, f"markDeletePosition {Position(*cursor.mark_delete)} is beyond the log")
         self._check_ranges()
@@ -63,7 +68,9 @@ class SubscriptionCheck:
         cumulative = cursor.pending_cumulative
         if cumulative is not None and not self._is_open(cumulative[0]):
             self._problem(7, f"a cumulative acknowledgement of {TxnID(cumulative[0])} is still pending")
+        self._check_pending({delivery.at: delivery for delivery in delivered})
         if log is not None:
+            self._check_counts(log, delivered)
             self._check_classes(log)
 
     def _problem(self, invariant: int, message: str) -> None:
@@ -89,6 +96,21 @@ class SubscriptionCheck:
             if previous == (first.ledger_id, first.entry_id - 1, True) and is_whole:
                 self._problem(23, f"acknowledged ranges that touch at {first} were not joined")
             previous = (first.ledger_id, last, is_whole)
+
+    def _check_pending(self, delivered: dict[Position, Delivery]) -> None:
+        """Check that messages pending one by one are delivered to no consumer."""
+        for at, txn, stored in pending_records.one_by_one(self._view, self._id):
+            delivery = delivered.get(at)
+            held = delivery.of(deliveries.PENDING) if delivery is not None else 0
+            if delivery is None or message_set.decode(stored, delivery.count) & ~held:
+                self._problem(7, f"{at} is pending in {TxnID(txn)}, and not held as pending")
+
+    def _check_counts(self, log: Log, delivered: list[Delivery]) -> None:
+        """Check that deliveries are of entries with as many messages; of a span, of entries of one message."""
+        counts = {entry.at: entry.messages for entry in log.entries if entry.kind == MESSAGES}
+        for delivery in delivered:
+            if counts.get(delivery.at) != delivery.count:
+                self._problem(23, f"{Position(*delivery.at)} is delivered as an entry of {delivery.count}")
 
     def _check_delivery(self, delivery: Delivery) -> None:
         view, at, seen = self._view, Position(*delivery.at), 0
