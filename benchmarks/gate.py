@@ -1,0 +1,291 @@
+"""`python -m benchmarks.gate [--in-flight N ...] [--dir DIR]`: the hold of the writer gate by each change.
+
+Messages are sent one by one, so each is an entry of its own, and are all in flight at a consumer, pending in a
+transaction, or given back. The directory is on a memory file system by default, where a flush costs nothing: the goal,
+100 ms, does not count the flush. Operations of LMDB under the gate are counted in a second run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter, thread_time
+from typing import Any
+
+from storage import EARLIEST, AccessMode, Consumer, Store, SubscriptionType, TxnID
+from storage.process.writer_gate import WriterGate
+from tests.storage.lmdb_operations import counted
+from tests.storage.many_messages import write_messages
+
+_TOPIC, _NAME = "t", "a"
+_GOAL_MS = 100.0
+
+
+class Scene:
+    """A store with messages in flight, one entry each."""
+
+    def __init__(self, store: Store, number: int, type_: SubscriptionType) -> None:
+        self.store = store
+        self.number = number
+        self.type = type_
+        self.consumer = self.attach()
+        self.txn: TxnID | None = None
+
+    def attach(self) -> Consumer:
+        return self.store.subscribe(
+            _TOPIC, _NAME, subscription_type=self.type, initial_position=EARLIEST, receiver_queue_size=1000
+        )
+
+    def receive(self) -> None:
+        """Have all messages in flight at the consumer."""
+        left = self.number
+        while left > 0:
+            left -= len(self.consumer.receive_batch(1000, timeout=0))
+
+    def acknowledge(self, txn: TxnID | None, every: int = 1) -> None:
+        """Receive all messages, and acknowledge each `every`-th, a window at a time."""
+        left = self.number
+        while left > 0:
+            batch = self.consumer.receive_batch(1000, timeout=0)
+            left -= len(batch)
+            self.consumer.acknowledge([batch[number] for number in range(0, len(batch), every)], txn=txn)
+
+    def pend(self, every: int = 1) -> TxnID:
+        """A transaction with a message on the topic, and an acknowledgement of each `every`-th message."""
+        txn = self.txn = self.store.begin_transaction(timeout=3600)
+        producer = self.store.create_producer(_TOPIC, access_mode=AccessMode.EXCLUSIVE)
+        producer.send(b"x", txn=txn)
+        self.acknowledge(txn, every)
+        return txn
+
+
+Change = Callable[[], object]
+Scenario = Callable[[Scene], Change]
+
+
+def _abort_in_flight(scene: Scene) -> Change:
+    scene.receive()
+    txn = scene.store.begin_transaction(timeout=3600)
+    scene.store.create_producer(_TOPIC).send(b"x", txn=txn)
+    return lambda: scene.store.admin.transactions.abort_transaction(txn, force=True)
+
+
+def _abort_pending(scene: Scene) -> Change:
+    txn = scene.pend()
+    return lambda: scene.store.admin.transactions.abort_transaction(txn, force=True)
+
+
+def _abort_half(scene: Scene) -> Change:
+    txn = scene.pend(every=2)
+    return lambda: scene.store.admin.transactions.abort_transaction(txn, force=True)
+
+
+def _commit_pending(scene: Scene) -> Change:
+    txn = scene.pend()
+    return lambda: scene.store.commit_transaction(txn)
+
+
+def _commit_half(scene: Scene) -> Change:
+    txn = scene.pend(every=2)
+    return lambda: scene.store.commit_transaction(txn)
+
+
+def _fence(scene: Scene) -> Change:
+    scene.pend()
+    return lambda: scene.store.admin.producers.fence_producers(_TOPIC)
+
+
+def _evict(scene: Scene) -> Change:
+    scene.receive()
+    return lambda: scene.store.admin.subscriptions.evict_consumers(_TOPIC, _NAME)
+
+
+def _close(scene: Scene) -> Change:
+    scene.receive()
+    return scene.consumer.close
+
+
+def _seek(scene: Scene) -> Change:
+    scene.receive()
+    return lambda: scene.store.admin.subscriptions.seek_subscription(_TOPIC, _NAME, EARLIEST)
+
+
+def _clear_backlog(scene: Scene) -> Change:
+    scene.receive()
+    return lambda: scene.store.admin.subscriptions.clear_backlog(_TOPIC, _NAME)
+
+
+def _unsubscribe(scene: Scene) -> Change:
+    scene.receive()
+    return scene.consumer.unsubscribe
+
+
+def _second_consumer(scene: Scene) -> Consumer:
+    """A consumer that has polled once, in vain, and so knows the keys of what is in flight at the first."""
+    scene.receive()
+    other = scene.attach()
+    other.receive_batch(10, timeout=0)
+    return other
+
+
+def _poll(scene: Scene) -> Change:
+    other = _second_consumer(scene)
+    scene.store.create_producer(_TOPIC).send(b"x", key="0")
+    return lambda: other.receive_batch(10, timeout=0)
+
+
+def _receive_by_key(scene: Scene) -> Change:
+    other = _second_consumer(scene)
+    scene.store.create_producer(_TOPIC).send(b"x", key="free")
+    return lambda: other.receive_batch(10, timeout=0)
+
+
+def _receive_again(scene: Scene) -> Change:
+    scene.receive()
+    scene.consumer.close()
+    other = scene.attach()
+    return lambda: other.receive_batch(1000, timeout=0)
+
+
+def _receive_after_half(scene: Scene) -> Change:
+    scene.acknowledge(None, every=2)
+    scene.consumer.close()
+    other = scene.attach()
+    return lambda: other.receive_batch(1000, timeout=0)
+
+
+def _acknowledge_many(scene: Scene) -> Change:
+    batches = []
+    left = scene.number
+    while left > 0:
+        batches.append(scene.consumer.receive_batch(1000, timeout=0))
+        left -= len(batches[-1])
+    messages = [message for batch in batches[:10] for message in batch]
+    return lambda: scene.consumer.acknowledge(messages[::-1])
+
+
+def _give_back_many(scene: Scene) -> Change:
+    ids = []
+    left = scene.number
+    while left > 0:
+        batch = scene.consumer.receive_batch(1000, timeout=0)
+        ids += [message.message_id for message in batch]
+        left -= len(batch)
+    admin = scene.store.admin.acknowledgements
+    return lambda: admin.negative_acknowledge_messages(_TOPIC, _NAME, ids[:10_000], delay=60)
+
+
+SHARED, EXCLUSIVE, KEY_SHARED = (
+    SubscriptionType.SHARED,
+    SubscriptionType.EXCLUSIVE,
+    SubscriptionType.KEY_SHARED,
+)
+
+SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
+    "abort, all in flight": (SHARED, _abort_in_flight),
+    "abort, all pending": (SHARED, _abort_pending),
+    "abort, all pending, Exclusive": (EXCLUSIVE, _abort_pending),
+    "abort, every second pending": (SHARED, _abort_half),
+    "commit, all pending": (SHARED, _commit_pending),
+    "commit, every second pending": (SHARED, _commit_half),
+    "fence, all pending": (SHARED, _fence),
+    "evict": (SHARED, _evict),
+    "Consumer.close": (SHARED, _close),
+    "seek": (SHARED, _seek),
+    "clear-backlog, a step": (SHARED, _clear_backlog),
+    "unsubscribe": (SHARED, _unsubscribe),
+    "receive 1,000 again": (SHARED, _receive_again),
+    "receive 1,000 again, half acknowledged": (SHARED, _receive_after_half),
+    "acknowledge 10,000, last first": (SHARED, _acknowledge_many),
+    "give back 10,000": (SHARED, _give_back_many),
+    "empty poll, Key_Shared": (KEY_SHARED, _poll),
+    "receive 1 by key, Key_Shared": (KEY_SHARED, _receive_by_key),
+    "close, Key_Shared": (KEY_SHARED, _close),
+}
+
+
+class Held:
+    """The longest hold of the gate in ms: by the clock, and in processor time, which does not depend on other load."""
+
+    def __init__(self) -> None:
+        self.longest_ms = self.longest_cpu_ms = 0.0
+
+
+@contextmanager
+def _timed() -> Iterator[Held]:
+    held, enter, leave = Held(), WriterGate.enter, WriterGate.leave
+    began: list[tuple[float, float]] = []
+
+    def timed_enter(gate: WriterGate, *args: Any) -> None:
+        enter(gate, *args)
+        began.append((perf_counter(), thread_time()))
+
+    def timed_leave(gate: WriterGate) -> None:
+        leave(gate)
+        if began:
+            clock, cpu = began.pop()
+            held.longest_ms = max(held.longest_ms, (perf_counter() - clock) * 1000)
+            held.longest_cpu_ms = max(held.longest_cpu_ms, (thread_time() - cpu) * 1000)
+
+    WriterGate.enter, WriterGate.leave = timed_enter, timed_leave  # type: ignore[method-assign,assignment]
+    try:
+        yield held
+    finally:
+        WriterGate.enter, WriterGate.leave = enter, leave  # type: ignore[method-assign]
+
+
+def _write_messages(path: Path, number: int) -> None:
+    Store.create(str(path))
+    with Store.open(str(path)) as store:
+        store.create_topic(_TOPIC)
+        write_messages(store, _TOPIC, number)
+
+
+def measure(path: Path, name: str, number: int) -> tuple[float, Held, int]:
+    """Run a scenario on a copy of a store: processor time of the call in ms, hold of the gate, operations."""
+    type_, scenario = SCENARIOS[name]
+    scene_path = path.with_name("scene")
+    shutil.copytree(path, scene_path)
+    try:
+        with Store.open(str(scene_path)) as store:
+            change = scenario(Scene(store, number, type_))
+            with counted(store) as operations, _timed() as held:
+                began = thread_time()
+                change()
+                call_ms = (thread_time() - began) * 1000
+            return call_ms, held, operations.total
+    finally:
+        shutil.rmtree(scene_path)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; return 1 if a hold was longer than the goal."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__.split("\n")[0])
+    parser.add_argument("--in-flight", type=int, nargs="+", default=[20_000, 100_000], metavar="N")
+    parser.add_argument("--only", default="", metavar="TEXT", help="scenarios with this text in their name")
+    parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), metavar="DIR")
+    options, is_over = parser.parse_args(arguments), False
+    print(f"{'change':40} {'in flight':>9} {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}")
+    for number in options.in_flight:
+        with tempfile.TemporaryDirectory(prefix="txnctl-gate-", dir=options.dir) as directory:
+            path = Path(directory) / "store"
+            _write_messages(path, number)
+            for name in SCENARIOS:
+                if options.only in name:
+                    call_ms, held, operations = measure(path, name, number)
+                    is_over = is_over or held.longest_cpu_ms > _GOAL_MS
+                    print(
+                        f"{name:40} {number:9,} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
+                        f"{held.longest_ms:9.1f} {operations:10,}",
+                        flush=True,
+                    )
+    return int(is_over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

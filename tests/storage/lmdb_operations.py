@@ -1,0 +1,108 @@
+"""Count the operations of LMDB in each store transaction: work under the writer gate, without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from storage import Store
+
+
+class Operations:
+    """The operations of the write transactions of one stretch of a test.
+
+    Attributes:
+        reads: look-ups and steps of cursors.
+        writes: records put or deleted.
+    """
+
+    def __init__(self) -> None:
+        self.reads = self.writes = 0
+
+    @property
+    def total(self) -> int:
+        return self.reads + self.writes
+
+
+class _Cursor:
+    def __init__(self, raw: Any, operations: Operations) -> None:
+        self._raw, self._operations = raw, operations
+
+    def __enter__(self) -> _Cursor:
+        self._raw.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._raw.__exit__(*exc)
+
+    def key(self) -> Any:
+        return self._raw.key()
+
+    def value(self) -> Any:
+        return self._raw.value()
+
+    def iternext(self) -> Iterator[Any]:
+        for item in self._raw.iternext():
+            self._operations.reads += 1
+            yield item
+
+    def iterprev(self) -> Iterator[Any]:
+        for item in self._raw.iterprev():
+            self._operations.reads += 1
+            yield item
+
+    def delete(self) -> Any:
+        self._operations.writes += 1
+        return self._raw.delete()
+
+    def __getattr__(self, name: str) -> Any:
+        self._operations.reads += 1
+        return getattr(self._raw, name)
+
+
+class _Transaction:
+    def __init__(self, raw: Any, operations: Operations) -> None:
+        self._raw, self._operations = raw, operations
+
+    def get(self, *args: Any, **kwargs: Any) -> Any:
+        self._operations.reads += 1
+        return self._raw.get(*args, **kwargs)
+
+    def put(self, *args: Any, **kwargs: Any) -> Any:
+        self._operations.writes += 1
+        return self._raw.put(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> Any:
+        self._operations.writes += 1
+        return self._raw.delete(*args, **kwargs)
+
+    def cursor(self, *args: Any, **kwargs: Any) -> _Cursor:
+        return _Cursor(self._raw.cursor(*args, **kwargs), self._operations)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+class _Environment:
+    def __init__(self, raw: Any, operations: Operations) -> None:
+        self._raw, self._operations = raw, operations
+
+    def begin(self, *args: Any, **kwargs: Any) -> Any:
+        raw = self._raw.begin(*args, **kwargs)
+        return _Transaction(raw, self._operations) if kwargs.get("write") else raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+@contextmanager
+def counted(store: Store) -> Iterator[Operations]:
+    """Count the operations of the store's write transactions."""
+    data_map = store.connection.environment._map
+    raw, operations = data_map.raw, Operations()
+    data_map.raw = _Environment(raw, operations)
+    try:
+        yield operations
+    finally:
+        data_map.raw = raw
