@@ -51,7 +51,7 @@ def test_the_writer_of_python_is_read(
     """With quotes only where they are needed, so that an empty field is nothing."""
     path = tmp_path_factory.getbasetemp() / "minimal.csv"
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("a", "b"), *rows])
+    csv.writer(text, lineterminator="\r\n").writerows([("a", "b"), *rows])
     path.write_text(text.getvalue(), newline="")
     expected = [[field or None for field in row] for row in rows]
     assert [row.fields for row in rows_of(path)] == expected
