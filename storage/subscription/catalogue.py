@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from storage.actions import Action, Hint
 from storage.disk.codec import key1
-from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
+from storage.disk.schema import (
+    ACKS,
+    AWAITED,
+    CONSUMERS,
+    DELAYED,
+    DELAYED_DUE,
+    DELIVERIES,
+    HELD,
+    PENDING,
+    SUBSCRIPTIONS,
+)
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionNotFound
 from storage.subscription import cursor as cursors, delivered_window
@@ -89,6 +99,6 @@ def delete(batch: WriteBatch, subscription: Subscription) -> None:
     prefix = key1(subscription.subscription_id)
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
     cursors.delete(batch, subscription.subscription_id)
-    for database in (ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING):
+    for database in (ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE):
         batch.delete_prefix(database, prefix)
     batch.delete_prefix(CONSUMERS, delivered_window.prefix(subscription.subscription_id))

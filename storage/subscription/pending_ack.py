@@ -203,6 +203,7 @@ def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, c
     at, count, messages = acknowledged
     delivery = opened.deliveries.find(at) or Delivery(at, count, [])
     new = messages & ~delivery.known()
+    opened.delayed.remove(at, new)
     cut = delivery.take(messages)
     opened.deliveries.note_taken(cut, consumer_id)
     for part in cut:

@@ -19,6 +19,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import delivery as deliveries, message_set
 from storage.subscription.acknowledge import Item, add_item
 from storage.subscription.dispatch.blocked_keys import MessageOrder
+from storage.subscription.dispatch.delay_walk import early
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
@@ -130,6 +131,7 @@ def blockers_before(
     Examines all deliveries, and reads the entries of which not everything is in flight here.
     """
     blockers: KeyBlockers = {}
+    now_ms = view.clock.wall_ms()
     for delivery in deliveries.every(view, subscription.subscription_id):
         if delivery.at > through:
             break
@@ -137,6 +139,7 @@ def blockers_before(
         if elsewhere:
             entry = log.stored(view, subscription.topic_id, delivery.at)
             if not _is_left_out(view, subscription, entry):
+                elsewhere &= ~sum(early(entry, delivery, elsewhere, now_ms).values())
                 block_keys(blockers, entry, elsewhere)
     return blockers
 

@@ -25,6 +25,7 @@ from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
+from storage.subscription.dispatch.delay_walk import DelayWalk
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
@@ -91,6 +92,7 @@ class Walk:
         self._skips = (
             SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
         )
+        self._delays = DelayWalk(opened, room)
         self._moved: set[Position] = set()
         self._selection = Selection(opened.cursor.read)
         self._look_ahead()
@@ -102,7 +104,7 @@ class Walk:
 
     def select(self) -> Selection:
         """Run the walk."""
-        if self._by_key or self._cursor.released:
+        if self._by_key or self._cursor.released or self._delays.has_due:
             self._select_again()
         if not self._is_full():
             self._select_new()
@@ -111,24 +113,30 @@ class Walk:
         return self._selection
 
     def _is_full(self) -> bool:
-        return self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
+        is_full = self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
+        return is_full or self._selection.has_enough_delays
 
     def _select_again(self) -> None:
-        """Examine deliveries up to the read position: some of their messages may be free by now."""
+        """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
         subscription, read = self._subscription, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
-        for delivery in self._opened.deliveries.scan():
-            if delivery.at > read:
+        for at, delivery, due in self._delays.again():
+            if at > read:
                 return
-            if not delivery.is_released and (
-                not self._by_key or delivery.known() == delivery.of(self._consumer_id)
-            ):
+            if delivery is not None and not due and not self._may_have_moved(delivery):
                 continue
-            entry = log.stored(self._view, subscription.topic_id, delivery.at)
+            entry = log.stored(self._view, subscription.topic_id, at)
             if self._skips is None or not self._skips.is_skipped(entry):
-                self._visit(entry, delivery, delivery.known())
+                parts = delivery or Delivery(at, entry.count, [])
+                self._visit(entry, parts, parts.known() | due)
+                if due:
+                    self._selection.due.append((at, due))
             if self._is_full():
                 return
+
+    def _may_have_moved(self, delivery: Delivery) -> bool:
+        """Whether an entry delivered before may have a message for this consumer, or one that blocks a key."""
+        return delivery.is_released or (self._by_key and delivery.known() != delivery.of(self._consumer_id))
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""
@@ -180,7 +188,8 @@ class Walk:
 
     def _visit_new(self, entry: Entry) -> None:
         payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
-        self._visit(entry, self._decoded(entry, payload), message_set.everything(entry.count))
+        messages = message_set.everything(entry.count) & ~self._delays.known(entry)
+        self._visit(entry, self._decoded(entry, payload), messages)
 
     def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
         if payload is None:
@@ -272,6 +281,10 @@ class Walk:
         """Select the messages that the consumer can receive."""
         at, selection = delivery.at, self._selection
         open_ = messages & ~self._acknowledged(at, entry.count)
+        early = self._delays.early(entry, delivery, open_)
+        if early:
+            open_ &= ~selection.delay(delivery, early)
+            self._moved.add(at)
         if not open_ or (open_ == delivery.known() and not delivery.is_released and not self._by_key):
             return
         free = self._free(delivery, open_)
