@@ -110,6 +110,9 @@ RECEIVER_QUEUE_SIZE = 1000
 HELD_MESSAGES_MAX = 100_000
 """Key_Shared: messages skipped because of a blocked key, beyond which dispatch waits."""
 
+DELAYED_RECORDS_MAX = 2000
+"""Due times of delayed messages that one dispatch notes, each a record of its own."""
+
 KEYS_REMEMBERED_MAX = 1_000_000
 """Key_Shared with on-open skip: keys of open transactions in memory, beyond which a consumer delivers nothing."""
 

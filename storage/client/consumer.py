@@ -120,7 +120,8 @@ class Consumer:
             now_ns = clock.boot_ns()
             if now_ns >= until_ns:
                 return window.take(0)
-            self._connection.wait_for_commit(window.seen, min(until_ns, now_ns + _TAKE_OVER_NS))
+            longest_ns = window.patience_ns(_TAKE_OVER_NS)
+            self._connection.wait_for_commit(window.seen, min(until_ns, now_ns + longest_ns))
 
     def _take_over(self) -> bool:
         """Take over from dead consumers and transactions, at most twice a second; whether there were any."""

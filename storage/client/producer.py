@@ -26,6 +26,7 @@ from storage.topic.batching import (
     unpacked,
 )
 from storage.topic.catalogue import Topic
+from storage.topic.delivery_times import Delays, Times, delivery_times
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
 from storage.topic.producers import session_end
 from storage.topic.producers.access_mode import AccessMode
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
         properties: dict[str, str] | None
         event_time: int | None
         sequence_id: int | None
+        deliver_after: float | None
+        deliver_at: int | None
 
 
 _ALONE: Final = (0, [1])
@@ -131,6 +134,8 @@ class Producer:
         properties: dict[str, str] | None = None,
         event_time: int | None = None,
         sequence_id: int | None = None,
+        deliver_after: float | None = None,
+        deliver_at: int | None = None,
         txn: Transaction | TxnID | str | None = None,
     ) -> MessageId | LateMessageId:
         """Store one message durably; its id, or DUPLICATE.
@@ -142,6 +147,8 @@ class Producer:
             value: at most 5 MiB with key and properties; None is a tombstone.
             event_time: milliseconds since 1970.
             sequence_id: the message is stored once under this id and the producer's name.
+            deliver_after: seconds from now for which Shared and Key_Shared subscriptions do not deliver the message.
+            deliver_at: the same as a wall time, in milliseconds since 1970.
             txn: the open transaction of the message.
 
         Raises:
@@ -151,6 +158,7 @@ class Producer:
             ProducerBusy: the producer is not connected between sends, and the topic has an owner now.
         """
         is_bare = key is None and event_time is None and sequence_id is None and not properties
+        is_bare = is_bare and deliver_after is None and deliver_at is None
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
             columns = Columns([value])
             if txn is None:
@@ -163,6 +171,8 @@ class Producer:
                 properties=None if not properties else [properties],
                 event_times=None if event_time is None else [event_time],
                 sequence_ids=None if sequence_id is None else [sequence_id],
+                deliver_after=deliver_after,
+                deliver_at=deliver_at,
                 txn=txn,
             )
         if receipt.is_buffered:
@@ -177,6 +187,8 @@ class Producer:
         properties: Sequence[dict[str, str] | None] | None = None,
         event_times: Sequence[int | None] | None = None,
         sequence_ids: Sequence[int] | None = None,
+        deliver_after: Delays = None,
+        deliver_at: Times = None,
         txn: Transaction | TxnID | str | None = None,
     ) -> BatchReceipt:
         """Store many messages, in order, in entries of a bounded size.
@@ -184,10 +196,16 @@ class Producer:
         Up to 8 MiB is one durable commit. More is several, so a failure in between leaves the first part stored, which
         never shows in a transaction. A `Transaction` of this process may buffer the messages, as with `send`.
 
+        Args:
+            deliver_after, deliver_at: as with `send`: one for all messages, or a list with one for each.
+
         Raises:
             as `send`
         """
-        columns = columns_of(values, keys, properties, event_times)
+        times: Sequence[int | None] | None = None
+        if deliver_after is not None or deliver_at is not None:
+            times = delivery_times(self._connection.clock.wall_ms(), values, deliver_after, deliver_at)
+        columns = columns_of(values, keys, properties, event_times, times)
         if sequence_ids is not None:
             check_sequence_ids(sequence_ids, len(values), self._credential.keeps_sequences)
         return self._send(Outgoing(columns, sizes_of(columns), sequence_ids), txn)

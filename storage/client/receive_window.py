@@ -28,6 +28,7 @@ from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import log
+from storage.topic.entry import NS_PER_MS
 from storage.topic.message_batch import MessageBatch, Piece
 from storage.topic.open_topic import OpenTopic
 from storage.values.position import MessageId, Position
@@ -40,7 +41,9 @@ class ReceiveWindow:
         seen: the commit of the last view that was looked at.
     """
 
-    __slots__ = ("_attachment", "_generation", "_key_order", "_memory", "_number", "_queue", "_size", "seen")
+    __slots__ = (
+        "_attachment", "_due_ms", "_generation", "_key_order", "_memory", "_number", "_queue", "_size", "seen",
+    )  # fmt: skip
 
     def __init__(self, attachment: Attachment, size: int) -> None:
         self._attachment = attachment
@@ -50,6 +53,7 @@ class ReceiveWindow:
         self._key_order = KeyOrder(attachment.subscription, attachment.consumer_id, self._queue)
         self._generation = -1
         self._number: int | None = None
+        self._due_ms: int | None = None
         self.seen = -1
 
     # Filling
@@ -87,7 +91,9 @@ class ReceiveWindow:
         is_failover = subscription.type is SubscriptionType.FAILOVER
         if is_failover and not self._attachment.is_active(self._attachment.living(view)):
             return False
-        if not cursor.released and not subscription.keeps_keys:
+        self._due_ms = opened.delayed.next_due_ms()
+        is_due = opened.delayed.is_due(view.clock.wall_ms())
+        if not cursor.released and not subscription.keeps_keys and not is_due:
             after = max(cursor.read, cursor.mark_delete)
             if after >= subscription.bound(topic.state):
                 return False
@@ -96,6 +102,13 @@ class ReceiveWindow:
                 return True
         self._load_dead_letter_policy(view)
         return Walk(topic, opened, self._memory, self._size).select().is_worth_recording
+
+    def patience_ns(self, longest_ns: int) -> int:
+        """How long to wait before the next look: until the next delayed message is due, and `longest_ns` at most."""
+        if self._due_ms is None:
+            return longest_ns
+        left_ns = self._due_ms * NS_PER_MS - self._attachment.connection.clock.wall_ns()
+        return min(left_ns, longest_ns) if left_ns > 0 else longest_ns
 
     def _load_dead_letter_policy(self, view: ReadView) -> None:
         """Take over the dead-letter policy as stored: the policy may change while consumers are attached."""

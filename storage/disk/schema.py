@@ -110,6 +110,13 @@ HELD = Database("held")
 """u64 subscription, u64 txn, u64 ledger, u64 entry -> bitmap: on Key_Shared with `--on-open skip`, committed messages
 behind a skipped transaction's message of the same key."""
 
+DELAYED = Database("delayed")
+"""u64 subscription, u64 ledger, u64 entry -> M(messages by due time): on Shared and Key_Shared, messages that dispatch
+has passed before their delivery time."""
+
+DELAYED_DUE = Database("delayed_due")
+"""u64 subscription, u64 due ms, u64 ledger, u64 entry -> nothing: the index of DELAYED by due time."""
+
 CONSUMERS = Database("consumers")
 """u64 subscription, u64 consumer -> M(consumer record)."""
 
@@ -147,10 +154,11 @@ TABLE_PURGES = Database("table_purges")
 ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
     OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
-    PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
+    PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES, DELAYED,
+    DELAYED_DUE,
 )  # fmt: skip
 
-NEW_IN_2: tuple[Database, ...] = ()
+NEW_IN_2: tuple[Database, ...] = (DELAYED, DELAYED_DUE)
 """The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
 
 PART_TOPIC = 1

@@ -1,8 +1,9 @@
 """The backlog of a subscription: the messages after markDeletePosition, counted by class.
 
 Invariant 8: each stored message after markDeletePosition is in the first class that fits: acknowledged, pending, at
-READ_COMMITTED aborted, uncommitted, blocked, else visible. The counts come from running counts in the log, the sums of
-the aborted set, and the records of the cursor; blocked messages are never scanned.
+READ_COMMITTED aborted, uncommitted, blocked, delayed, else visible. The counts come from running counts in the log, the
+sums of the aborted set, and the records of the cursor; blocked and delayed messages are never scanned. Delayed are the
+messages that dispatch has passed before their delivery time, until that has come.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from storage.subscription import (
     span,
 )
 from storage.subscription.cursor import Cursor
+from storage.subscription.delayed import Delayed
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.topic import log
@@ -43,6 +45,7 @@ class Backlog:
         "aborted",
         "acknowledged",
         "blocked",
+        "delayed",
         "in_flight",
         "pending",
         "stored",
@@ -52,7 +55,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self.stored = self.acknowledged = self.pending = self.aborted = 0
-        self.uncommitted = self.blocked = self.visible = self.in_flight = 0
+        self.uncommitted = self.blocked = self.delayed = self.visible = self.in_flight = 0
 
     def verdict(self, consumers: int, *, is_frozen: bool = False) -> str:
         """Return the verdict: ok, behind, stopped, blocked, mixed, or no-consumer.
@@ -70,8 +73,18 @@ class Backlog:
         return "behind" if self.visible else "blocked" if self.blocked else "ok"
 
 
-def count(view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor) -> Backlog:
-    """Count the backlog of a subscription, exactly."""
+def count(
+    view: ReadView,
+    topic_state: TopicState,
+    subscription: Subscription,
+    cursor: Cursor,
+    now_ms: int | None = None,
+) -> Backlog:
+    """Count the backlog of a subscription, exactly.
+
+    Args:
+        now_ms: the wall time that delivery times are compared with; the present one, if None.
+    """
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), log.messages_through
     backlog.stored = topic_state.messages - through(view, topic_id, topic_state, cursor.mark_delete)
@@ -82,11 +95,13 @@ def count(view: ReadView, topic_state: TopicState, subscription: Subscription, c
     elif subscription.level is IsolationLevel.READ_COMMITTED:
         _count_blocking(view, topic_state, subscription, cursor, backlog)
     backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
-    backlog.visible -= backlog.uncommitted + backlog.blocked
+    now_ms = view.clock.wall_ms() if now_ms is None else now_ms
+    backlog.delayed = Delayed(view, subscription_id, cursor).waiting(now_ms)
+    backlog.visible -= backlog.uncommitted + backlog.blocked + backlog.delayed
     least = min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted)
     if least < 0:
         why = f"its records make a backlog of {backlog.visible} visible, {backlog.blocked} blocked, "
-        why += f"{backlog.uncommitted} uncommitted and {backlog.aborted} aborted messages"
+        why += f"{backlog.uncommitted} uncommitted, {backlog.aborted} aborted and {backlog.delayed} delayed messages"
         raise corrupt(CURSORS, key1(subscription_id), why)
     return backlog
 

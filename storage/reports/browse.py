@@ -41,6 +41,7 @@ class EntryRow(NamedTuple):
     messages: int
     size: int
     publish_time_at_ms: int
+    delivery_time_ms: int | None
     producer_name: str | None
     sequence_id: int | None
     epoch: int | None
@@ -86,6 +87,7 @@ def _entry_row(view: ReadView, entry: Entry) -> EntryRow:
     return EntryRow(
         position=entry.position, kind=_KINDS[entry.kind], messages=entry.count, size=entry.size,
         publish_time_at_ms=entry.publish_time,
+        delivery_time_ms=min((time for time in entry.delivery_times or () if time is not None), default=None),
         producer_name=None if is_marker else entry.producer_name,
         sequence_id=None if is_marker else entry.sequence_ids[0],
         epoch=shown_epoch(entry.epoch),

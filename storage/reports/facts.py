@@ -103,6 +103,7 @@ class SubscriptionFacts(NamedTuple):
     on_open: str
     visible: int
     blocked: int
+    delayed: int
     uncommitted: int
     pending: int
     unacked_messages: int

@@ -11,7 +11,7 @@ from itertools import islice
 
 from storage.disk.view import ReadView
 from storage.reports import backlog
-from storage.subscription import cursor as cursors, delivery as deliveries
+from storage.subscription import cursor as cursors, delayed, delivery as deliveries
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import bound
 from storage.subscription.subscription import Subscription
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Neighbouring messages in one state: `acknowledged`, `pending`, `inFlight`, `ready` or `blocked`.
+    """Neighbouring messages in one state: `acknowledged`, `pending`, `inFlight`, `delayed`, `ready` or `blocked`.
 
     `begin` and `end` are numbers of messages before the stretch, and through its end.
     """
@@ -124,6 +124,14 @@ class MessageScale:
             yield from _bits(begin, delivery.in_flight(), "inFlight")
             yield from _bits(begin, delivery.of(deliveries.PENDING), "pending")
             yield from _bits(begin, delivery.of(deliveries.NOBODY), "ready")
+        now_ms = view.clock.wall_ms()
+        for entry in islice(delayed.every(view, subscription_id), EXAMINED_MAX):
+            begin, due = (
+                log.stored(view, topic_id, entry.at).messages_before - self._before,
+                entry.due_by(now_ms),
+            )
+            yield from _bits(begin, due, "ready")
+            yield from _bits(begin, entry.messages() & ~due, "delayed")
         if not subscription.skips:
             return
         for txn, _ in uncommitted_entries.open_transactions(view, topic_id)[:RUNS_MAX]:

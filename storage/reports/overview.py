@@ -141,8 +141,9 @@ def _subscriptions(
         SubscriptionFacts(
             topic=model.topic, name=model.name, subscription=name, type=stats.type,
             subscription_isolation_level=stats.subscription_isolation_level, on_open=stats.on_open,
-            visible=stats.visible, blocked=stats.blocked, uncommitted=stats.uncommitted, pending=stats.pending,
-            unacked_messages=stats.unacked_messages, verdict=stats.verdict, consumers=stats.consumers,
+            visible=stats.visible, blocked=stats.blocked, delayed=stats.delayed, uncommitted=stats.uncommitted,
+            pending=stats.pending, unacked_messages=stats.unacked_messages, verdict=stats.verdict,
+            consumers=stats.consumers,
             held_by=_message_holders(view, locks, holders, model.topic, name) if stats.pending else [],
         )
         for model in models

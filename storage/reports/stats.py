@@ -112,6 +112,7 @@ class SubscriptionStats(NamedTuple):
     msg_backlog: int
     visible: int
     blocked: int
+    delayed: int
     uncommitted: int
     pending: int
     pending_in: list[PendingIn]
@@ -287,8 +288,8 @@ def subscription_of(
         type=subscription.type.value, subscription_isolation_level=subscription.level.value,
         on_open=subscription.on_open.value,
         mark_delete_position=Position(*cursor.mark_delete), read_position=Position(*cursor.read),
-        msg_backlog=backlog.visible + backlog.blocked + backlog.uncommitted,
-        visible=backlog.visible, blocked=backlog.blocked, uncommitted=backlog.uncommitted,
+        msg_backlog=backlog.visible + backlog.blocked + backlog.delayed + backlog.uncommitted,
+        visible=backlog.visible, blocked=backlog.blocked, delayed=backlog.delayed, uncommitted=backlog.uncommitted,
         pending=backlog.pending,
         pending_in=_pending_in(view, topic_state, subscription, cursor) if backlog.pending else [],
         unacked_messages=backlog.in_flight,

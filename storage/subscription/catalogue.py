@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from storage.actions import Action, Hint
 from storage.disk.codec import key1
-from storage.disk.schema import ACKS, AWAITED, CONSUMERS, HELD, PENDING, SUBSCRIPTIONS
+from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELAYED, DELAYED_DUE, HELD, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionNotFound
 from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries
@@ -90,6 +90,6 @@ def delete(batch: WriteBatch, subscription: Subscription) -> None:
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
     cursors.delete(batch, subscription.subscription_id)
     deliveries.delete_all(batch, subscription.subscription_id)
-    for database in (ACKS, AWAITED, HELD, CONSUMERS, PENDING):
+    for database in (ACKS, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE):
         batch.delete_prefix(database, prefix)
     batch.delete_prefix(CONSUMERS, delivered_window.prefix(subscription.subscription_id))

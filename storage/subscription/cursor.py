@@ -13,6 +13,7 @@ from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpa
 from storage.disk.schema import ACKS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import ack_spans, message_set, span
+from storage.subscription.delayed import Delayed
 from storage.topic import log, written_positions
 from storage.values.position import MessageId, Position, as_position
 
@@ -39,11 +40,13 @@ class Cursor:
             come here, nothing up to here may be acknowledged cumulatively.
         aborted_dropped: number of messages of aborted transactions that were acknowledged instead of copied to the
             dead-letter topic.
+        delayed: number of messages that dispatch has passed before their delivery time (`delayed.py`).
     """
 
     __slots__ = (
         "aborted_dropped",
         "blocked",
+        "delayed",
         "delivered",
         "generation",
         "has_uncommitted_acks",
@@ -67,7 +70,7 @@ class Cursor:
         self.delivered = self.redelivered = 0
         self.skipped_txns = self.blocked = self.passes = 0
         self.has_uncommitted_acks = False
-        self.aborted_dropped = 0
+        self.aborted_dropped = self.delayed = 0
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -79,7 +82,8 @@ class Cursor:
         ]
         fields += [self.delivered, self.redelivered, self.recalled]
         fields += [self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks]
-        return pack([*fields, self.aborted_dropped])
+        fields.append(self.aborted_dropped)
+        return pack([*fields, self.delayed] if self.delayed else fields)
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -92,6 +96,7 @@ class Cursor:
         cursor.recalled = as_position(fields[7]) if fields[7] else None
         cursor.skipped_txns, cursor.blocked, cursor.passes, cursor.has_uncommitted_acks = fields[8:12]
         cursor.aborted_dropped = fields[12] if len(fields) > 12 else 0
+        cursor.delayed = fields[13] if len(fields) > 13 else 0
         return cursor
 
 
@@ -176,6 +181,9 @@ class Acks(Generic[V]):
             ack_range[0] != at[1] or message_set.has_all(ack_range[2], messages)
         )
 
+    def _delayed(self) -> Delayed[V]:
+        return Delayed(self._view, self._subscription_id, self._cursor)
+
     def is_next(self, at: Position) -> bool:
         """Whether the entry at a position is the first entry after markDeletePosition."""
         return is_next(self._view, self._topic_id, self._cursor.mark_delete, at)
@@ -186,6 +194,8 @@ class Acks(Generic[V]):
         new = messages & ~before
         if not new:
             return 0
+        if self._cursor.delayed:
+            self._delayed().remove(at, new)
         both, key = before | new, key3(self._subscription_id, *at)
         if both != message_set.everything(count):
             self._view.put(ACKS, key, U64.pack(at[1]) + message_set.encode(both, count))
@@ -259,6 +269,7 @@ class Acks(Generic[V]):
         cursor, sid = self._cursor, self._subscription_id
         if through <= cursor.mark_delete:
             return
+        self._delayed().remove_through(through)
         cursor.mark_delete = through
         cursor.read = max(cursor.read, through)
         straddling = _stored_range_at(self._view, sid, through) if through[1] >= 0 else None

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from storage.disk.view import ReadView
 from storage.subscription import cursor as cursors
 from storage.subscription.cursor import Acks
+from storage.subscription.delayed import Delayed
 from storage.subscription.deliveries import Deliveries
 from storage.subscription.subscription import Subscription
 
@@ -24,9 +25,19 @@ class OpenSubscription(Generic[V]):
         view: the view, or the batch.
         acks: the acknowledged messages ahead of markDeletePosition.
         deliveries: the messages that were delivered or held back.
+        delayed: the messages passed before their delivery time.
     """
 
-    __slots__ = ("acks", "cursor", "deliveries", "subscription", "subscription_id", "topic_id", "view")
+    __slots__ = (
+        "acks",
+        "cursor",
+        "delayed",
+        "deliveries",
+        "subscription",
+        "subscription_id",
+        "topic_id",
+        "view",
+    )
 
     def __init__(self, view: V, subscription: Subscription) -> None:
         self.view = view
@@ -36,3 +47,4 @@ class OpenSubscription(Generic[V]):
         self.cursor = cursors.load(view, self.subscription_id)
         self.acks = Acks(view, self.topic_id, self.subscription_id, self.cursor)
         self.deliveries = Deliveries(view, self.subscription_id, self.cursor)
+        self.delayed = Delayed(view, self.subscription_id, self.cursor)

@@ -217,6 +217,7 @@ def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, c
     new = messages & ~delivery.known()
     if new:
         delivery.give(DeliveryPart(new, deliveries.PENDING, 0))
+    opened.delayed.remove(at, new)
     _hold_taken(opened, delivery, messages & ~new, consumer_id)
 
 

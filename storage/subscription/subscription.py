@@ -49,6 +49,11 @@ class Subscription:
     def keeps_keys(self) -> bool:
         return self.type is SubscriptionType.KEY_SHARED
 
+    @property
+    def delays(self) -> bool:
+        """Whether delivery times are heeded; the other types deliver in the order of the log."""
+        return not self.type.is_ordered
+
     def bound(self, state: TopicState) -> Position:
         """The last position that the subscription may deliver."""
         return bound(self.level, state.max_read, state.last_confirmed, self.on_open)

@@ -38,6 +38,7 @@ def update(opened: OpenSubscription[WriteBatch], asked: SubscriptionMode) -> lis
         changes.append(f"type {subscription.type.value} -> {asked.type.value}")
         subscription.type = asked.type
     if asked.level is not None and asked.level is not subscription.level:
+        opened.delayed.clear()
         _acknowledge_left_out(opened)
         changes.append(f"subscriptionIsolationLevel {subscription.level.value} -> {asked.level.value}")
         cursor.has_uncommitted_acks |= subscription.level is IsolationLevel.READ_UNCOMMITTED
@@ -52,6 +53,11 @@ def update(opened: OpenSubscription[WriteBatch], asked: SubscriptionMode) -> lis
     if after != before and (skipped or subscription.skips):
         # Dispatch finds skipped transactions again from markDeletePosition on, by the new rules.
         skipped_txns.clear(opened)
+        opened.delayed.clear()
+        cursor.read = cursor.mark_delete
+    elif cursor.delayed and not subscription.delays:
+        # The type delivers in the order of the log, and must come to the delayed messages again.
+        opened.delayed.clear()
         cursor.read = cursor.mark_delete
     return changes
 
@@ -68,6 +74,7 @@ def move(opened: OpenSubscription[WriteBatch], after: Position) -> int:
     cursor.recalled, cursor.has_uncommitted_acks = None, False
     skipped_txns.clear(opened)
     opened.deliveries.clear()
+    opened.delayed.clear()
     batch.delete_prefix(ACKS, key1(subscription.subscription_id))
     subscription.start = min(subscription.start, after)
     return withdrawn

@@ -29,6 +29,7 @@ def columns_of(
     keys: Sequence[str | bytes | None] | None,
     properties: Sequence[dict[str, str] | None] | None,
     event_times: Sequence[int | None] | None,
+    delivery_times: Sequence[int | None] | None = None,
 ) -> Columns:
     """Check messages, and return their columns.
 
@@ -41,17 +42,23 @@ def columns_of(
     check_many("keys", keys)
     if not set(map(type, values)) <= _PLAIN_TYPES:
         raise InvalidValue("a message's value is bytes, or None for a tombstone")
-    for column in (keys, properties, event_times):
+    for column in (keys, properties, event_times, delivery_times):
         if column is not None and len(column) != len(values):
             raise InvalidValue(f"{len(values)} values came with {len(column)} of another column")
-    return Columns(values, _packed_keys(keys), _checked_properties(properties), _checked_times(event_times))
+    return Columns(
+        values,
+        _packed_keys(keys),
+        _checked_properties(properties),
+        _checked_times(event_times, "an event time"),
+        _checked_times(delivery_times, "a delivery time"),
+    )
 
 
-def _checked_times(event_times: Sequence[int | None] | None) -> Sequence[int | None] | None:
-    for time in event_times or ():
+def _checked_times(times: Sequence[int | None] | None, what: str) -> Sequence[int | None] | None:
+    for time in times or ():
         if time is not None and (type(time) is not int or not 0 <= time < 1 << 63):
-            raise InvalidValue(f"an event time is milliseconds since 1970, not {time!r}")
-    return None if event_times is None or all(time is None for time in event_times) else event_times
+            raise InvalidValue(f"{what} is milliseconds since 1970, not {time!r}")
+    return None if times is None or all(time is None for time in times) else times
 
 
 def _checked_properties(
@@ -177,9 +184,9 @@ def unpacked(entry: PackedColumns) -> Columns:
         fields = entry.columns()
     except ValueError as error:
         raise _not_packed(str(error)) from None
-    are_columns = isinstance(fields, list) and len(fields) == 4 and isinstance(fields[0], list)
+    are_columns = isinstance(fields, list) and len(fields) in (4, 5) and isinstance(fields[0], list)
     if not are_columns or not all(isinstance(field, list | None) for field in fields):
-        raise _not_packed("it is not made of four columns")
+        raise _not_packed("it is not made of four or five columns")
     columns = columns_of(*fields)
     if columns.count != entry.count:
         raise _not_packed(f"it holds {columns.count} messages, not {entry.count}")

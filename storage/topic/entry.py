@@ -33,18 +33,23 @@ IN_ORDER: Final = 1
 
 NS_PER_MS: Final = 1_000_000
 
+_BODY_BEGUN: Final = ENTRY_HEADER_BYTES + 1
+_ARRAY_OF_SIX: Final = b"\x96"
+"""The first byte of a body without delivery times: that tells without unpacking."""
+
 
 class Columns:
     """The messages of one entry as parallel columns, so that a batch costs no work per message.
 
     Attributes:
         values: bytes or None each, at least one.
-        keys, properties, event_times: a list as long as `values`, or None where no message has a value there.
+        keys, properties, event_times, delivery_times: a list as long as `values`, or None where no message has a value
+            there. An entry without delivery times is packed without that column.
     """
 
-    __slots__ = ("event_times", "keys", "properties", "values")
+    __slots__ = ("delivery_times", "event_times", "keys", "properties", "values")
 
-    _IN_ORDER = ("values", "keys", "properties", "event_times")
+    _IN_ORDER = ("values", "keys", "properties", "event_times", "delivery_times")
 
     def __init__(
         self,
@@ -52,11 +57,13 @@ class Columns:
         keys: Sequence[bytes | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,
         event_times: Sequence[int | None] | None = None,
+        delivery_times: Sequence[int | None] | None = None,
     ) -> None:
         self.values = values
         self.keys = keys
         self.properties = properties
         self.event_times = event_times
+        self.delivery_times = delivery_times
 
     def part(self, start: int, stop: int) -> Columns:
         """The messages start to stop, stop excluded."""
@@ -67,6 +74,7 @@ class Columns:
             self.keys[start:stop] if self.keys else None,
             self.properties[start:stop] if self.properties else None,
             self.event_times[start:stop] if self.event_times else None,
+            _unless_empty(self.delivery_times[start:stop]) if self.delivery_times else None,
         )
 
     @classmethod
@@ -91,6 +99,7 @@ class Columns:
             [self.keys[i] for i in indexes] if self.keys else None,
             [self.properties[i] for i in indexes] if self.properties else None,
             [self.event_times[i] for i in indexes] if self.event_times else None,
+            _unless_empty([self.delivery_times[i] for i in indexes]) if self.delivery_times else None,
         )
 
     @property
@@ -100,11 +109,19 @@ class Columns:
 
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
         """Pack the body; `sequence` is the first id, or every id where the ids have gaps."""
-        return pack([producer_name, sequence, self.values, self.keys, self.properties, self.event_times])
+        return pack([producer_name, sequence, *self._fields()])
 
     def packed(self) -> PackedColumns:
         """Pack the columns alone, as in a body behind the producer's name and the sequence ids."""
-        return PackedColumns(self.count, pack([self.values, self.keys, self.properties, self.event_times]))
+        return PackedColumns(self.count, pack(self._fields()))
+
+    def _fields(self) -> list[Any]:
+        fields = [self.values, self.keys, self.properties, self.event_times]
+        return fields if self.delivery_times is None else [*fields, self.delivery_times]
+
+
+def _unless_empty(times: Sequence[int | None]) -> Sequence[int | None] | None:
+    return None if all(time is None for time in times) else times
 
 
 class PackedColumns:
@@ -112,7 +129,7 @@ class PackedColumns:
 
     Attributes:
         count: messages.
-        data: the four columns, packed by `Columns.packed`.
+        data: the four columns, or five with delivery times, packed by `Columns.packed`.
     """
 
     __slots__ = ("count", "data")
@@ -123,10 +140,11 @@ class PackedColumns:
 
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
         """Make the packed body, equal to that of the columns: the packed columns are copied, not packed again."""
-        return b"\x96" + pack([producer_name, sequence])[1:] + self.data[1:]
+        # An array of fewer than 16 elements begins with one byte, which counts the elements.
+        return bytes([self.data[0] + 2]) + pack([producer_name, sequence])[1:] + self.data[1:]
 
     def columns(self) -> Any:
-        """Unpack the columns, unchecked: four fields if `Columns.packed` has packed them.
+        """Unpack the columns, unchecked: four or five fields if `Columns.packed` has packed them.
 
         Raises:
             ValueError: the data do not unpack.
@@ -266,6 +284,15 @@ class Entry:
     @property
     def event_times(self) -> list[int | None] | None:
         times: list[int | None] | None = self._unpacked()[5]
+        return times
+
+    @property
+    def delivery_times(self) -> list[int | None] | None:
+        """Milliseconds since 1970 before which Shared and Key_Shared do not deliver a message; None if none has one."""
+        if self.kind != MESSAGES or bytes(self._body[ENTRY_HEADER_BYTES:_BODY_BEGUN]) == _ARRAY_OF_SIX:
+            return None
+        columns = self._unpacked()
+        times: list[int | None] | None = columns[6] if len(columns) > 6 else None
         return times
 
     def message_id(self, index: int) -> MessageId:

@@ -76,6 +76,12 @@ class Message:
         return times[self.index] if times else None
 
     @property
+    def deliver_at(self) -> int | None:
+        """Milliseconds since 1970 before which Shared and Key_Shared do not deliver the message."""
+        times = self.entry.delivery_times
+        return times[self.index] if times else None
+
+    @property
     def publish_time(self) -> int:
         """Milliseconds since 1970 at which the message was stored."""
         return self.entry.publish_time

@@ -14,6 +14,8 @@ from storage.disk.schema import (
     AWAITED,
     CONSUMERS,
     CURSORS,
+    DELAYED,
+    DELAYED_DUE,
     DELIVERIES,
     ENTRIES,
     HEADS,
@@ -37,7 +39,7 @@ from storage.verify.problem import Report
 _OF_TOPICS = (HEADS, PRODUCERS, SUBSCRIPTIONS, OPEN_FIRST)
 _PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED)
 """Of a deleted topic, these are removed in steps."""
-_OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING)
+_OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE)
 _SUPERBLOCK = 0
 _TABLES = 1 << 63
 """States of tables, in the same database as states of topics; `tables.py` checks them."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from storage.disk.view import ReadView
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
+from storage.subscription.delayed import Delayed
 from storage.subscription.dispatch import skipped_txns as skips
 from storage.subscription.subscription import Subscription
 from storage.topic.entry import MESSAGES
@@ -80,6 +81,7 @@ class SkipCheck:
         delivery = deliveries.find(self._view, self._id, entry.at)
         known |= delivery.known() if delivery is not None else 0
         known |= joined(held_sets, entry.messages)
+        known |= Delayed(self._view, self._id, self._cursor).at(entry.at)
         if known != message_set.everything(entry.messages):
             self._problem(19, f"passed {at}, and lost some of its messages")
 

@@ -16,6 +16,7 @@ from storage.subscription import (
     span,
 )
 from storage.subscription.attached_consumers import is_attached
+from storage.subscription.delayed import every as every_delayed
 from storage.subscription.delivery import Delivery
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
@@ -29,10 +30,11 @@ from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 from storage.verify import skipped_txns
+from storage.verify.delayed import check_delayed
 from storage.verify.log import Log, LoggedEntry
 from storage.verify.problem import Report
 
-_CLASSES = ("acknowledged", "pending", "aborted", "uncommitted", "blocked", "visible")
+_CLASSES = ("acknowledged", "pending", "aborted", "uncommitted", "blocked", "delayed", "visible")
 
 
 class SubscriptionCheck:
@@ -67,6 +69,7 @@ class SubscriptionCheck:
         if cursor.released != sum(delivery.is_released for delivery in delivered):
             self._problem(23, f"counts {cursor.released} released entries")
         skipped_txns.SkipCheck(view, self._subscription, cursor, self._problem).run(log)
+        check_delayed(view, self._subscription, cursor, self._problem)
         cumulative = cursor.pending_cumulative
         if cumulative is not None and not self._is_open(cumulative[0]):
             self._problem(7, f"a cumulative acknowledgement of {TxnID(cumulative[0])} is still pending")
@@ -156,19 +159,25 @@ class SubscriptionCheck:
 
     def _check_classes(self, log: Log) -> None:
         """Count every message after markDeletePosition by class, and compare with the counts of `backlog`."""
-        expected = dict.fromkeys(_CLASSES, 0)
+        expected, now_ms = dict.fromkeys(_CLASSES, 0), self._view.clock.wall_ms()
+        delayed = {
+            entry.at: entry.messages() & ~entry.due_by(now_ms)
+            for entry in every_delayed(self._view, self._id)
+        }
         for at, _, stored in pending_records.one_by_one(self._view, self._id):
             self._one_by_one.setdefault(at, []).append(stored)
         held_entries = skipped_txns.held_by_entry(self._view, self._subscription, only_open=True)
         for entry in log.entries:
             if entry.kind == MESSAGES and entry.at > self._cursor.mark_delete:
-                self._count(entry, held_entries.get(entry.at), expected)
-        counted = backlog.count(self._view, self._state, self._subscription, self._cursor)
+                self._count(entry, held_entries.get(entry.at), delayed.get(entry.at, 0), expected)
+        counted = backlog.count(self._view, self._state, self._subscription, self._cursor, now_ms)
         for name, number in expected.items():
             if getattr(counted, name) != number:
                 self._problem(8, f"counts {getattr(counted, name)} {name} messages; there are {number}")
 
-    def _count(self, entry: LoggedEntry, held_sets: list[bytes] | None, expected: dict[str, int]) -> None:
+    def _count(
+        self, entry: LoggedEntry, held_sets: list[bytes] | None, delayed: int, expected: dict[str, int]
+    ) -> None:
         done = cursors.acknowledged(self._view, self._id, self._cursor, entry.at, entry.messages)
         pending = self._pending(entry) & ~done
         rest = message_set.everything(entry.messages) & ~done & ~pending
@@ -178,7 +187,11 @@ class SubscriptionCheck:
         expected["acknowledged"] += done.bit_count()
         expected["pending"] += pending.bit_count()
         expected["blocked"] += held.bit_count()
-        expected[self._class_of(entry)] += rest.bit_count() - held.bit_count()
+        rest &= ~held
+        expected[self._class_of(entry)] += (rest & ~delayed).bit_count()
+        expected["delayed" if self._class_of(entry) == "visible" else self._class_of(entry)] += (
+            rest & delayed
+        ).bit_count()
 
     def _pending(self, entry: LoggedEntry) -> int:
         """Return the messages of an entry with a pending acknowledgement, as a bit set."""

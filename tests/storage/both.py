@@ -31,6 +31,7 @@ class Both(ModelledStore):
     def __init__(self) -> None:
         super().__init__()
         self.model = Model()
+        self.model.now = lambda: self.now_ns
         self.handles: dict[ModelConsumer, Consumer] = {}
 
     # Steps
@@ -271,7 +272,7 @@ def _topic_counters(topic: ModelTopic) -> dict[str, Any]:
 
 def _subscription_counters(mine: ModelSubscription) -> dict[str, Any]:
     classes = dict.fromkeys(
-        ("marker", "acknowledged", "pending", "aborted", "uncommitted", "blocked", "visible"), 0
+        ("marker", "acknowledged", "pending", "aborted", "uncommitted", "blocked", "delayed", "visible"), 0
     )
     for slot in mine.unread():
         classes[mine.class_of(slot)] += 1
@@ -281,11 +282,12 @@ def _subscription_counters(mine: ModelSubscription) -> dict[str, Any]:
         "onOpen": mine.on_open.value,
         "visible": classes["visible"],
         "blocked": classes["blocked"],
+        "delayed": classes["delayed"],
         "uncommitted": classes["uncommitted"],
         "pending": classes["pending"],
         "acknowledgedAhead": classes["acknowledged"],
         "abortedAhead": classes["aborted"],
-        "msgBacklog": classes["visible"] + classes["blocked"] + classes["uncommitted"],
+        "msgBacklog": sum(classes[name] for name in ("visible", "blocked", "delayed", "uncommitted")),
     }
     if not mine.has_dead_consumers:
         found["unackedMessages"] = len(mine.holder)

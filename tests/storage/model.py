@@ -10,7 +10,7 @@ A rule that may refuse is asked first (`..._problems` names the errors of which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 
@@ -23,15 +23,21 @@ Slot = tuple[int, int]
 
 
 class ModelMessage:
-    """What was sent; `producer` is None for a name that the store made up."""
+    """What was sent; `producer` is None for a name that the store made up, `due_ns` without a delivery time."""
 
     def __init__(
-        self, value: bytes | None, key: bytes | None, producer: str | None, sequence_id: int | None
+        self,
+        value: bytes | None,
+        key: bytes | None,
+        producer: str | None,
+        sequence_id: int | None,
+        due_ns: int | None = None,
     ) -> None:
         self.value = value
         self.key = key
         self.producer = producer
         self.sequence_id = sequence_id
+        self.due_ns = due_ns
 
 
 class ModelEntry:
@@ -152,6 +158,7 @@ class Model:
         self.next_ledger: dict[str, int] = {}
         self.txns: dict[int, ModelTransaction] = {}
         self.letters: dict[str, list[bytes | None]] = {}
+        self.now: Callable[[], int] = lambda: 0
 
     def create_topic(self, name: str, ledger_entries_max: int) -> None:
         first = self.next_ledger.get(name, 1)
@@ -241,7 +248,7 @@ class Model:
         self,
         topic: str,
         producer: str | None,
-        messages: list[tuple[bytes | None, bytes | None]],
+        messages: list[tuple[bytes | None, bytes | None, int | None]],
         ids: list[int] | None,
         txn: int,
     ) -> list[Slot]:
@@ -250,7 +257,7 @@ class Model:
         used = log.sequences.setdefault(producer or "", {})
         stored = []
         following = log.used_sequence(producer) + 1 if producer is not None else None
-        for place, (value, key) in enumerate(messages):
+        for place, (value, key, due_ns) in enumerate(messages):
             sequence_id = None
             if ids is not None:
                 sequence_id = ids[place]
@@ -260,7 +267,7 @@ class Model:
                 sequence_id, following = following, following + 1
             if sequence_id is not None:
                 used[sequence_id] = txn
-            stored.append(ModelMessage(value, key, producer, sequence_id))
+            stored.append(ModelMessage(value, key, producer, sequence_id, due_ns))
         if not stored:
             return []
         return log.slots(log.append("messages", txn, stored))

@@ -46,6 +46,7 @@ class Walk:
         self.put_behind: set[int] = set()
         self.actions: list[Callable[[], object]] = []
         self.handed: list[tuple[Slot, int]] = []
+        self.due = mine.due_now(room)
         self.is_worth_it = False
         self.read = max(mine.passing.read, mine.mark_delete())
         self._look_again()
@@ -68,7 +69,9 @@ class Walk:
             slots = [
                 slot
                 for slot in self.topic.slots(index)
-                if not mine.is_acked(slot) and slot not in passing.behind
+                if not mine.is_acked(slot)
+                and slot not in passing.behind
+                and (slot not in mine.delayed or slot in self.due)
             ]
             if not self.room:
                 return
@@ -138,6 +141,14 @@ class Walk:
         for slot in slots:
             if mine.is_acked(slot):
                 continue
+            if mine.is_early(slot):
+                self.actions.append(lambda slot=slot: mine.pass_early(slot))
+                self.is_worth_it = True
+                self.moved.add(index)
+                continue
+            if slot in self.due:
+                self.actions.append(lambda slot=slot: mine.delayed.discard(slot))
+                self.is_worth_it = True
             key = self.topic.message(slot).key if self.by_key else None
             is_known = slot in mine.parted
             is_free = mine.is_free(slot, self.now_ns)
@@ -167,7 +178,7 @@ class Walk:
                 continue
             if key is not None:
                 self.blocked_keys[key] = min(self.blocked_keys.get(key, slot), slot)
-            if is_new and not is_known:
+            if (is_new or slot in self.due) and not is_known:
                 self.actions.append(lambda slot=slot: mine.parted.add(slot))
                 self.moved.add(index)
 
@@ -180,6 +191,6 @@ class Walk:
             for each in self.topic.slots(index):
                 if self.topic.log[index].kind != "messages" or each >= slot or self.mine.is_acked(each):
                     continue
-                if self.topic.message(each).key == key:
+                if self.topic.message(each).key == key and self.mine.due_ns(each) is None:
                     return txn
         return 0

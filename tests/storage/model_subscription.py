@@ -58,6 +58,7 @@ class ModelSubscription:
         unsure: as `withdrawn`, where the contract does not say whether it counts.
         on_open: block or skip; `passing` is how far dispatch has come with skip.
         parted: what dispatch has looked at one by one, or was made pending.
+        delayed: what dispatch has passed before its delivery time, due by now or not.
     """
 
     def __init__(
@@ -88,8 +89,36 @@ class ModelSubscription:
         self.on_open = on_open
         self.passing = Passing(start)
         self.parted: set[Slot] = set()
+        self.delayed: set[Slot] = set()
 
     # What is so
+
+    def due_ns(self, slot: Slot) -> int | None:
+        """When a message may be handed out for the first time; None where that does not matter."""
+        is_message = self.topic.log[slot[0]].kind == "messages"
+        return self.topic.message(slot).due_ns if is_message and not self.is_ordered else None
+
+    def is_early(self, slot: Slot) -> bool:
+        """Whether its delivery time keeps it from being handed out now."""
+        due_ns = self.due_ns(slot)
+        is_new = not self.times.get(slot, 0) and slot not in self.holder and not self.pending_in(slot)
+        return is_new and due_ns is not None and due_ns > self.topic.model.now()
+
+    def due_now(self, room: int) -> set[Slot]:
+        """What was passed and is due by now: entries in the order of their times, until there is enough."""
+        due = [slot for slot in self.delayed if not self.is_early(slot)]
+        taken: set[Slot] = set()
+        for index in dict.fromkeys(
+            slot[0] for slot in sorted(due, key=lambda each: (self.due_ns(each), each))
+        ):
+            if len(taken) >= room:
+                break
+            taken |= {slot for slot in due if slot[0] == index}
+        return taken
+
+    def holds_key(self, slot: Slot) -> bool:
+        """A delayed message holds its key once dispatch has looked at it at its time."""
+        return self.due_ns(slot) is None or (slot in self.parted and not self.is_early(slot))
 
     @property
     def skips(self) -> bool:
@@ -98,8 +127,8 @@ class ModelSubscription:
     def is_shown(self, slot: Slot) -> bool:
         """Whether it is neither acknowledged nor pending, and the subscription may be handed it, now or soon."""
         if self.skips:
-            return self.class_of(slot) in ("visible", "blocked") and not self.open_before(slot)
-        return self.class_of(slot) == "visible"
+            return self.class_of(slot) in ("visible", "blocked", "delayed") and not self.open_before(slot)
+        return self.class_of(slot) in ("visible", "delayed")
 
     def could_be_handed(self, consumer: ModelConsumer, now_ns: int) -> list[Slot]:
         """What the contract has dispatch hand out to a consumer now."""
@@ -108,6 +137,7 @@ class ModelSubscription:
             for slot in self.unread()
             if self.is_shown(slot)
             and self.is_free(slot, now_ns)
+            and not self.is_early(slot)
             and all(self.holder.get(each) is consumer for each in self._earlier(slot))
         ]
 
@@ -158,10 +188,11 @@ class ModelSubscription:
                 return "uncommitted"
             if self.skips:
                 holder = self.passing.behind.get(slot)
-                return "blocked" if holder and topic.model.txns[holder].state is OPEN else "visible"
-            if index > topic.max_read():
+                if holder and topic.model.txns[holder].state is OPEN:
+                    return "blocked"
+            elif index > topic.max_read():
                 return "blocked"
-        return "visible"
+        return "delayed" if slot in self.delayed and self.is_early(slot) else "visible"
 
     def unread(self) -> list[Slot]:
         """All slots after markDeletePosition."""
@@ -182,6 +213,7 @@ class ModelSubscription:
         for slot in slots:
             if slot[0] > self.start:
                 self.acked.add(slot)
+            self.delayed.discard(slot)
             self._forget(slot)
             self.parted.discard(slot)
             self.pending.pop(slot, None)
@@ -212,6 +244,16 @@ class ModelSubscription:
         return dispatch(consumer, room, now_ns)
 
     def _dispatch_in_order(self, consumer: ModelConsumer, room: int, now_ns: int) -> list[tuple[Slot, int]]:
+        """Again where what is due had to wait for its key: more may be due than one look takes."""
+        while True:
+            due = self.due_now(room)
+            handed = self._look_in_order(consumer, room, now_ns, due)
+            if handed or not due:
+                return handed
+
+    def _look_in_order(
+        self, consumer: ModelConsumer, room: int, now_ns: int, due: set[Slot]
+    ) -> list[tuple[Slot, int]]:
         topic, handed, blocked_keys = self.topic, [], set()
         looked_at, is_anything = set(), False
         for index in range(self.mark_delete() + 1, topic.bound(self.level) + 1):
@@ -222,8 +264,13 @@ class ModelSubscription:
                 self.pass_over(index)
                 continue
             for slot in topic.slots(index):
-                if self.is_acked(slot):
+                if self.is_acked(slot) or (slot in self.delayed and slot not in due):
                     continue
+                is_anything |= slot in due or self.is_early(slot)
+                if self.is_early(slot):
+                    self.pass_early(slot)
+                    continue
+                self.delayed.discard(slot)
                 looked_at.add(slot)
                 key = topic.message(slot).key if self.type is SubscriptionType.KEY_SHARED else None
                 is_free = self.is_free(slot, now_ns)
@@ -241,6 +288,11 @@ class ModelSubscription:
         if handed or is_anything:
             self.parted |= {slot for slot in looked_at if not self.is_acked(slot)}
         return handed
+
+    def pass_early(self, slot: Slot) -> None:
+        """Before its delivery time it is neither handed out nor held."""
+        self.delayed.add(slot)
+        self.parted.discard(slot)
 
     def _dispatch_skipping(self, consumer: ModelConsumer, room: int, now_ns: int) -> list[tuple[Slot, int]]:
         """As often as something comes of it that is no message."""
@@ -324,7 +376,7 @@ class ModelSubscription:
         """Earlier messages of its key that are not acknowledged."""
         key = self._key(slot)
         same = [each for each in self.unread() if each < slot and not self.is_acked(each)]
-        return [each for each in same if key is not None and self._key(each) == key]
+        return [each for each in same if key is not None and self._key(each) == key and self.holds_key(each)]
 
     def send_back_behind(self, consumer: ModelConsumer, given_back: Slot) -> None:
         """Later ones of its key in the consumer's queue go back with it."""
@@ -401,6 +453,7 @@ class ModelSubscription:
     def acknowledge_in(self, slots: list[Slot], txn: int) -> None:
         for slot in slots:
             self._forget(slot)
+            self.delayed.discard(slot)
             self.parted.add(slot)
             self.pending[slot] = txn
 
@@ -487,12 +540,14 @@ class ModelSubscription:
                 return
 
     def change_level(self, level: IsolationLevel) -> None:
+        self.delayed.clear()
         self.take_in()
         self.level = level
         self.take_in()
 
     def begin_to_pass(self) -> None:
         """What was passed over is found again, by the new type, level or on-open."""
+        self.delayed.clear()
         self.passing = Passing(self.mark_delete())
 
     def seek(self, start: int, acked: list[Slot]) -> None:

@@ -17,6 +17,8 @@ from storage.disk.codec import key3
 from storage.disk.schema import (
     ABORTED,
     AWAITED,
+    DELAYED,
+    DELAYED_DUE,
     DELIVERIES,
     ENTRIES,
     LEDGERS,
@@ -228,3 +230,15 @@ def test_a_skipped_transaction(store: Store) -> None:
     producer.send(b"plain", key=b"k")
     with pytest.raises(CorruptStore):
         store.subscribe("t", "keys", **options).receive_batch(9, timeout=0)
+
+
+@pytest.mark.parametrize("database", [DELAYED, DELAYED_DUE])
+def test_a_delayed_message(store: Store, database: Database) -> None:
+    """The cursor counts the delayed messages, and the index of due times names the record: each is missed."""
+    consumer = store.subscribe("t", "late", subscription_type=SubscriptionType.SHARED)
+    store.create_producer("t").send(b"late", deliver_after=5)
+    assert list(consumer.receive_batch(9, timeout=0)) == []
+    hide(store, database)
+    store.connection.clock.sleep(5)
+    with pytest.raises(CorruptStore):
+        consumer.receive_batch(9, timeout=0)

@@ -55,6 +55,7 @@ class StoreMachine(RuleBasedStateMachine):
     keys = st.sampled_from([None, None, b"", b"k", b"l"])
     types = st.sampled_from(list(SubscriptionType))
     windows = st.sampled_from([1, 3, 1000])
+    delays = st.sampled_from([None, None, None, 0, 3, 5])
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,16 +158,21 @@ class StoreMachine(RuleBasedStateMachine):
         ids = None
         if producer is not None and data.draw(st.booleans(), label="gives sequence ids"):
             ids = data.draw(st.lists(st.integers(0, 9), min_size=count, max_size=count), label="ids")
-        messages = []
-        for key in data.draw(st.lists(self.keys, min_size=count, max_size=count), label="keys"):
+        messages, delays = [], [None] * count
+        if data.draw(self.delays.map(bool), label="delayed"):
+            delays = data.draw(st.lists(self.delays, min_size=count, max_size=count), label="delays")
+        keys = data.draw(st.lists(self.keys, min_size=count, max_size=count), label="keys")
+        for key, delay in zip(keys, delays, strict=True):
             self.sent += 1
-            messages.append((b"%d" % self.sent if self.sent % 10 else None, key))
+            due_ns = None if delay is None else self.both.now_ns + delay * SECOND
+            messages.append((b"%d" % self.sent if self.sent % 10 else None, key, due_ns))
         handle = self.both.store.create_producer(topic.name, producer_name=producer, connected=False)
         receipt, is_done = self.attempt(
             f"send {topic.name} {producer} {messages} ids {ids} txn {txn}",
             lambda: handle.send_batch(
-                [value for value, _ in messages],
-                keys=[key for _, key in messages],
+                [value for value, _, _ in messages],
+                keys=[key for _, key, _ in messages],
+                deliver_after=delays,
                 sequence_ids=ids,
                 txn=TxnID(txn) if txn else None,
             ),
@@ -560,6 +566,8 @@ def _change(mine: ModelSubscription, mode: Mode) -> None:
     mine.on_open = on_open or mine.on_open
     if before != (mine.type, mine.level, mine.on_open) and (skipped or mine.skips):
         mine.begin_to_pass()
+    if mine.is_ordered:
+        mine.delayed.clear()
 
 
 def _new_subscription(

@@ -88,9 +88,10 @@ class BlockedKeys:
     def _note(self, opened: OpenSubscription[ReadView], entry: Entry) -> None:
         done = opened.acks.of(entry.position, entry.count)
         keys, known = entry.keys, self._keys_of.setdefault(entry.txn, [])
+        times = entry.delivery_times
         for index in message_set.indexes(message_set.everything(entry.count) & ~done) if keys else ():
             key = keys[index] if keys else None
-            if key is None:
+            if key is None or (times is not None and times[index] is not None):
                 continue
             firsts = self._by_key.setdefault(key, {})
             if entry.txn not in firsts:

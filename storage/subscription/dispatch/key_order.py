@@ -19,6 +19,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import delivery as deliveries, message_set
 from storage.subscription.acknowledge import Item, add_item
 from storage.subscription.dispatch.blocked_keys import MessageOrder
+from storage.subscription.dispatch.delay_walk import early
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
 from storage.subscription.dispatch.span_keys import UNREAD, SpanKeys
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
@@ -134,8 +135,13 @@ def blockers_before(
     were so not yet at the last call with `known`.
     """
 
+    now_ms = view.clock.wall_ms()
+
     def read(at: Position) -> object:
         entry = log.stored(view, subscription.topic_id, at)
+        delivery = deliveries.find(view, subscription.subscription_id, at) if entry.delivery_times else None
+        if delivery is not None and early(entry, delivery, 1, now_ms):
+            return UNREAD
         filters = entry.txn and subscription.level is not IsolationLevel.READ_UNCOMMITTED
         if filters and records.state_of(view, entry.txn) is TransactionState.OPEN:
             return UNREAD
@@ -149,6 +155,7 @@ def blockers_before(
         elif elsewhere:
             entry = log.stored(view, subscription.topic_id, record.at)
             if not _is_left_out(view, subscription, entry):
+                elsewhere &= ~sum(early(entry, record, elsewhere, now_ms).values())
                 block_keys(blockers, entry, elsewhere)
     known.load(waiting.items(), read)
     for key in keys:

@@ -26,6 +26,7 @@ from storage.subscription.delivery import NOBODY, PENDING, DeliveriesInSpans, De
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
+from storage.subscription.dispatch.delay_walk import DelayWalk
 from storage.subscription.dispatch.record_ahead import RecordAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
@@ -75,6 +76,7 @@ class Walk:
         self._skips = (
             SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
         )
+        self._delays = DelayWalk(opened, room)
         self._moved: set[Position] = set()
         self._spans_again: SpansAgain | None = None
         self._runs = AcknowledgedRuns(self._view, self._subscription_id)
@@ -89,7 +91,7 @@ class Walk:
 
     def select(self) -> Selection:
         """Run the walk."""
-        if self._by_key or self._cursor.released:
+        if self._by_key or self._cursor.released or self._delays.has_due:
             self._select_again()
         if not self._is_full():
             self._select_new()
@@ -98,19 +100,25 @@ class Walk:
         return self._selection
 
     def _is_full(self) -> bool:
-        return self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
+        is_full = self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
+        return is_full or self._selection.has_enough_delays
 
     def _select_again(self) -> None:
-        """Examine deliveries up to the read position: some of their messages may be free by now."""
+        """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
         subscription, read = self._subscription, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
         if self._by_key and self._skips is None:
             self._spans_again = SpansAgain(self._opened, self._memory, self._key_at)
         again = self._spans_again
-        for delivery in self._opened.deliveries.among(self._chosen_again):
-            entry = log.stored(self._view, subscription.topic_id, delivery.at)
+        deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
+        delivered = deliveries.among(self._chosen_again) if looks else ()
+        for at, delivery, due in self._delays.again(delivered, read):
+            entry = log.stored(self._view, subscription.topic_id, at)
             if self._skips is None or not self._skips.is_skipped(entry):
-                self._visit(entry, delivery, delivery.known())
+                parts = delivery or deliveries.find(at) or Delivery(at, entry.count, [])
+                self._visit(entry, parts, parts.known() | due)
+                if due:
+                    self._selection.due.append((at, due))
             if self._is_full():
                 return
         if again is not None:
@@ -184,7 +192,8 @@ class Walk:
 
     def _visit_new(self, entry: Entry) -> None:
         payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
-        self._visit(entry, self._decoded(entry, payload), message_set.everything(entry.count))
+        messages = message_set.everything(entry.count) & ~self._delays.known(entry)
+        self._visit(entry, self._decoded(entry, payload), messages)
 
     def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
         if payload is not None:
@@ -277,6 +286,10 @@ class Walk:
         """Select the messages that the consumer can receive."""
         at, selection = delivery.at, self._selection
         open_ = messages & ~self._acknowledged(at, entry.count)
+        early = self._delays.early(entry, delivery, open_)
+        if early:
+            open_ &= ~selection.delay(delivery, early)
+            self._moved.add(at)
         if not open_ or (open_ == delivery.known() and not delivery.is_released and not self._by_key):
             return
         free = self._free(delivery, open_)

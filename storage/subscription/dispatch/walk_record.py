@@ -20,6 +20,12 @@ def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, sel
         _deliver(delivery, dispatched.messages, consumer_id)
         cursor.delivered += dispatched.messages.bit_count()
         cursor.redelivered += len(dispatched.times)
+    for at, messages in selection.due:
+        opened.delayed.remove(at, messages)
+    for delivery, early in selection.delayed:
+        if delivery.take(sum(early.values())):
+            changed[delivery.at] = delivery
+        opened.delayed.postpone(delivery.at, delivery.count, early)
     for delivery, messages in selection.held:
         changed[delivery.at] = delivery
         delivery.give(DeliveryPart(messages, NOBODY, 0))

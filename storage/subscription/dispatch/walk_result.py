@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.limits import PASSED_OVER_KEPT
+from storage.limits import DELAYED_RECORDS_MAX, PASSED_OVER_KEPT
 from storage.subscription.delivery import Delivery
 from storage.topic.entry import Entry
 from storage.values.position import Position
@@ -31,6 +31,9 @@ class Selection:
         dispatched: the messages to deliver; at most one value for each entry.
         passed: entries to pass over for good: ledger, entry, number of messages, the messages (WHOLE: all).
         held: messages to hold back now, because their key is blocked or the room is full.
+        delayed: messages to pass before their delivery time, by due time, with their delivery.
+        delay_records: the number of due times in `delayed`, over all entries.
+        due: messages passed before, whose time has come and which were examined.
         exhausted: messages for the dead-letter topic, or to be dropped there.
         skipped: open transactions whose entries the walk skipped.
         behind: committed messages blocked behind a skipped transaction: transaction, entry, number of messages, the
@@ -44,7 +47,10 @@ class Selection:
 
     __slots__ = (
         "behind",
+        "delay_records",
+        "delayed",
         "dispatched",
+        "due",
         "ended",
         "examined",
         "exhausted",
@@ -62,6 +68,9 @@ class Selection:
         self.dispatched: list[Dispatched] = []
         self.passed: list[tuple[int, int, int, int]] = []
         self.held: list[tuple[Delivery, int]] = []
+        self.delayed: list[tuple[Delivery, dict[int, int]]] = []
+        self.delay_records = 0
+        self.due: list[tuple[Position, int]] = []
         self.exhausted: list[tuple[Entry, Delivery, int]] = []
         self.skipped: dict[int, None] = {}
         self.behind: list[tuple[int, Position, int, int]] = []
@@ -71,15 +80,29 @@ class Selection:
         self.markers: list[int] = []
         self.is_cut = False
 
+    def delay(self, delivery: Delivery, early: dict[int, int]) -> int:
+        """Pass messages of an entry before their delivery time; return them as one set."""
+        self.delayed.append((delivery, early))
+        self.delay_records += len(early)
+        return sum(early.values())
+
+    @property
+    def has_enough_delays(self) -> bool:
+        """Whether to record the selection before more messages are passed."""
+        return self.delay_records >= DELAYED_RECORDS_MAX
+
     @property
     def changes(self) -> int:
         """About the number of records that the selection changes besides deliveries."""
-        return len(self.passed) + len(self.held) + len(self.behind) + len(self.unblocked) + len(self.skipped)
+        changes = (
+            len(self.passed) + len(self.held) + len(self.behind) + len(self.unblocked) + len(self.skipped)
+        )
+        return changes + len(self.due) + len(self.delayed)
 
     @property
     def is_worth_recording(self) -> bool:
         """Whether to record the selection. Entries that were only skipped are skipped again by the next walk."""
         return bool(
             self.dispatched or self.exhausted or self.passed or self.behind or self.ended or self.is_cut
-            or len(self.skipped) >= PASSED_OVER_KEPT
+            or self.delayed or self.due or len(self.skipped) >= PASSED_OVER_KEPT
         )  # fmt: skip

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from storage import EARLIEST, OnOpen, Position, Store, SubscriptionType
+from storage.process.clock import ManualClock
 from storage.reports import message_scale
 from storage.reports.message_scale import Stretch
 from storage.reports.timeline import Timeline
@@ -124,3 +125,20 @@ def test_a_timeline_that_is_not_drawn_has_no_places(shared: Store) -> None:
     """The overview needs none."""
     assert shared.reports.topic_timelines()[0].places
     assert "places" not in str(shared.reports.store_overview())
+
+
+def test_delayed_messages_are_drawn_until_they_are_due(store: Store, clock: ManualClock) -> None:
+    """As the subscription counts them; due ones are ready."""
+    consumer = store.subscribe("t", "s", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST)
+    store.create_producer("t").send_batch([b"x"] * 4, deliver_after=[None, 5, 5, 9])
+    assert len(consumer.receive_batch(9, timeout=0)) == 1
+    for seconds, states in (
+        (0, {"inFlight": 1, "delayed": 3}),
+        (5, {"inFlight": 1, "ready": 2, "delayed": 1}),
+    ):
+        clock.advance(seconds)
+        model = store.reports.topic_timeline("t")
+        assert counted(model, "s") == Counter(states)
+        assert model.subscriptions["s"].delayed == states["delayed"]
+    drawing = Drawing(model, 16 + 24, plain=True)
+    assert "' delayed" in drawing.legend().replace("\u00a0", " ")
