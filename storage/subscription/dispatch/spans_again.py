@@ -73,5 +73,5 @@ class SpansAgain:
 
     def end(self, selection: Selection) -> None:
         """Note the end of the examination."""
-        if not (selection.dispatched or selection.exhausted or selection.passed):
+        if not selection.is_worth_recording:
             self._keys.idle = self._state
