@@ -33,7 +33,7 @@ OVERVIEW = fields_of(
             "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "
             "their key), blockedBy, uncommittedMessages, visible (the largest lag)."
         ),
-        "subscriptions": "Subscriptions: visible, blocked, uncommitted, verdict, consumers, heldBy.",
+        "subscriptions": "Subscriptions: visible, blocked, delayed, uncommitted, verdict, consumers, heldBy.",
         "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
         "producers": "Topics on which producers wait: how many, who is before them, who is next.",
         "tables": "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy).",

@@ -39,10 +39,11 @@ HELD_BY = {
 BACKLOG = {
     "visible": Help("Messages that its consumers may be handed now; in flight included."),
     "blocked": Help("Committed messages that wait behind an open transaction, or for their key."),
+    "delayed": Help("Messages that dispatch has passed before their delivery time (Shared and Key_Shared)."),
     "uncommitted": Help("Messages of open transactions."),
     "pending": Help("Messages acknowledged in transactions that are still open."),
     "unacked_messages": Help("Messages in flight: handed out, not acknowledged.", heading="IN FLIGHT"),
-    "msg_backlog": Help("visible + blocked + uncommitted.", heading="BACKLOG"),
+    "msg_backlog": Help("visible + blocked + delayed + uncommitted.", heading="BACKLOG"),
 }
 PENDING_IN = {
     "pending_in": Help("The open transactions that these are acknowledged in: txnId, messages."),
@@ -129,6 +130,8 @@ class Figures(Attached, Protocol):
     @property
     def blocked(self) -> int: ...
     @property
+    def delayed(self) -> int: ...
+    @property
     def uncommitted(self) -> int: ...
     @property
     def pending(self) -> int: ...
@@ -185,6 +188,7 @@ def backlog_columns(figures: Callable[[R], Figures]) -> tuple[Column[R], ...]:
     return (
         Column("VISIBLE", "integer", lambda row: figures(row).visible),
         Column("BLOCKED", "integer", lambda row: figures(row).blocked),
+        Column("DELAYED", "integer", lambda row: figures(row).delayed),
         Column("UNCOMMITTED", "integer", lambda row: figures(row).uncommitted),
         Column("PENDING", "integer", lambda row: figures(row).pending),
         Column("IN FLIGHT", "integer", lambda row: figures(row).unacked_messages),

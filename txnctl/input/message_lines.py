@@ -1,8 +1,8 @@
 """NDJSON read back into messages: the inverse of `messages`, for `produce --input ndjson`.
 
-Only value, key, properties and event time are taken; further names in a line of `consume` (ids, times, transaction)
-belong to the old message. A line without any value is refused rather than taken for a tombstone: a misspelt field must
-not delete a key.
+Only value, key, properties, event time and delivery time are taken; further names in a line of `consume` (ids,
+transaction) belong to the old message. A line without any value is refused rather than taken for a tombstone: a
+misspelt field must not delete a key.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ class Parsed:
 
     Attributes:
         values: bytes or None (a tombstone) each.
-        keys, properties, event_times: as long as `values`; None where no message has any.
+        keys, properties, event_times, delivery_times: as long as `values`; None where no message has any.
         numbers: the line number of each message.
         errors: errors of the lines left out.
     """
 
-    __slots__ = ("errors", "event_times", "keys", "numbers", "properties", "values")
+    __slots__ = ("delivery_times", "errors", "event_times", "keys", "numbers", "properties", "values")
 
     def __init__(self) -> None:
         self.values: list[bytes | None] = []
         self.keys: list[bytes | None] | None = []
         self.properties: list[dict[str, str] | None] | None = []
         self.event_times: list[int | None] | None = []
+        self.delivery_times: list[int | None] | None = []
         self.numbers: list[int] = []
         self.errors: list[BadLine] = []
 
@@ -49,6 +50,7 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
     keys: list[bytes | None] = []
     properties: list[dict[str, str] | None] = []
     event_times: list[int | None] = []
+    delivery_times: list[int | None] = []
     for number, line in enumerate(lines, first_number):
         try:
             fields = read_object(line)
@@ -58,7 +60,8 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
                 read_bytes(fields, "value", needed=True),
                 read_bytes(fields, "key"),
                 _named(fields),
-                _event_time(fields),
+                _time(fields, "eventTimeMs"),
+                _time(fields, "deliveryTimeMs"),
             )
         except Unreadable as error:
             parsed.errors.append(BadLine(f"line {number}: {error}", hint=_HINT, lineNumber=number))
@@ -69,10 +72,12 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
         keys.append(message[1])
         properties.append(message[2])
         event_times.append(message[3])
+        delivery_times.append(message[4])
         numbers.append(number)
     parsed.keys = _unless_empty(keys)
     parsed.properties = _unless_empty(properties)
     parsed.event_times = _unless_empty(event_times)
+    parsed.delivery_times = _unless_empty(delivery_times)
     return parsed
 
 
@@ -92,11 +97,11 @@ def _named(fields: Mapping[str, object]) -> dict[str, str] | None:
     return properties
 
 
-def _event_time(fields: Mapping[str, object]) -> int | None:
-    time = fields.get("eventTimeMs")
+def _time(fields: Mapping[str, object], name: str) -> int | None:
+    time = fields.get(name)
     if time is None or type(time) is int:
         return time
-    raise Unreadable('"eventTimeMs" is not an integer')
+    raise Unreadable(f'"{name}" is not an integer')
 
 
 def _unless_empty(column: list[T | None]) -> list[T | None] | None:

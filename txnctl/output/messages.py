@@ -42,6 +42,7 @@ class MessageRow(NamedTuple):
     key: bytes | None
     properties: dict[str, str]
     event_time_ms: int | None
+    delivery_time_ms: int | None
     sequence_id: int
     publish_time_at_ms: int
     producer_name: str
@@ -64,6 +65,9 @@ MESSAGE_FIELDS = fields_of(
         ),
         "properties": "Names and values, both text.",
         "event_time_ms": Help("The event time that the producer gave, or null.", kind="timeMs"),
+        "delivery_time_ms": Help(
+            "The time before which Shared and Key_Shared do not deliver it, or null.", kind="timeMs"
+        ),
         "sequence_id": "The sequence id, given by the producer or assigned.",
         "publish_time_at_ms": "When it was stored.",
         "producer_name": "The name of its producer.",
@@ -97,28 +101,29 @@ def entry_lines(entry: Entry, *, start: int = 0, terminal: bool = False) -> byte
     head = f'{{"messageId":"{entry.ledger_id}:{entry.entry_id}'
     ids: Iterable[str] = ("",) if count == 1 else [f":{index}" for index in range(start, count)]
     values, keys, properties, event_times = entry.values, entry.keys, entry.properties, entry.event_times
-    sequence_ids = entry.sequence_ids
+    sequence_ids, delivery_times = entry.sequence_ids, entry.delivery_times
     if start:
         values, sequence_ids = values[start:], sequence_ids[start:]
-        keys, properties, event_times = (
+        keys, properties, event_times, delivery_times = (
             _from(keys, start),
             _from(properties, start),
             _from(event_times, start),
+            _from(delivery_times, start),
         )
     tail = f"{_shared(entry, quote)}}}\n"
     return "".join(
         [
-            f'{head}{at}",{value},{key},"properties":{named},"eventTimeMs":{time},"sequenceId":{sequence}{tail}'
-            for at, value, key, named, time, sequence in zip(
+            f'{head}{at}",{value},{key},"properties":{named},"eventTimeMs":{time},"deliveryTimeMs":{due}'
+            f',"sequenceId":{sequence}{tail}'
+            for at, value, key, named, time, due, sequence in zip(
                 ids,
                 _quoted("value", values, quote),
                 repeat('"key":null') if keys is None else _quoted("key", keys, quote),
                 repeat("{}")
                 if properties is None
                 else [_properties(message_properties, quote) for message_properties in properties],
-                repeat("null")
-                if event_times is None
-                else [_integer(event_time) for event_time in event_times],
+                _integers(event_times),
+                _integers(delivery_times),
                 sequence_ids,
                 strict=False,
             )
@@ -142,12 +147,14 @@ def message_lines(messages: Iterable[Message], *, terminal: bool = False) -> byt
                 entry.event_times,
             )
             sequence_ids, shared = entry.sequence_ids, _shared(entry, quote)
+            delivery_times = entry.delivery_times
         index = message.index
         lines.append(
             f'{{"messageId":"{message.message_id}",{_one("value", values[index], quote)}'
             f",{_one('key', keys[index] if keys else None, quote)}"
             f',"properties":{_properties(properties[index] if properties else None, quote)}'
             f',"eventTimeMs":{_integer(event_times[index] if event_times else None)}'
+            f',"deliveryTimeMs":{_integer(delivery_times[index] if delivery_times else None)}'
             f',"sequenceId":{sequence_ids[index]}{shared},"redeliveryCount":{message.redelivery_count}}}\n'
         )
     return "".join(lines).encode()
@@ -161,6 +168,7 @@ def message_row(message: Message) -> MessageRow:
         key=message.key,
         properties=message.properties,
         event_time_ms=message.event_time,
+        delivery_time_ms=message.deliver_at,
         sequence_id=message.sequence_id,
         publish_time_at_ms=message.publish_time,
         producer_name=message.producer_name,
@@ -217,6 +225,10 @@ def _properties(properties: dict[str, str] | None, quote: Quote) -> str:
 
 def _integer(value: int | None) -> str:
     return "null" if value is None else str(value)
+
+
+def _integers(column: list[int | None] | None) -> Iterable[str]:
+    return repeat("null") if column is None else [_integer(value) for value in column]
 
 
 def _from(column: list[T] | None, start: int) -> list[T] | None:

@@ -26,11 +26,11 @@ _SUBSCRIPTIONS_MAX = 20
 
 _UNICODE = {
     "ledger": "├", "rule": "─", "join": "≈", "readable": "█", "blocked": "░", "own": "●", "stretch": "━", "after": "·",
-    "acknowledged": "═", "inFlight": "▒", "pending": "▓", "ready": "╌", "mark": "▲",
+    "acknowledged": "═", "inFlight": "▒", "pending": "▓", "ready": "╌", "mark": "▲", "delayed": "┊",
 }  # fmt: skip
 _ASCII = {
     "ledger": "|", "rule": "-", "join": "~", "readable": "#", "blocked": ":", "own": "o", "stretch": "=", "after": ".",
-    "acknowledged": "=", "inFlight": "+", "pending": "%", "ready": "-", "mark": "^",
+    "acknowledged": "=", "inFlight": "+", "pending": "%", "ready": "-", "mark": "^", "delayed": "'",
 }  # fmt: skip
 
 
@@ -93,6 +93,8 @@ class Drawing:
                 f"{signs['acknowledged']} acknowledged", f"{signs['inFlight']} in flight", f"{signs['ready']} ready",
                 f"{signs['pending']} acknowledged in an open transaction",
             ]  # fmt: skip
+        if any(stats.delayed for _, stats in self._subscriptions):
+            words.append(f"{signs['delayed']} delayed")
         if self._axis.join:
             words.append(f"{signs['join']} smaller scale before")
         return "   ".join([word.replace(" ", NO_BREAK) for word in words])
@@ -162,7 +164,7 @@ def bound_of(model: Timeline, stats: SubscriptionStats) -> Position:
     return model.last_confirmed_entry if reads_all else model.max_read_position
 
 
-_PAINTED = ("acknowledged", "ready", "inFlight", "pending", "blocked")
+_PAINTED = ("acknowledged", "delayed", "ready", "inFlight", "pending", "blocked")
 """States of messages; in a column of several the last of these is seen."""
 
 

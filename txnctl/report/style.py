@@ -129,6 +129,8 @@ line.stripes { stroke-dasharray: 2 4; } line.flight.stripes { stroke-dasharray: 
 .acknowledged { fill: var(--done); }
 .visible { fill: var(--visible); stroke: var(--visible-edge); stroke-width: 1; }
 .pending { fill: var(--flight-edge); stroke: var(--flight-edge); stroke-width: 1; }
+rect.delayed { fill: var(--visible); } line.delayed { stroke: var(--visible-edge); }
+line.delayed.stripes { stroke-dasharray: 1 5; }
 rect.flight { fill: var(--flight); } line.flight { stroke: var(--flight-edge); }
 .cursor { fill: var(--ink); } .cursor.diamond { fill: var(--ground); stroke: var(--ink); stroke-width: 1.5; }
 .bound { stroke: var(--bound); stroke-width: 1.5; stroke-dasharray: 5 3; }

@@ -36,7 +36,7 @@ _MARK = 10
 _BREAK = 8
 _FIGURES = {
     "acknowledged": ("rect acknowledged", 4), "inFlight": ("stripes flight", 10), "pending": ("rect pending", 10),
-    "ready": ("rect visible", 10), "blocked": ("stripes blocked", 10),
+    "ready": ("rect visible", 10), "blocked": ("stripes blocked", 10), "delayed": ("stripes delayed", 10),
 }  # fmt: skip
 """Figure and height of messages by their state for a subscription."""
 

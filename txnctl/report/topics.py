@@ -117,6 +117,7 @@ _LEGEND = (
     ("in flight", (_bar("stripes", "flight", 10),)),
     ("acknowledged in an open transaction", (_bar("rect", "pending", 10),)),
     ("ready to be handed out", (_bar("rect", "visible", 10),)),
+    ("before its delivery time", (_bar("stripes", "delayed", 10),)),
     ("cursor, READ_COMMITTED", (Shape("down", "cursor", 7, 2, 10, 10),)),
     ("cursor, READ_UNCOMMITTED", (Shape("diamond", "cursor", 7, 2, 10, 10),)),
     ("smaller scale before", (_bar("rect", "ledger", 12), Shape("break", "break", 8, 0, 8, 14))),

@@ -38,7 +38,7 @@ class TestMessages:
 
     @given(entries())
     def test_what_goes_out_comes_back(self, entry: StoredEntry) -> None:
-        """Value, key, properties, event time, null, binary."""
+        """Value, key, properties, event time, delivery time, null, binary."""
         lines = entry_lines(entry).split(b"\n")[:-1]  # type: ignore[arg-type]
         assert len(lines) == entry.count
         parsed = parse(lines)
@@ -47,6 +47,7 @@ class TestMessages:
         assert (parsed.keys or [None] * entry.count) == (entry.keys or [None] * entry.count)
         assert same_column(entry.properties, parsed.properties, entry.count)
         assert (parsed.event_times or [None] * entry.count) == (entry.event_times or [None] * entry.count)
+        assert same_column(entry.delivery_times, parsed.delivery_times, entry.count)
 
 
 class TestParsing:

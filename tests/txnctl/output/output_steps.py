@@ -46,6 +46,7 @@ class StoredEntry:
         self.keys = given.get("keys")
         self.properties = given.get("properties")
         self.event_times = given.get("event_times")
+        self.delivery_times = given.get("delivery_times")
         self.sequence_ids = range(100, 100 + len(values))
         self.publish_time = 1_700_000_000_123
         self.producer_name = given.get("producer_name", "txnctl-7")
@@ -89,6 +90,9 @@ def entries(draw: st.DrawFn) -> StoredEntry:
             | st.lists(st.none() | st.dictionaries(TEXT, TEXT, max_size=3), min_size=count, max_size=count)
         ),
         event_times=draw(
+            st.none() | st.lists(st.none() | st.integers(0, 2**53), min_size=count, max_size=count)
+        ),
+        delivery_times=draw(
             st.none() | st.lists(st.none() | st.integers(0, 2**53), min_size=count, max_size=count)
         ),
     )

@@ -35,6 +35,7 @@ class TestMessages:
             keys=[b"B2", b""],
             properties=[{"a": "b"}, None],
             event_times=[1, None],
+            delivery_times=[None, 2],
             epoch=7,
             txn_id=TxnID(42),
             txn_state=TransactionState.OPEN,
@@ -50,11 +51,11 @@ class TestMessages:
         }
         assert first == {
             "messageId": "12:4471:0", "value": "+100", "key": "B2", "properties": {"a": "b"}, "eventTimeMs": 1,
-            "sequenceId": 100, **shared,
+            "deliveryTimeMs": None, "sequenceId": 100, **shared,
         }  # fmt: skip
         assert second == {
             "messageId": "12:4471:1", "value": None, "key": "", "properties": {}, "eventTimeMs": None,
-            "sequenceId": 101, **shared,
+            "deliveryTimeMs": 2, "sequenceId": 101, **shared,
         }  # fmt: skip
         assert list(first) == [field.name for field in MESSAGE_FIELDS if "Base64" not in field.name]
 

@@ -133,12 +133,15 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     well. A committed transaction may then come in parts, and the order of a producer is not kept. The mode belongs to
     the subscription, like the level, and can change while no consumer is attached.
 
+    On shared and key-shared subscriptions a message with a delivery time comes when that is reached; -f waits for it.
+
     The command ends at the last visible message, unless -f or --timeout waits for more. Where an open transaction
     hides more, standard error says how much and which transaction.
 
     --exec runs CMD once a message and acknowledges the message when CMD exits 0. The environment of CMD has
-    TXNCTL_MESSAGE_ID, _TOPIC, _KEY (or _KEY_BASE64), _PROPERTIES (JSON), _EVENT_TIME_MS, _PUBLISH_TIME_MS, _PRODUCER,
-    _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone; TXNCTL_STORE, and with --txn TXNCTL_TXN.
+    TXNCTL_MESSAGE_ID, _TOPIC, _KEY (or _KEY_BASE64), _PROPERTIES (JSON), _EVENT_TIME_MS, _DELIVERY_TIME_MS,
+    _PUBLISH_TIME_MS, _PRODUCER, _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone;
+    TXNCTL_STORE, and with --txn TXNCTL_TXN.
     When CMD fails the message is given back and this ends with CMD's exit code; with --on-error retry the command goes
     on, and the message is delivered again after --retry-delay, to any consumer.
     """

@@ -135,6 +135,7 @@ class Commands:
             **_key(message.key),
             "PROPERTIES": json_text.one_line(message.properties),
             "EVENT_TIME_MS": None if message.event_time is None else str(message.event_time),
+            "DELIVERY_TIME_MS": None if message.deliver_at is None else str(message.deliver_at),
             "PUBLISH_TIME_MS": str(message.publish_time),
             "PRODUCER": message.producer_name,
             "SEQUENCE_ID": str(message.sequence_id),

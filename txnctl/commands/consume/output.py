@@ -122,6 +122,7 @@ def _cells(message: Message) -> dict[str, str]:
         "MESSAGE ID": str(message.message_id),
         "PUBLISHED": rfc3339(message.publish_time) or "",
         "EVENT TIME": rfc3339(message.event_time) or "",
+        "DELIVERY TIME": rfc3339(message.deliver_at) or "",
         "REDELIVERED": str(message.redelivery_count or ""),
         "TRANSACTION": "" if message.txn_id is None else str(message.txn_id),
         "STATE": "" if message.txn_state is None else message.txn_state.value,

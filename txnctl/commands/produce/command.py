@@ -56,6 +56,16 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 )
 @option("--event-time", type=TIME, help="The event time of each message that brings none.")
 @option(
+    "--deliver-after",
+    type=DURATION,
+    help="Shared and Key_Shared subscriptions deliver each message so long after it is sent, not before.",
+)
+@option(
+    "--deliver-at",
+    type=TIME,
+    help="The same as a time, for each message that brings none. [default: at once]",
+)
+@option(
     "--producer", "producer_name", metavar="NAME", help="The producer's name, under which sequence ids count."
 )
 @option(
@@ -131,10 +141,11 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             empty message. The last line needs no line end. Every other
             byte is content: NUL, further CRs, and what is not UTF-8.
     ndjson  An object a line, as `consume -o ndjson` prints it: value or
-            valueBase64; key or keyBase64, properties and eventTimeMs may be
-            there too. A null value is a tombstone. Further names are ignored.
+            valueBase64; key or keyBase64, properties, eventTimeMs and
+            deliveryTimeMs may be there too. A null value is a tombstone.
+            Further names are ignored.
     csv     RFC 4180 under a header that names the columns: value, and where
-            wanted key, eventTime, and properties.NAME for each property. A
+            wanted key, eventTime, deliveryTime, and properties.NAME. A
             field in quotes may hold commas, line ends and doubled quotes; a
             CR that ends no line is content. CSV has no null: an empty key,
             time or property is none, an empty value is an empty message.
@@ -200,6 +211,8 @@ def _check(options: ProduceOptions) -> None:
     from txnctl.commands.produce import connection
 
     connection.check(options)
+    if options.deliver_after is not None and options.deliver_at is not None:
+        raise InvalidValue("--deliver-after is a delay and --deliver-at a time: a message has one of them")
     if options.tombstone and options.texts:
         raise InvalidValue("--null is one message without a value; -m gives one")
     if not options.reads_input:

@@ -23,7 +23,8 @@ _LINE_BYTES_MAX = 2 * MESSAGE_BYTES_MAX + 1024 * 1024
 _BATCH_MAX = 50_000
 _PROPERTY = "properties."
 _TIMES = ("eventTime", "eventTimeMs")
-_HINT = "The columns are value, and where wanted key, eventTime (or eventTimeMs) and properties.NAME."
+_DELIVERY_TIMES = ("deliveryTime", "deliveryTimeMs")
+_HINT = "The columns are value, and where wanted key, eventTime, deliveryTime (or these with Ms) and properties.NAME."
 
 
 class CsvColumns:
@@ -33,11 +34,11 @@ class CsvColumns:
         BadLine: the header names no value, a column twice, or a column that is none of ours.
     """
 
-    __slots__ = ("count", "key", "properties", "time", "value")
+    __slots__ = ("count", "delivery_time", "key", "properties", "time", "value")
 
     def __init__(self, names: list[str]) -> None:
         self.count = len(names)
-        self.key = self.time = self.value = -1
+        self.key = self.time = self.delivery_time = self.value = -1
         self.properties: list[tuple[str, int]] = []
         for place, name in enumerate(names):
             if names.index(name) != place:
@@ -50,6 +51,10 @@ class CsvColumns:
                 if self.time >= 0:
                     raise _bad_header(f"{' and '.join(_TIMES)} say the same")
                 self.time = place
+            elif name in _DELIVERY_TIMES:
+                if self.delivery_time >= 0:
+                    raise _bad_header(f"{' and '.join(_DELIVERY_TIMES)} say the same")
+                self.delivery_time = place
             elif name.startswith(_PROPERTY):
                 self._add_property(name.removeprefix(_PROPERTY), place)
             else:
@@ -102,11 +107,12 @@ class CsvReader:
         if len(fields) != columns.count:
             self._refuse(f"{len(fields)} fields, where the header has {columns.count}")
             return
-        time: int | None = None
-        if columns.time >= 0 and fields[columns.time]:
-            time = milliseconds(fields[columns.time])
-            if time is None:
-                self._refuse(f"{fields[columns.time][:80]!r} is not a time such as 2024-05-01T10:00:00Z")
+        times: list[int | None] = []
+        for place in (columns.time, columns.delivery_time):
+            text = fields[place] if place >= 0 else ""
+            times.append(milliseconds(text) if text else None)
+            if text and times[-1] is None:
+                self._refuse(f"{text[:80]!r} is not a time such as 2024-05-01T10:00:00Z")
                 return
         properties = {name: fields[place] for name, place in columns.properties if fields[place]}
         try:
@@ -118,7 +124,8 @@ class CsvReader:
         self._values.append(fields[columns.value].encode("utf-8", "surrogateescape"))
         self._keys.append(key.encode("utf-8", "surrogateescape") if key else None)
         self._properties.append(properties or None)
-        self._times.append(time)
+        self._times.append(times[0])
+        self._delivery_times.append(times[1])
         self._numbers.append(self._start)
 
     def _refuse(self, why: str) -> None:
@@ -138,6 +145,7 @@ class CsvReader:
                 self._keys if columns.key >= 0 else None,
                 self._properties if columns.properties else None,
                 self._times if columns.time >= 0 else None,
+                self._delivery_times if columns.delivery_time >= 0 else None,
             ),
             self._errors,
         )
@@ -149,6 +157,7 @@ class CsvReader:
         self._keys: list[bytes | None] = []
         self._properties: list[dict[str, str] | None] = []
         self._times: list[int | None] = []
+        self._delivery_times: list[int | None] = []
         self._numbers: list[int] = []
         self._errors: list[BadInput] = []
 

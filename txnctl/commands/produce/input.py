@@ -24,7 +24,7 @@ _MEBIBYTE = 1024 * 1024
 _NDJSON_LINE_BYTES_MAX = 6 * MESSAGE_BYTES_MAX + _MEBIBYTE
 """A message's bytes may each be written as \\u0000."""
 
-_EVENT_TIME_MAX = (1 << 63) - 1
+_TIME_MAX = (1 << 63) - 1
 
 
 def read_lines(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG001  all readers are called alike
@@ -43,7 +43,7 @@ def read_ndjson(source: Source, take: Take, *, skips: bool) -> None:
         batch = Batch(
             parsed.values,
             parsed.numbers,
-            OptionalColumns(parsed.keys, parsed.properties, parsed.event_times),
+            OptionalColumns(parsed.keys, parsed.properties, parsed.event_times, parsed.delivery_times),
             [*parsed.errors, *_too_long(block)],
         )
         take(_without_impossible(batch))
@@ -89,9 +89,10 @@ def _too_large(what: str, number: int) -> MessageTooLarge:
 def _without_impossible(batch: Batch) -> Batch:
     """Leave out well-formed lines that cannot be a message, with an error for each."""
     errors: list[BadInput] = []
-    for index, time in enumerate(batch.event_times or ()):
-        if time is not None and not 0 <= time <= _EVENT_TIME_MAX:
-            errors.append(_impossible(batch.numbers[index], '"eventTimeMs" is not milliseconds since 1970'))
+    for name, times in (("eventTimeMs", batch.event_times), ("deliveryTimeMs", batch.delivery_times)):
+        for index, time in enumerate(times or ()):
+            if time is not None and not 0 <= time <= _TIME_MAX:
+                errors.append(_impossible(batch.numbers[index], f'"{name}" is not milliseconds since 1970'))
     for index, message_properties in enumerate(batch.properties or ()):
         if message_properties is not None and len(message_properties) > PROPERTIES_MAX:
             errors.append(_impossible(batch.numbers[index], f"more than {PROPERTIES_MAX:,} properties"))
@@ -106,6 +107,7 @@ def _without_impossible(batch: Batch) -> Batch:
             [batch.keys[index] for index in keep] if batch.keys else None,
             [batch.properties[index] for index in keep] if batch.properties else None,
             [batch.event_times[index] for index in keep] if batch.event_times else None,
+            [batch.delivery_times[index] for index in keep] if batch.delivery_times else None,
         ),
         [*batch.errors, *errors],
     )

@@ -21,6 +21,8 @@ class ProduceOptions(OptionValues):
     key: str | None
     properties: Sequence[tuple[str, str]]
     event_time: int | None
+    deliver_after: float | None
+    deliver_at: int | None
     producer_name: str | None
     sequence_id: int | None
     access_mode: AccessMode | None

@@ -6,7 +6,8 @@ input can go on from the bad line.
 
 from __future__ import annotations
 
-from time import monotonic, sleep
+from math import ceil
+from time import monotonic, sleep, time
 from typing import NamedTuple
 
 from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
@@ -29,11 +30,12 @@ _LOOK_S = 0.01
 
 
 class OptionalColumns(NamedTuple):
-    """Keys, properties and event times of a batch; None for a column without any."""
+    """Keys, properties, event and delivery times of a batch; None for a column without any."""
 
     keys: Sequence[bytes | None] | None = None
     properties: Sequence[dict[str, str] | None] | None = None
     event_times: Sequence[int | None] | None = None
+    delivery_times: Sequence[int | None] | None = None
 
 
 NO_COLUMNS = OptionalColumns()
@@ -45,12 +47,12 @@ class Batch:
     Attributes:
         values: bytes, or None for a tombstone, each.
         numbers: the number of the line of each message.
-        keys, properties, event_times: as long as `values`, or None where no message has any.
+        keys, properties, event_times, delivery_times: as long as `values`, or None where no message has any.
         errors: errors of bad lines, each with the detail `lineNumber`.
         unit: what `numbers` count: lines or messages.
     """
 
-    __slots__ = ("errors", "event_times", "keys", "numbers", "properties", "unit", "values")
+    __slots__ = ("delivery_times", "errors", "event_times", "keys", "numbers", "properties", "unit", "values")
 
     def __init__(
         self,
@@ -65,6 +67,7 @@ class Batch:
         self.keys = columns.keys
         self.properties = columns.properties
         self.event_times = columns.event_times
+        self.delivery_times = columns.delivery_times
         self.errors = errors
         self.unit = unit
 
@@ -77,17 +80,19 @@ class Batch:
                 self.keys[start:stop] if self.keys else None,
                 self.properties[start:stop] if self.properties else None,
                 self.event_times[start:stop] if self.event_times else None,
+                self.delivery_times[start:stop] if self.delivery_times else None,
             ),
             unit=self.unit,
         )
 
 
 class Common:
-    """Key, properties and event time for messages without."""
+    """Key, properties, event and delivery time for messages without."""
 
-    __slots__ = ("event_time", "key", "properties")
+    __slots__ = ("deliver_after", "deliver_at", "event_time", "key", "properties")
 
     def __init__(self, options: ProduceOptions) -> None:
+        self.deliver_after, self.deliver_at = options.deliver_after, options.deliver_at
         key = options.key
         self.key = None if key is None else key.encode("utf-8", "surrogateescape")
         self.properties = dict(options.properties)
@@ -105,7 +110,13 @@ class Common:
             ]
         if self.event_time is not None:
             times = batch.event_times or [None] * count
-            batch.event_times = [self.event_time if time is None else time for time in times]
+            batch.event_times = [self.event_time if own is None else own for own in times]
+        due_ms = self.deliver_at
+        if self.deliver_after is not None:
+            due_ms = ceil((time() + self.deliver_after) * 1000)
+        if due_ms is not None:
+            delivery_times = batch.delivery_times or [None] * count
+            batch.delivery_times = [due_ms if own is None else own for own in delivery_times]
 
 
 class Sending:
@@ -225,6 +236,7 @@ class Sending:
                 keys=part.keys,
                 properties=part.properties,
                 event_times=part.event_times,
+                deliver_at=part.delivery_times,
                 sequence_ids=None if first is None else [first + number - 1 for number in part.numbers],
                 txn=self._txn,
             )

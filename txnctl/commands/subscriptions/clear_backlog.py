@@ -29,8 +29,8 @@ _SETUP = (
 def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_read: bool) -> None:
     """Acknowledge all visible messages of a subscription, unread.
 
-    Messages pending in a transaction are left alone, and so is everything behind maxReadPosition. The messages stay in
-    the topic: `subscriptions seek` goes back.
+    Delayed messages go too. Messages pending in a transaction are left alone, and so is everything behind
+    maxReadPosition. The messages stay in the topic: `subscriptions seek` goes back.
     """
 
     def change(*, dry_run: bool) -> Skipped:

@@ -83,8 +83,8 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     """Say whether consumers are slow, or blocked by an open transaction.
 
     `visible` messages can be delivered now: a count that stays high means slow consumers. `blocked` messages are
-    committed, but wait behind an open transaction: no consumer can help, that transaction must end. `uncommitted`
-    belongs to open transactions.
+    committed, but wait behind an open transaction: no consumer can help, that transaction must end. `delayed`
+    messages wait for their delivery time (shared and key-shared). `uncommitted` belongs to open transactions.
 
     With on-open skip only messages of a held key are blocked; heldBy names the transaction. `pending` messages are
     acknowledged in a transaction that is still open; pendingIn names the transaction.

@@ -23,6 +23,7 @@ class LagRow(NamedTuple):
     mark_delete_position: Position
     visible: int
     blocked: int
+    delayed: int
     uncommitted: int
     pending: int
     unacked_messages: int
@@ -44,7 +45,7 @@ def lag_row(one: OneSubscription) -> LagRow:
         topic=row.topic, subscription=row.subscription, as_of_at_ms=row.as_of_at_ms,
         type=stats.type, subscription_isolation_level=stats.subscription_isolation_level,
         on_open=stats.on_open, mark_delete_position=stats.mark_delete_position,
-        visible=stats.visible, blocked=stats.blocked, uncommitted=stats.uncommitted,
+        visible=stats.visible, blocked=stats.blocked, delayed=stats.delayed, uncommitted=stats.uncommitted,
         pending=stats.pending, unacked_messages=stats.unacked_messages, msg_backlog=stats.msg_backlog,
         pending_in=stats.pending_in, held_by=stats.held_by, verdict=stats.verdict,
         consumers=stats.consumers, max_read_position=one.max_read_position,

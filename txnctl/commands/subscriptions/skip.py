@@ -31,8 +31,8 @@ _SETUP = (
 def skip(context: Context, topic: str, subscription: str, count: int, beyond_max_read: bool) -> None:
     """Acknowledge the next messages of a subscription, unread.
 
-    Only visible messages count; messages pending in a transaction are left alone. Skipping stops at maxReadPosition.
-    The messages stay in the topic: `subscriptions seek` goes back.
+    Visible and delayed messages count, in the order of the log; messages pending in a transaction are left alone.
+    Skipping stops at maxReadPosition. The messages stay in the topic: `subscriptions seek` goes back.
     """
 
     def change(*, dry_run: bool) -> Skipped:

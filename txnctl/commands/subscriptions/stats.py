@@ -36,9 +36,9 @@ _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders bil
 def stats(context: Context, topic: str, subscription: str | None) -> None:
     """Show the backlog of a subscription by kind, and counts of deliveries.
 
-    The backlog has three parts: visible messages can be delivered now (growing: slow consumers), blocked messages are
-    committed but wait behind an open transaction (no consumer can help), uncommitted messages belong to open
-    transactions.
+    The backlog has four parts: visible messages can be delivered now (growing: slow consumers), blocked messages are
+    committed but wait behind an open transaction (no consumer can help), delayed messages wait for their delivery
+    time (shared and key-shared), uncommitted messages belong to open transactions.
     """
     context.show(one_subscription(context, topic, subscription), table=lambda row: _numbers(context, row))
 
@@ -61,6 +61,8 @@ def _numbers(context: Context, one: OneSubscription) -> Iterator[str]:
     yield f"    visible      {count(stats.visible):>9}   of these {count(stats.unacked_messages)} in flight"
     why = "waiting for their key" if stats.on_open == "skip" else "behind an open transaction"
     yield f"    blocked      {count(stats.blocked):>9}   committed, {why}"
+    if stats.delayed:
+        yield f"    delayed      {count(stats.delayed):>9}   until their delivery time"
     yield f"    uncommitted  {count(stats.uncommitted):>9}   of open transactions"
     yield from _holders(stats.held_by)
     yield f"  pending      {count(stats.pending)} acknowledged in open transactions"

@@ -34,6 +34,9 @@ ENTRIES = fields_of(
         "sequence_id": Help("Its first sequence id; null for a marker.", heading="SEQUENCE"),
         "epoch": Help("The topic epoch of its producer, or null.", heading=""),
         "publish_time_at_ms": Help("When it was stored.", heading="PUBLISHED"),
+        "delivery_time_ms": Help(
+            "The earliest delivery time of its messages, or null.", kind="timeMs", heading=""
+        ),
     },
 )
 

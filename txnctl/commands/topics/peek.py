@@ -80,8 +80,8 @@ def peek(
 ) -> None:
     """Show messages without consuming them.
 
-    With -s, the next unacknowledged messages that the subscription may deliver, messages in flight included. Nothing
-    is delivered, counted or acknowledged. Without -n a note says where there are more.
+    With -s, the next unacknowledged messages that the subscription may deliver, messages in flight and delayed ones
+    included. Nothing is delivered, counted or acknowledged. Without -n a note says where there are more.
     """
     most = count or PEEK_DEFAULT + 1
     if subscription is None:

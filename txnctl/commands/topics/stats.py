@@ -45,7 +45,7 @@ STATS = fields_of(
         ),
         "subscriptions": Help(
             "By name: type, subscriptionIsolationLevel, markDeletePosition, readPosition, msgBacklog = visible + "
-            "blocked + uncommitted, pending, unackedMessages, verdict, consumers, and the rest of "
+            "blocked + delayed + uncommitted, pending, unackedMessages, verdict, consumers, and the rest of "
             "`subscriptions stats`."
         ),
     },

@@ -40,8 +40,8 @@ MODEL = fields_of(
         "subscriptions": "By name: what `subscriptions stats` tells, cursor and backlog.",
         "places": "Positions with the number of messages through them, from the first ledger on.",
         "stretches": (
-            "By subscription: neighbouring messages in one state (acknowledged, pending, inFlight, ready, blocked), "
-            "with the numbers of messages before and through the end."
+            "By subscription: neighbouring messages in one state (acknowledged, pending, inFlight, delayed, ready, "
+            "blocked), with the numbers of messages before and through the end."
         ),
     },
 )

@@ -130,7 +130,7 @@ def billing(stopped: Sequence[str] = (), held_by: int = 0) -> SubscriptionFacts:
     owner = ProcessIdentity("db-2", b"", 7, 0, "anna", "load")
     return SubscriptionFacts(
         topic="a", name="a", subscription="billing", type="Shared", subscription_isolation_level="READ_COMMITTED",
-        on_open="block", visible=1, blocked=0, uncommitted=0, pending=1, unacked_messages=1, verdict="behind",
+        on_open="block", visible=1, blocked=0, delayed=0, uncommitted=0, pending=1, unacked_messages=1, verdict="behind",
         consumers=[ConsumerRow(name, owner, pid, "stopped", 1, 0) for pid, name in enumerate(stopped, 7)],
         held_by=[MessageHolder(dead_holder(held_by), 1)] if held_by else [],
     )  # fmt: skip

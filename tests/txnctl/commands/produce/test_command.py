@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,18 @@ class TestGivenMessages:
             assert message.key == b"B1"
             assert message.properties == {"p": "v", "q": "a=b"}
             assert message.event_time == 1714557600000
+
+    def test_delivery_times(self, run: Any, path: Path) -> None:
+        """A delay counts from the send, a time is taken as it is; both at once are refused."""
+        before_ms = time.time_ns() // 1_000_000
+        run("produce", "orders", "-m", "a", "--deliver-after", "1h")
+        run("produce", "orders", "-m", "b", "-m", "c", "--deliver-at", "2024-05-01T10:00:00Z")
+        late, *at = [message.deliver_at for message in stored(path)]
+        assert before_ms + 3_600_000 <= (late or 0) <= time.time_ns() // 1_000_000 + 3_600_001
+        assert at == [1714557600000] * 2
+        both = run("produce", "orders", "-m", "d", "--deliver-after", "1h", "--deliver-at", "2024-05-01")
+        assert (both.status, "--deliver-at" in both.err) == (2, True)
+        assert len(stored(path)) == 3
 
     def test_bytes_of_the_command_line_arrive_as_they_are(self, path: Path) -> None:
         """Whatever the locale makes of them."""

@@ -35,6 +35,15 @@ class TestCsv:
             (b"B\xff", b"\xe2\x82\xac", {"n": "2"}, 1714557600000),
         ]
 
+    def test_delivery_times(self, run: Any, path: Path) -> None:
+        """As text or in milliseconds; an empty one is none."""
+        text = b"deliveryTime,value,eventTime\n2024-05-01T10:00:00Z,a,5\n,b,\n"
+        assert run("produce", "orders", "--input", "csv", stdin=text).status == 0
+        assert run("produce", "orders", "--input", "csv", stdin=b"value,deliveryTimeMs\nc,7\n").status == 0
+        assert [(m.value, m.deliver_at, m.event_time) for m in stored(path)] == [
+            (b"a", 1714557600000, 5), (b"b", None, None), (b"c", 7, None),
+        ]  # fmt: skip
+
     def test_control_characters_are_content(self, run: Any, start: Any, path: Path, tmp_path: Path) -> None:
         """Every byte but LF, quotes and commas, and a CR before LF; from a pipe and from a file."""
         text = b"value,key\r\na\rb,\0\r\n\x0b\x0c\x1c\x85,\r\r\n\x1b[2J\x04\x1a,\xff\r"
@@ -55,6 +64,7 @@ class TestCsv:
             (b"key", "value"),
             (b"value,key,value", "twice"),
             (b"value,eventTime,eventTimeMs", "say the same"),
+            (b"value,deliveryTime,deliveryTimeMs", "say the same"),
             (b'"value', "end of data"),
             (b"value,properties.\xff", "UTF-8"),
         ],

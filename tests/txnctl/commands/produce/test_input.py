@@ -94,6 +94,15 @@ class TestNdjson:
             (None, b"common", {"p": "common", "q": "x"}, 7),
         ]
 
+    def test_a_delivery_time_of_its_own(self, run: Any, path: Path) -> None:
+        """--deliver-at is for lines that bring none; what `consume` prints comes back with the same time."""
+        text = b'{"value":"a","deliveryTimeMs":5}\n{"value":"b","deliveryTimeMs":null}'
+        assert run("produce", "orders", "--input", "ndjson", "--deliver-at", "7", stdin=text).status == 0
+        assert [m.deliver_at for m in stored(path)] == [5, 7]
+        printed = run("consume", "orders", "--from", "earliest", "-o", "ndjson").out
+        assert run("produce", "orders", "--input", "ndjson", stdin=printed.encode()).status == 0
+        assert [m.deliver_at for m in stored(path)] == [5, 7] * 2
+
     @pytest.mark.parametrize(
         ("line", "why"),
         [
@@ -101,6 +110,8 @@ class TestNdjson:
             (b'{"valeu":"a"}', "value"),
             (b'{"value":"a","eventTimeMs":-1}', "eventTimeMs"),
             (b'{"value":"a","eventTimeMs":9223372036854775808}', "eventTimeMs"),
+            (b'{"value":"a","deliveryTimeMs":-1}', "deliveryTimeMs"),
+            (b'{"value":"a","deliveryTimeMs":"soon"}', "deliveryTimeMs"),
             (
                 b'{"value":"a","properties":{' + b",".join(b'"%d":""' % n for n in range(1025)) + b"}}",
                 "properties",

@@ -43,6 +43,18 @@ class TestCreateAndList:
 class TestLag:
     """`subscriptions lag`: is it slow, or blocked, and by whom?"""
 
+    def test_delayed_messages_are_a_class_of_their_own(self, run: Any, store: Store) -> None:
+        """Counted apart once dispatch has come to them; nothing is wrong with a subscription that waits."""
+        with store.subscribe("orders", "late", subscription_type="Shared") as consumer:
+            store.create_producer("orders").send_batch([b"a", b"b"], deliver_after=3600)
+            assert list(consumer.receive_batch(9, timeout=0)) == []
+            row = lag(run, "late")
+            assert (row["delayed"], row["visible"], row["msgBacklog"], row["verdict"]) == (2, 0, 2, "ok")
+            table = run("subscriptions", "lag", "orders", "late", "-o", "table").out.splitlines()
+            heading = next(line for line in table if "DELAYED" in line)
+            assert "DELAYED" in heading
+            assert "2   until their delivery time" in run("subscriptions", "stats", "orders", "late").out
+
     @pytest.mark.usefixtures("billing")
     def test_every_verdict(self, run: Any, store: Store) -> None:
         """ok, behind, blocked, mixed, no-consumer; and --exit-code tells."""
