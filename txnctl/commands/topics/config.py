@@ -76,8 +76,8 @@ def config(
     Everything is kept unless a limit is set. A limit keeps acknowledged messages at least that long or that large; with
     both, the first one reached lets a ledger go. 0 keeps nothing once it is acknowledged, `unset` keeps everything, and
     `store` takes the limit of `txnctl store config`. Never removed is what a subscription has not acknowledged or an
-    open transaction holds. A reader without a subscription holds nothing back, and a topic without a subscription, such
-    as a dead-letter topic, keeps nothing beyond its limits.
+    open transaction holds. A reader without a subscription holds nothing back, and a topic without a subscription keeps
+    nothing beyond its limits. A dead-letter topic takes dead-letter-retention-time and -size of `txnctl store config`.
     """
     is_change = retention_time is not None or retention_size is not None
     with context.open_store(context.store_path, read_only=not is_change) as store:
