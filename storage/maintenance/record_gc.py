@@ -29,7 +29,7 @@ def forecast(connection: Connection, trust_clock: bool = False) -> Forgotten:
         # `collect` starts a clock that stands after a reboot, and from then on the clocks agree.
         trust_clock = trust_clock or not view.is_clock_running
         kept_of = partial(topic_gc.kept_after, trust_clock=trust_clock)
-        ranges = sequence_retention.forecast(view, Expiry.of(view, trust_clock), kept_of)
+        ranges = sequence_retention.forecast(view, Expiry.by_setting(view, trust_clock), kept_of)
         is_trusted = trust_clock or wall_clock.clocks_agree(view)
         return Forgotten(ranges, former_topics.forecast(view) if is_trusted else 0)
 
@@ -37,7 +37,7 @@ def forecast(connection: Connection, trust_clock: bool = False) -> Forgotten:
 def collect(connection: Connection) -> Forgotten:
     """Forget what is old enough; nothing while the clocks disagree."""
     with connection.view() as view:
-        expiry, is_trusted = Expiry.of(view), wall_clock.clocks_agree(view)
+        expiry, is_trusted = Expiry.by_setting(view), wall_clock.clocks_agree(view)
     if not is_trusted:
         return Forgotten(0, 0)
     ranges = remove_in_steps(

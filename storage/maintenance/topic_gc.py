@@ -33,7 +33,7 @@ def forecast(connection: Connection, trust_clock: bool = False) -> Trimmed:
 def kept_after(view: ReadView, topic_id: int, trust_clock: bool) -> KeptMessages:
     """The messages that a topic will have after `collect`."""
     topic = OpenTopic.load(view, topic_id)
-    kept, first_kept = KeptMessages.of(view, topic_id), _plan(topic, trust_clock)
+    kept, first_kept = KeptMessages.load(view, topic_id), _plan(topic, trust_clock)
     return KeptMessages(
         first_kept,
         kept.is_trimmed or first_kept > kept.first_ledger,

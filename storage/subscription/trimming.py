@@ -203,11 +203,11 @@ class Trimmer:
         return False
 
     def _forget_some_sequences(self, batch: WriteBatch) -> None:
-        """Look at some ranges of sequence ids, in turn, and forget those that are past their retention."""
+        """Look at the next ranges of sequence ids, and forget ranges past the retention."""
         after = self._next_sequence
         if after is None:
             after = key1(batch.superblock.commits % (batch.superblock.last_topic + 1))
-        expiry = Expiry.of(batch)
+        expiry = Expiry.by_setting(batch)
         keys, following = sequence_retention.find_old(batch, after, expiry, SEQUENCES_LOOKED_AT)
         sequence_retention.expire(batch, keys, expiry)
         self._next_sequence = following or b"\0"

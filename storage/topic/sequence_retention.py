@@ -43,7 +43,7 @@ class KeptMessages(NamedTuple):
     is_empty: bool
 
     @classmethod
-    def of(cls, view: ReadView, topic_id: int) -> KeptMessages:
+    def load(cls, view: ReadView, topic_id: int) -> KeptMessages:
         """The messages that a topic has now."""
         state = states.load(view, topic_id)
         return cls(state.first_ledger, state.messages_trimmed > 0, state.messages_trimmed == state.messages)
@@ -59,7 +59,7 @@ class Expiry(NamedTuple):
     before_ms: int | None
 
     @classmethod
-    def of(cls, view: ReadView, trust_clock: bool = False) -> Expiry:
+    def by_setting(cls, view: ReadView, trust_clock: bool = False) -> Expiry:
         """By the setting of the store; nothing goes for its age while the clocks disagree."""
         kept_ms = retention_ms(view)
         if kept_ms is None or not (trust_clock or clocks_agree(view)):
@@ -138,14 +138,14 @@ def expire(batch: WriteBatch, keys: list[bytes], expiry: Expiry) -> int:
         used, topic = UsedRange.decode(payload), OpenTopic.load(batch, topic_id)
         if used.used is None:
             batch.put(SEQUENCES, key, used._replace(used=LastUse.now(topic)).encode())
-        elif expiry.lets_go(KeptMessages.of(batch, topic_id), used) and not _must_stay(batch, key):
+        elif expiry.lets_go(KeptMessages.load(batch, topic_id), used) and not _must_stay(batch, key):
             batch.delete(SEQUENCES, key)
             removed += 1
     return removed
 
 
 def _every(
-    view: ReadView, after: bytes, expiry: Expiry, kept_of: KeptOf = KeptMessages.of
+    view: ReadView, after: bytes, expiry: Expiry, kept_of: KeptOf = KeptMessages.load
 ) -> Iterator[tuple[bytes, bool]]:
     """Yield ranges from a key on, and whether each is due; of a topic that was never trimmed only the first."""
     at: bytes | None = after or b"\0"

@@ -67,6 +67,18 @@ class TestDeadLetters:
         with store.subscribe("t", "a") as consumer:
             assert len(consumer.receive_batch(9, timeout=0)) == 3
 
+    def test_redrive_goes_on_behind_letters_that_are_gone(self, store: Store, clock: ManualClock) -> None:
+        """Letters that the limit took were examined for good; later ones come back."""
+        bury(store, 2)
+        assert store.admin.subscriptions.redrive_dead_letters("t", "a", 1).effects.change.redriven == 1
+        store.admin.settings.set_dead_letter_retention(time_ms=0)
+        assert collect(store) == 2
+        assert store.admin.subscriptions.redrive_dead_letters("t", "a").effects.change.redriven == 0
+        store.admin.settings.set_dead_letter_retention(time_ms="unset")
+        bury(store, 1)
+        assert letters(store) == 2, "the one that came back first, and the new one"
+        assert store.admin.subscriptions.redrive_dead_letters("t", "a").effects.change.redriven == 2
+
     def test_a_named_dead_letter_topic_is_told_by_its_letters(self, store: Store) -> None:
         """Any topic may be one; the store sees letters there, whatever its name."""
         store.create_topic("graves")

@@ -52,7 +52,7 @@ class Archive:
             number -= 1
 
     @classmethod
-    def of(cls, store: Store, extent: Extent, root: Root) -> Archive:
+    def read(cls, store: Store, extent: Extent, root: Root) -> Archive:
         """Read the manifest of a topic.
 
         Raises:
@@ -158,7 +158,7 @@ class Archives:
         key = (extent.topic_id, extent.before.ledger_id)
         known = self._archives.get(extent.topic)
         if known is None or known[0] != key:
-            archive = Archive.of(store, extent, root)
+            archive = Archive.read(store, extent, root)
             known = self._archives[extent.topic] = key, archive
         return known[1]
 

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from storage import EARLIEST, IsolationLevel, Position, Store
-from storage.errors import MessageNotFound
+from storage.errors import InvalidValue, MessageNotFound
+from tests.row_json import row_json
 from tests.txnctl.spark.offload_steps import fill, rows
 from tests.txnctl.spark.source.topic_range_steps import ranges
 from tests.txnctl.spark.source.topic_stream_steps import reader
@@ -116,6 +117,28 @@ def test_a_stream_reads_files_and_then_the_store(store: Store, path: str, place:
     assert batches > 1 or limit == "1000"
     with pytest.raises(MessageNotFound, match="were trimmed"):
         reader(path, startingPosition="earliest").latestOffset({"t": "1:2"}, ReadAllAvailable())
+
+
+def test_a_subscription_cannot_begin_in_files(store: Store, path: str, place: str) -> None:
+    """Its stream would lose them after a kill: the start is refused, and leaves no subscription."""
+    fill(store)
+    offload(store, "t", Root.of_path(place))
+    stood = reader(path, startingPosition="1:3", subscription="old")
+    at = stood.initialOffset()
+    store.admin.acknowledgements.acknowledge_through(
+        "t", "old", store.reports.topic_extents(["t"])[0].max_read
+    )
+    trim(store, place)
+    for _ in range(2):
+        with pytest.raises(InvalidValue, match="which only offloaded files have"):
+            reader(path, startingPosition="earliest", subscription="new", offloadPath=place).initialOffset()
+    assert [row_json(row)["subscription"] for row in store.reports.list_subscriptions("t")] == ["old"]
+    # A checkpoint that is older than its subscription goes on in the files.
+    again = reader(path, startingPosition="earliest", subscription="old", offloadPath=place)
+    end = again.latestOffset(at, ReadAllAvailable())
+    assert rows(list(again.partitions(at, end))) == rows(  # type: ignore[arg-type]
+        ranges(path, startingPosition="1:3", offloadPath=place)
+    )
 
 
 def test_consumers_and_readers_begin_with_what_is_left(store: Store, place: str) -> None:
