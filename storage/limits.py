@@ -156,6 +156,9 @@ SEQUENCE_RETENTION_MS_MIN = 60 * 1000
 SEQUENCE_RETENTION_MS_MAX = RETENTION_MS_MAX
 """Time for which sequence ids of trimmed messages are kept after their last use: default, lower and upper bound."""
 
+PART_SEQUENCES_MAX = 64
+"""Ranges of sequence ids of one producer name that a transaction notes apart for each topic."""
+
 SEQUENCES_LOOKED_AT = 200
 """Ranges of sequence ids that a writing process looks at on its way, each time that it looks at topics."""
 

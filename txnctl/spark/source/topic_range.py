@@ -63,21 +63,24 @@ class TopicRange(Partition):
             MessageNotFound: messages were trimmed since the read was planned.
         """
         with hints_as_notes(), self.local_store.open_read_only() as store:
-            extent = self._check_topic(store)
-            yield from record_batches(self._slices(store, extent), short_topic_name(self.topic), schema)
-            self._check_topic(store)
+            yield from record_batches(self._slices(store), short_topic_name(self.topic), schema)
+            self._current_extent(store)
 
-    def _check_topic(self, store: Store) -> Extent:
+    def _current_extent(self, store: Store) -> Extent:
+        """Return the extent of the topic, after checking that the topic is the planned one."""
         (extent,) = store.reports.topic_extents([self.topic])
         if extent.topic_id != self.topic_id:
             raise recreated(self.topic)
-        DataLoss(self.fail_on_data_loss).check_after(extent, self.after)
         return extent
 
-    def _slices(self, store: Store, extent: Extent) -> Iterator[EntrySlice]:
+    def _slices(self, store: Store) -> Iterator[EntrySlice]:
+        """Yield the messages of the range; those trimmed since the plan, or during the read, are lost."""
         start = MessageId(self.after.ledger_id, self.after.entry_id + 1, self.first_index)
+        loss = DataLoss(self.fail_on_data_loss)
         while True:
-            if extent.has_lost(Position(start.ledger_id, start.entry_id - 1)):
+            extent, after = self._current_extent(store), Position(start.ledger_id, start.entry_id - 1)
+            loss.check_after(extent, after)
+            if extent.has_lost(after):
                 start = MessageId(extent.before.ledger_id, 0)
             try:
                 for entry_slice in self._read(store, start):
@@ -86,8 +89,7 @@ class TopicRange(Partition):
                     yield entry_slice
                 return
             except MessageNotFound:
-                # Trimmed during the read: without `failOnDataLoss` the read goes on behind.
-                extent = self._check_topic(store)
+                continue
 
     def _read(self, store: Store, start: MessageId) -> Iterator[EntrySlice]:
         through, is_dirty = tuple(self.through), self.level is IsolationLevel.READ_UNCOMMITTED
