@@ -98,7 +98,7 @@ class StreamCursor:
                 raise InvalidValue(
                     f"the stream starts at {first} of {topic}, which only offloaded files have; a subscription "
                     f"begins with the store, at {kept.before.ledger_id}:0",
-                    hint="Leave the option subscription out: a start at a position needs none.",
+                    hint=f"Leave the option subscription out, or start at {kept.before.ledger_id}:0.",
                 ) from None
             made = store.admin.subscriptions.create_subscription(
                 topic, name, subscription_isolation_level=level, initial_position=first
