@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from storage.disk.codec import key1
@@ -21,6 +22,10 @@ from storage.verify.log import Log, LoggedEntry
 from storage.verify.problem import Report
 
 _MARKER_KINDS = {TransactionState.COMMITTED: COMMIT_MARKER, TransactionState.ABORTED: ABORT_MARKER}
+
+
+_ISSUED = re.compile("producer-[0-9]+")
+"""Names that the store gives to producers without one."""
 
 
 class _Counted(NamedTuple):
@@ -211,7 +216,10 @@ class TopicCheck:
         self._check_uses(producer)
         used = self._used_ranges(producer)
         if not used:
-            return  # The store issued this name: such a producer is not deduplicated.
+            # The store keeps no ids of shared producers whose names it has issued.
+            if live and not _ISSUED.fullmatch(producer):
+                self._report(20, label, "has messages, and none of its sequence ids is among the used ones")
+            return
         users = {
             sequence_id: txn if txn and self._txn_states[txn] is TransactionState.OPEN else 0
             for first, last, txn in live
