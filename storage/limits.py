@@ -160,6 +160,20 @@ RETENTION_MS_MAX = 100 * 366 * 86_400 * 1000
 RETENTION_BYTES_MAX = 1 << 60
 """Upper bounds of the limits down to which acknowledged messages are kept."""
 
+SEQUENCE_RETENTION_MS = 7 * 86_400 * 1000
+SEQUENCE_RETENTION_MS_MIN = 60 * 1000
+SEQUENCE_RETENTION_MS_MAX = RETENTION_MS_MAX
+"""Time for which sequence ids of trimmed messages are kept after their last use: default, lower and upper bound."""
+
+PART_SEQUENCES_MAX = 64
+"""Ranges of sequence ids of one producer name that a transaction notes apart for each topic."""
+
+SEQUENCES_LOOKED_AT = 200
+"""Ranges of sequence ids that a writing process looks at on its way, each time that it looks at topics."""
+
+FORMER_TOPICS_RETENTION_MS = 30 * 86_400 * 1000
+"""Time for which the name of a deleted topic keeps a record of its own."""
+
 TRIM_STEP_ENTRIES = 1000
 """Entries of trimmed ledgers that one store transaction removes."""
 

@@ -10,7 +10,7 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
-from storage.topic import retention
+from storage.topic import retention, sequence_retention
 from storage.topic.retention import RetentionLimits
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
@@ -29,6 +29,13 @@ class TopicRetentionChanged(NamedTuple):
 
     before: RetentionLimits
     limits: RetentionLimits
+
+
+class SequenceRetentionChanged(NamedTuple):
+    """The retention of sequence ids in ms before and after; None keeps them for ever."""
+
+    sequence_retention_ms_before: int | None
+    sequence_retention_ms: int | None
 
 
 class ReapPolicyChanged(NamedTuple):
@@ -103,6 +110,49 @@ class SettingsAdmin:
 
         return run_change(
             self._engine, ChangeRequest("store config", "retention", dry_run, reason), change, naming=EVERY
+        )
+
+    def set_dead_letter_retention(
+        self,
+        *,
+        time_ms: int | str | None = None,
+        size: int | str | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> Changed[TopicRetentionChanged]:
+        """Set the age and size down to which dead letters are kept, on topics without limits of their own.
+
+        Args:
+            time_ms, size: as for `set_retention`, whose limits do not hold for dead-letter topics.
+
+        Raises:
+            InvalidValue
+        """
+
+        def change(batch: WriteBatch) -> TopicRetentionChanged:
+            before = retention.of_dead_letters(batch)
+            limits = retention.changed(before, time_ms, size, {"unset": None})
+            retention.set_for_dead_letters(batch, limits)
+            return TopicRetentionChanged(before, limits)
+
+        request = ChangeRequest("store config", "dead-letter-retention", dry_run, reason)
+        return run_change(self._engine, request, change, naming=EVERY)
+
+    def set_sequence_retention(
+        self, kept: int | str, *, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[SequenceRetentionChanged]:
+        """Set the ms for which the sequence ids of trimmed messages are kept after their last use; `unset` for ever.
+
+        Raises:
+            InvalidValue
+        """
+
+        def change(batch: WriteBatch) -> SequenceRetentionChanged:
+            before = sequence_retention.retention_ms(batch)
+            return SequenceRetentionChanged(before, sequence_retention.set_retention(batch, kept))
+
+        return run_change(
+            self._engine, ChangeRequest("store config", "sequence-retention", dry_run, reason), change
         )
 
     def set_reserve(

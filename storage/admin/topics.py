@@ -57,13 +57,33 @@ class RetentionSet(NamedTuple):
 
 
 class TopicTrimmed(NamedTuple):
-    """The ledgers trimmed, the first position left, and the object that holds messages back."""
+    """The ledgers trimmed, the first position left, and the object that holds messages back.
+
+    Attributes:
+        offloaded_to: where the trimmed ledgers are still to be read; None for a trimming to the retention limits.
+    """
 
     topic: str
     trimmed: Flat[Trimmed]
     first_position: Position
     held_by: Hold | None
     clocks_disagree: bool
+    offloaded_to: str | None
+
+
+class OffloadedLedgers(NamedTuple):
+    """Ledgers that are stored elsewhere too.
+
+    Attributes:
+        stop_ledger: the first ledger that is not; every ledger before is.
+        place: the address of the files, for the audit trail.
+    """
+
+    stop_ledger: int
+    place: str
+
+
+_KEEP_NOTHING = RetentionLimits(0, None)
 
 
 class TopicTruncated(NamedTuple):
@@ -162,9 +182,17 @@ class TopicAdmin:
         )
 
     def trim_topic(
-        self, name: str, *, dry_run: bool = False, reason: str | None = None
+        self,
+        name: str,
+        *,
+        offloaded: OffloadedLedgers | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
     ) -> Changed[TopicTrimmed]:
         """Trim a topic to its retention limits now.
+
+        Args:
+            offloaded: trim these ledgers instead, whatever the limits are, as far as nothing holds them.
 
         Raises:
             TopicNotFound
@@ -175,13 +203,16 @@ class TopicAdmin:
         def change(batch: WriteBatch) -> TopicTrimmed:
             topic = topics.get(batch, name)
             opened = OpenTopic.load(batch, topic.topic_id, topic.name)
-            limits = retention.of_topic(batch, topic.topic_id)
+            limits = _KEEP_NOTHING if offloaded else retention.of_topic(batch, topic.topic_id)
             trusted = trimming.trusted(batch, limits, trust_clock=False)
             first_kept = trimming.plan(opened, trusted, batch.now_ms, ledgers_max)
+            if offloaded is not None:
+                first_kept = min(first_kept, offloaded.stop_ledger, opened.state.ledger_id)
             trimmed = trimming.drop(opened, first_kept)
             return TopicTrimmed(
                 topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
                 trimming.find_hold(batch, topic.topic_id, opened.state), trusted != limits,
+                None if offloaded is None else offloaded.place,
             )  # fmt: skip
 
         request = ChangeRequest("topics trim", name, dry_run, reason)

@@ -19,7 +19,7 @@ from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors
 from storage.topic.producers.last_publish import note_publisher
 from storage.topic.producers.publish_check import Credential
-from storage.topic.sequence_ids import SequenceIds
+from storage.topic.sequence_ids import LastUse, SequenceIds
 from storage.txn.coordinator import Coordinator
 from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.record import TransactionRecord
@@ -189,12 +189,12 @@ class BatchAppend:
     def _append_entry(
         self, part: Columns | PackedColumns, start: int, given: Sequence[int] | None
     ) -> StoredEntry:
-        name = self.progress.name
-        assert name is not None, "a producer that may publish has a name"
+        name, topic = self.progress.name, self._topic
+        assert name is not None and topic is not None, "a producer that may publish has a name"
         topic_id = self.progress.topic.topic_id
         fresh: Sequence[int] = range(part.count)
         if given is not None:
-            fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn)
+            fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn, LastUse.now(topic))
             if not fresh:
                 return StoredEntry(start, fresh, None, ())
             if len(fresh) < len(given):
@@ -202,7 +202,7 @@ class BatchAppend:
                 part, given = part.pick(fresh), [given[index] for index in fresh]
         elif self.progress.credential.keeps_sequences:
             sequence_ids = SequenceIds(self._batch, topic_id, name)
-            self.progress.next_sequence = sequence_ids.assign(len(fresh), self._txn)
+            self.progress.next_sequence = sequence_ids.assign(len(fresh), self._txn, LastUse.now(topic))
         sequence = self.progress.next_sequence
         ids: Sequence[int] = given if given is not None else range(sequence, sequence + len(fresh))
         position = self._write_entry(name, part, ids, is_given=given is not None)

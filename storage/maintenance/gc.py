@@ -13,7 +13,8 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.maintenance import table_gc, topic_gc
+from storage.maintenance import record_gc, table_gc, topic_gc
+from storage.maintenance.record_gc import Forgotten
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
 from storage.reports import store_info
@@ -30,6 +31,7 @@ class Collected(NamedTuple):
     ledgers_trimmed: int
     messages_trimmed: int
     bytes_trimmed: int
+    forgotten: Flat[Forgotten]
     tables: Flat[TableCollected]
 
 
@@ -67,7 +69,8 @@ def collect_garbage(
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
         trimmed = topic_gc.forecast(connection, trust_clock)
         tables = table_gc.forecast(connection, trust_clock)
-        collected = Collected(dead, deleted_topics, deleted_tables, None, *trimmed, tables)
+        forgotten = record_gc.forecast(connection, trust_clock)
+        collected = Collected(dead, deleted_topics, deleted_tables, None, *trimmed, forgotten, tables)
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
     writer.trims_on_the_way = False
@@ -90,9 +93,10 @@ def _collect(
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
     trimmed = topic_gc.collect(connection, trust_clock)
+    forgotten = record_gc.collect(connection)
     tables = table_gc.collect(connection)
-    collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, tables)
-    counts = (freed, deleted_topics, deleted_tables, *trimmed, *tables.counts)
+    collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, forgotten, tables)
+    counts = (freed, deleted_topics, deleted_tables, *trimmed, *forgotten, *tables.counts)
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(

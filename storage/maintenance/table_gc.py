@@ -77,14 +77,14 @@ def settle_clocks(connection: Connection, trust_clock: bool) -> None:
 
 def collect(connection: Connection) -> TableCollected:
     """Finalise intents, then remove versions older than the window; no version while the clocks disagree."""
-    finalized = _sweep(connection, retention.find_decided, retention.finalize)
+    finalized = remove_in_steps(connection, retention.find_decided, retention.finalize)
     with connection.view() as view:
         agree, start = _window(view, trust_clock=False)
     sweep, versions, tombstones, ended = Sweep(start), 0, 0, 0
     if agree:
-        versions = _sweep(connection, sweep.find_versions, sweep.remove_versions)
-        tombstones = _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
-        ended = _sweep(connection, outcome_retention.find_old, outcome_retention.remove)
+        versions = remove_in_steps(connection, sweep.find_versions, sweep.remove_versions)
+        tombstones = remove_in_steps(connection, sweep.find_tombstones, sweep.remove_tombstones)
+        ended = remove_in_steps(connection, outcome_retention.find_old, outcome_retention.remove)
     counts = TableCounts(finalized, versions, tombstones, ended)
     return TableCollected(counts, start // 1_000_000, not agree)
 
@@ -95,7 +95,8 @@ def _window(view: ReadView, trust_clock: bool) -> tuple[bool, int]:
     return agree, retention.window_start(view, trust_clock=trust_clock)
 
 
-def _sweep(connection: Connection, find: Find, remove: Remove) -> int:
+def remove_in_steps(connection: Connection, find: Find, remove: Remove) -> int:
+    """Find and remove in steps, each a store transaction; return the number removed."""
     at: bytes | None = b""
     done = 0
     while at is not None:

@@ -12,6 +12,7 @@ from storage.subscription import trimming
 from storage.subscription.trimming import NOTHING, Step
 from storage.topic import catalogue as topics, log, retention, trim
 from storage.topic.open_topic import OpenTopic
+from storage.topic.sequence_retention import KeptMessages
 from storage.topic.trim import Trimmed
 
 
@@ -27,6 +28,17 @@ def forecast(connection: Connection, trust_clock: bool = False) -> Trimmed:
                 if ledger.ledger_id < first_kept:
                     total = total.plus(Trimmed(1, ledger.messages, ledger.bytes))
     return total
+
+
+def kept_after(view: ReadView, topic_id: int, trust_clock: bool) -> KeptMessages:
+    """The messages that a topic will have after `collect`."""
+    topic = OpenTopic.load(view, topic_id)
+    kept, first_kept = KeptMessages.load(view, topic_id), _plan(topic, trust_clock)
+    return KeptMessages(
+        first_kept,
+        kept.is_trimmed or first_kept > kept.first_ledger,
+        kept.is_empty or first_kept > topic.state.ledger_id,
+    )
 
 
 def collect(connection: Connection, trust_clock: bool = False) -> Trimmed:

@@ -33,7 +33,8 @@ class Extent:
         before: the position before the first entry, `L:-1`.
         max_read, last_confirmed: maxReadPosition, lastConfirmedEntry.
         is_trimmed: whether entries were removed from the front.
-        trimmed_through: the last position that was trimmed: after it, nothing is missing. None if none was.
+        last_trimmed: the last ledger that was trimmed: after its end, nothing is missing. None if none was.
+        messages_trimmed: in all.
         ledgers: in order, the open one last.
         open_txns: numbers of the open transactions with messages here.
     """
@@ -42,12 +43,13 @@ class Extent:
         "before",
         "is_trimmed",
         "last_confirmed",
+        "last_trimmed",
         "ledgers",
         "max_read",
+        "messages_trimmed",
         "open_txns",
         "topic",
         "topic_id",
-        "trimmed_through",
     )
 
     def __init__(self, view: ReadView, topic: Topic, topic_state: TopicState) -> None:
@@ -57,9 +59,23 @@ class Extent:
         self.max_read = topic_state.max_read_position
         self.last_confirmed = topic_state.last_confirmed_position
         self.is_trimmed = topic_state.bytes_trimmed > 0
-        self.trimmed_through = trim.end_of_trimmed(view, topic.topic_id, topic_state)
+        self.last_trimmed = trim.last_trimmed(view, topic.topic_id, topic_state)
+        self.messages_trimmed = topic_state.messages_trimmed
         self.ledgers: Sequence[LedgerInfo] = log.ledgers(view, topic.topic_id, topic_state)
         self.open_txns = tuple(txn for txn, _ in uncommitted_entries.open_transactions(view, topic.topic_id))
+
+    def has_lost(self, after: Position) -> bool:
+        """Whether an entry after a position was trimmed."""
+        last = self.last_trimmed
+        return self.is_trimmed and after < self.before and (last is None or after < last.end)
+
+    def lost_messages(self, after: Position) -> int:
+        """The number of messages after a position that were trimmed, at most: of whole ledgers, or of all."""
+        if not self.has_lost(after):
+            return 0
+        last = self.last_trimmed
+        is_in_last = last is not None and after.ledger_id == last.end.ledger_id
+        return last.messages if last is not None and is_in_last else self.messages_trimmed
 
     def bound(self, level: IsolationLevel) -> Position:
         """The last position that may be delivered to a reader of this level."""

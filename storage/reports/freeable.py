@@ -69,6 +69,8 @@ def _of_topics(view: ReadView) -> Iterator[Freeable]:
         limits = trimming.trusted(view, retention.of_topic(view, entry.topic_id), trust_clock=False)
         has_remains = bool(trim.remains(view, entry.topic_id, state, 1))
         due, acknowledged = _freed(topic, limits), _freed(topic, _NOTHING_KEPT)
+        if retention.has_letters(view, entry.topic_id):
+            acknowledged = due  # letters that nobody has seen go by truncation alone, which says what is lost
         name = entry.name
         if due or has_remains:
             action = Action("store.admin.topics.trim_topic", name)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from storage.table.conflict import ConflictRow
     from storage.table.report import IntentRow, TableRow
     from storage.topic.message import Message
+    from storage.topic.retention import RetentionLimits
     from storage.values.txn_id import TxnID
 
     Start = Position | MessageId | Extreme
@@ -421,6 +422,20 @@ class Reports:
         from storage.disk import reserve
 
         return reserve.kept_bytes(self._connection.path)
+
+    def dead_letter_retention(self) -> RetentionLimits:
+        """The limits of dead-letter topics without limits of their own."""
+        from storage.topic import retention
+
+        with self._connection.view() as view:
+            return retention.of_dead_letters(view)
+
+    def sequence_retention_ms(self) -> int | None:
+        """The ms for which sequence ids of trimmed messages are kept after their last use; None for ever."""
+        from storage.topic import sequence_retention
+
+        with self._connection.view() as view:
+            return sequence_retention.retention_ms(view)
 
     def list_freeable(self) -> list[Freeable]:
         """Topics and tables by size, and the changes that would free their space."""

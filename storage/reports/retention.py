@@ -14,12 +14,17 @@ from storage.values.named_tuple import NamedTuple
 
 
 class TopicRetention(NamedTuple):
-    """The limits in force, those of the topic's own record, and the hold, from one view."""
+    """The limits in force, those of the topic's own record, and the hold, from one view.
+
+    Attributes:
+        has_letters: whether the topic has dead letters, whose limits the store sets apart.
+    """
 
     topic: str
     in_force: RetentionLimits
     own: RetentionLimits
     held_by: Hold | None
+    has_letters: bool
 
 
 def held_topics(view: ReadView) -> list[RetentionHeld]:
@@ -54,4 +59,5 @@ def topic_retention(connection: Connection, name: str) -> TopicRetention:
         topic = topics.get(view, name)
         hold = trimming.find_hold(view, topic.topic_id, topic_states.load(view, topic.topic_id))
         in_force, own = retention.of_topic(view, topic.topic_id), retention.own(view, topic.topic_id)
-        return TopicRetention(topic.full_name, in_force, own, hold)
+        has_letters = retention.has_letters(view, topic.topic_id)
+        return TopicRetention(topic.full_name, in_force, own, hold, has_letters)

@@ -18,7 +18,7 @@ from storage.topic import catalogue as topics, log
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, Entry
 from storage.topic.open_topic import OpenTopic
-from storage.topic.sequence_ids import SequenceIds
+from storage.topic.sequence_ids import LastUse, SequenceIds
 from storage.txn import record as records
 from storage.values.names import LETTERS_PREFIX, full_topic_name
 from storage.values.position import MessageId
@@ -92,7 +92,8 @@ def _send_letters(
     sequence_ids = SequenceIds(batch, letters.topic_id, name)
     for entry, messages in exhausted:
         columns = _letters(entry, message_set.indexes(messages), topic, subscription)
-        body = columns.body(name, sequence_ids.assign(columns.count, 0))
+        first = sequence_ids.assign(columns.count, 0, LastUse.now(letters))
+        body = columns.body(name, first)
         log.append(letters, MESSAGES, columns.count, 0, body)
 
 

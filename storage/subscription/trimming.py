@@ -18,12 +18,13 @@ from storage.disk.codec import key1
 from storage.disk.schema import HEADS
 from storage.disk.view import ReadView, WriteBatch
 from storage.disk.wall_clock import clocks_agree
-from storage.limits import TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
+from storage.limits import SEQUENCES_LOOKED_AT, TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
 from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.topic import log, retention, trim
+from storage.topic import log, retention, sequence_retention, trim
 from storage.topic.log import LedgerInfo
 from storage.topic.open_topic import OpenTopic
 from storage.topic.retention import RetentionLimits
+from storage.topic.sequence_retention import Expiry
 from storage.topic.state import TopicState
 from storage.topic.trim import Trimmed
 from storage.txn import aborted, record as records, uncommitted_entries
@@ -179,10 +180,11 @@ def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
 class Trimmer:
     """Trims topics on the way of other writes: a few topics at a time, in turn."""
 
-    __slots__ = ("_next_topic",)
+    __slots__ = ("_next_sequence", "_next_topic")
 
     def __init__(self) -> None:
         self._next_topic: int | None = None
+        self._next_sequence: bytes | None = None
 
     def trim_some(self, batch: WriteBatch, topics: int) -> bool:
         """Look at some topics, and do at most one step; whether another step has work.
@@ -197,7 +199,18 @@ class Trimmer:
             if done.has_more:
                 self._next_topic = topic_id
                 return True
+        self._forget_some_sequences(batch)
         return False
+
+    def _forget_some_sequences(self, batch: WriteBatch) -> None:
+        """Look at the next ranges of sequence ids, and forget ranges past the retention."""
+        after = self._next_sequence
+        if after is None:
+            after = key1(batch.superblock.commits % (batch.superblock.last_topic + 1))
+        expiry = Expiry.by_setting(batch)
+        keys, following = sequence_retention.find_old(batch, after, expiry, SEQUENCES_LOOKED_AT)
+        sequence_retention.expire(batch, keys, expiry)
+        self._next_sequence = following or b"\0"
 
 
 def _topics_from(view: ReadView, start: int, count: int) -> list[int]:

@@ -30,7 +30,7 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
-from storage.topic import retention, state as states
+from storage.topic import former_topics, retention, state as states
 from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
 
@@ -134,7 +134,7 @@ def create(
     """
     full = full_topic_name(name)
     key = full.encode("ascii")
-    ledger_id, epoch = 1, -1
+    ledger_id, epoch = former_topics.first_ids(batch)
     payload = batch.get(TOPICS, key)
     if payload is not None:
         topic_id, _, _, ledger_id, epoch = unpack_first(payload, 5)

@@ -3,6 +3,9 @@
 A limit that is not set keeps everything, which is the default. The limits stand in records of their own beside the
 format number, so that a store without any limit is told by one look-up. Which ledgers the limits let
 go is decided in `storage/subscription/trimming.py`, as subscriptions hold messages back.
+
+A dead-letter topic usually has no subscription, so the limits of the store would empty it unread. It has limits of its
+own in the store instead. See docs/decisions/0049-bounded-records.md.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from storage.disk.codec import key1, pack, unpack_first
-from storage.disk.schema import STORE
+from storage.disk.schema import SEQUENCES, STORE
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 from storage.limits import RETENTION_BYTES_MAX, RETENTION_MS_MAX
 from storage.values.named_tuple import NamedTuple
+from storage.values.names import LETTERS_PREFIX
 
 _KEY: Final = b"retention"
+_OF_LETTERS: Final = b"retention-letters"
 _OF_TOPIC: Final = b"retention\0"
 EVERYTHING: Final = -1
 """In the record of a topic: no limit, whatever the limit of the store is."""
@@ -48,6 +53,18 @@ def of_store(view: ReadView) -> RetentionLimits:
     return NO_LIMITS if payload is None else RetentionLimits(*unpack_first(payload, 2))
 
 
+def of_dead_letters(view: ReadView) -> RetentionLimits:
+    """The limits of dead-letter topics without limits of their own."""
+    payload = view.get(STORE, _OF_LETTERS)
+    return NO_LIMITS if payload is None else RetentionLimits(*unpack_first(payload, 2))
+
+
+def has_letters(view: ReadView, topic_id: int) -> bool:
+    """Whether the store has published dead letters on a topic, by the sequence ids of their producer names."""
+    prefix = key1(topic_id) + LETTERS_PREFIX.encode("ascii")
+    return next(view.keys(SEQUENCES, prefix), None) is not None
+
+
 def own(view: ReadView, topic_id: int) -> RetentionLimits:
     """The limits of a topic's own record: None where the store's limit holds, EVERYTHING for no limit."""
     payload = view.get(STORE, _OF_TOPIC + key1(topic_id))
@@ -55,12 +72,13 @@ def own(view: ReadView, topic_id: int) -> RetentionLimits:
 
 
 def of_topic(view: ReadView, topic_id: int) -> RetentionLimits:
-    """The limits that hold for a topic: its own, or else the store's."""
+    """The limits that hold for a topic: its own, or else the store's, for dead letters or for the rest."""
     if not are_set(view):
         return NO_LIMITS
+    general = of_dead_letters(view) if has_letters(view, topic_id) else of_store(view)
     time_ms, size = (
         of_all if limit is None else None if limit == EVERYTHING else limit
-        for limit, of_all in zip(own(view, topic_id), of_store(view), strict=True)
+        for limit, of_all in zip(own(view, topic_id), general, strict=True)
     )
     return RetentionLimits(time_ms, size)
 
@@ -104,6 +122,11 @@ def _limit(
 def set_for_store(batch: WriteBatch, limits: RetentionLimits) -> None:
     """Write the limits of topics without limits of their own."""
     _write(batch, _KEY, limits)
+
+
+def set_for_dead_letters(batch: WriteBatch, limits: RetentionLimits) -> None:
+    """Write the limits of dead-letter topics without limits of their own."""
+    _write(batch, _OF_LETTERS, limits)
 
 
 def set_for_topic(batch: WriteBatch, topic_id: int, limits: RetentionLimits) -> None:

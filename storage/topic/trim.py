@@ -11,7 +11,7 @@ Invariant 5: trimming removes whole ledgers from the front. Which ledgers may go
 from __future__ import annotations
 
 from storage import faults
-from storage.disk.codec import key1, key2, unpack_first
+from storage.disk.codec import key1, key2, pack, unpack, unpack_first
 from storage.disk.schema import ENTRIES, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import MessageNotFound
@@ -35,18 +35,35 @@ class Trimmed(NamedTuple):
         return Trimmed(*map(sum, zip(self, other, strict=True)))
 
 
+class LastTrimmed(NamedTuple):
+    """The last ledger that was trimmed.
+
+    Attributes:
+        end: the last position that was trimmed.
+        messages: in the ledger.
+        newest_ms: every message that was trimmed was published at or before this time.
+    """
+
+    end: Position
+    messages: int
+    newest_ms: int
+
+
 def drop_ledgers(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
     """Trim the closed ledgers below `first_kept`. Nothing may hold a message of theirs; `purge_step` follows.
 
     The record of the last trimmed ledger stays: it tells a reader behind that ledger that no message was lost.
     """
     batch, topic_id, state = topic.view, topic.topic_id, topic.state
-    assert state.first_ledger <= first_kept <= state.ledger_id, "the open ledger stays"
+    assert state.first_ledger < first_kept <= state.ledger_id, "a ledger goes, and the open one stays"
     messages, size = state.messages_trimmed, state.bytes_trimmed
     for ledger in log.closed_ledgers(batch, topic_id, state):
         if ledger.ledger_id >= first_kept:
             break
-        messages, size = messages + ledger.messages, size + ledger.bytes
+        messages, size, last = messages + ledger.messages, size + ledger.bytes, ledger
+    key = key2(topic_id, last.ledger_id)
+    fields = unpack_first(batch.get(LEDGERS, key) or b"", 7)
+    batch.put(LEDGERS, key, pack([*fields, newest_ms(batch, topic_id, last)]))
     batch.delete_prefix(LEDGERS, key1(topic_id), stop=key2(topic_id, first_kept - 2))
     trimmed = Trimmed(
         first_kept - state.first_ledger, messages - state.messages_trimmed, size - state.bytes_trimmed
@@ -56,11 +73,22 @@ def drop_ledgers(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
     return trimmed
 
 
-def end_of_trimmed(view: ReadView, topic_id: int, state: TopicState) -> Position | None:
-    """The last position that was trimmed; None if none was."""
+def last_trimmed(view: ReadView, topic_id: int, state: TopicState) -> LastTrimmed | None:
+    """The last ledger that was trimmed; None if none was."""
     key = key2(topic_id, state.first_ledger - 1)
     payload = view.get(LEDGERS, key) if state.bytes_trimmed else None
-    return None if payload is None else Position(state.first_ledger - 1, unpack_first(payload, 1)[0] - 1)
+    if payload is None:
+        return None
+    entries, _, closed_ms, _, messages, _, _, *newest = unpack(payload, 7)
+    # Earlier releases noted no time of the newest message: the ledger was closed after it.
+    newest_ms = newest[0] if newest else closed_ms
+    return LastTrimmed(Position(state.first_ledger - 1, entries - 1), messages, newest_ms)
+
+
+def end_of_trimmed(view: ReadView, topic_id: int, state: TopicState) -> Position | None:
+    """The last position that was trimmed; None if none was."""
+    last = last_trimmed(view, topic_id, state)
+    return None if last is None else last.end
 
 
 def check_kept(topic: OpenTopic[ReadView], after: Position) -> None:

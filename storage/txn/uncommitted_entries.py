@@ -13,6 +13,7 @@ from storage.disk.codec import I64X2, corrupt, decoded, key1, key2, key4, missin
 from storage.disk.schema import HEADS, OPEN_FIRST, PART_TOPIC, TXN_PARTS, TXN_RUNS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ProducerFenced, TxnctlError
+from storage.limits import PART_SEQUENCES_MAX
 from storage.topic import log, state as states
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
@@ -33,7 +34,7 @@ class TopicPart:
         first, before: the first message, and the position just before.
         last: the last message.
         run: the begin of the latest run of neighbouring entries.
-        sequences: producer, first and last sequence id, ranges joined.
+        sequences: producer, first and last sequence id of ranges that hold the ids used.
         epoch: the topic's epoch under which all messages stand.
     """
 
@@ -72,13 +73,21 @@ class TopicPart:
         )
 
     def note_sequence(self, used: SequenceRange) -> None:
-        """Note used sequence ids, joined with the range just before."""
+        """Note used sequence ids, joined with the range just before.
+
+        Beyond `PART_SEQUENCES_MAX` ranges one range of a producer is widened instead, over ids that the transaction has
+        not used: settling takes those of the transaction alone.
+        """
         producer, first, last = used
-        for known in self.sequences:
-            if known[0] == producer and known[2] == first - 1:
+        ranges = [known for known in self.sequences if known[0] == producer]
+        for known in ranges:
+            if known[2] == first - 1:
                 known[2] = last
                 return
-        self.sequences.append([producer, first, last])
+        if len(ranges) < PART_SEQUENCES_MAX:
+            self.sequences.append([producer, first, last])
+        else:
+            ranges[-1][1:] = min(ranges[-1][1], first), max(ranges[-1][2], last)
 
 
 def part_of(view: ReadView, txn: int, topic_id: int) -> TopicPart | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
-from storage.disk.codec import U64X2, key1
+from storage.disk.codec import key1
 from storage.disk.schema import SEQUENCES
 from storage.disk.view import ReadView
 from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
+from storage.topic.sequence_ids import UsedRange
 from storage.topic.state import TopicState
 from storage.txn import aborted, record as records, runs, uncommitted_entries
 from storage.values.named_tuple import NamedTuple
@@ -20,6 +22,10 @@ from storage.verify.log import Log, LoggedEntry
 from storage.verify.problem import Report
 
 _MARKER_KINDS = {TransactionState.COMMITTED: COMMIT_MARKER, TransactionState.ABORTED: ABORT_MARKER}
+
+
+_ISSUED = re.compile("producer-[0-9]+")
+"""Names that the store gives to producers without one."""
 
 
 class _Counted(NamedTuple):
@@ -207,9 +213,13 @@ class TopicCheck:
         for (_, last), (first, _) in pairwise(counting):
             if first <= last:
                 self._report(20, label, f"sequence id {first} is stored twice")
+        self._check_uses(producer)
         used = self._used_ranges(producer)
         if not used:
-            return  # The store issued this name: such a producer is not deduplicated.
+            # The store keeps no ids of shared producers whose names it has issued.
+            if live and not _ISSUED.fullmatch(producer):
+                self._report(20, label, "has messages, and none of its sequence ids is among the used ones")
+            return
         users = {
             sequence_id: txn if txn and self._txn_states[txn] is TransactionState.OPEN else 0
             for first, last, txn in live
@@ -224,10 +234,20 @@ class TopicCheck:
         if used_count < stored_count or (used_count > stored_count and not self._is_trimmed):
             self._report(23, label, f"{used_count} sequence ids are used; {stored_count} are stored")
 
+    def _check_uses(self, producer: str) -> None:
+        """Check that no range was used in a ledger to come: its ids would be kept after their messages."""
+        prefix = key1(self._topic.topic_id) + producer.encode("ascii") + b"\0"
+        for key, payload in self._view.scan(SEQUENCES, prefix):
+            used = UsedRange.decode(payload).used
+            if used is not None and used.ledger_id > self._state.ledger_id:
+                first = int.from_bytes(key[-8:], "big")
+                why = f"was used in ledger {used.ledger_id}, which is still to come"
+                self._report(20, f"{self._topic.name} producer {producer}", f"sequence id {first} {why}")
+
     def _used_ranges(self, producer: str) -> list[tuple[int, int, int]]:
         prefix = key1(self._topic.topic_id) + producer.encode("ascii") + b"\0"
         return [
-            (int.from_bytes(key[-8:], "big"), *U64X2.unpack(payload))
+            (int.from_bytes(key[-8:], "big"), *UsedRange.decode(payload)[:2])
             for key, payload in self._view.scan(SEQUENCES, prefix)
         ]
 

@@ -306,6 +306,8 @@ class Workload:
         """A topic that keeps nothing acknowledged: its messages are numbers, of which trimming loses none."""
         if not self.store.has_topic(FORGETFUL):
             self.store.create_topic(FORGETFUL, ledger_entries_max=2)
+        # Without a subscription, a write that comes to this topic on its way trims all of it.
+        self.store.subscribe(FORGETFUL, "reader", initial_position=EARLIEST).close()
         self.store.admin.topics.set_retention(FORGETFUL, time_ms=0)
         with self.store.create_producer(FORGETFUL) as producer:
             for _ in range(5):

@@ -27,6 +27,7 @@ _MESSAGES: Final = (
     "includeProperties",
     "startingPosition",
     "startingTimestamp",
+    "failOnDataLoss",
 )
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -91,6 +92,7 @@ class TopicReadOptions:
     Attributes:
         min_partitions: the least number of partitions; None to go by size.
         offload_path: the root of offloaded files; None to read the store itself.
+        fail_on_data_loss: whether a start within what was trimmed is an error, or the read begins behind.
     """
 
     path: str
@@ -100,6 +102,7 @@ class TopicReadOptions:
     end: Edge
     min_partitions: int | None
     offload_path: str | None
+    fail_on_data_loss: bool
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ class TopicStreamOptions:
     min_partitions: int | None
     offload_path: str | None
     whole_transactions: bool
+    fail_on_data_loss: bool
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,7 @@ def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
     return TopicReadOptions(
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "earliest"),
         parse_edge(parsed, "endingPosition", "endingTimestamp", "latest"),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        _count(parsed, "minPartitions"), parsed.get("offloadPath"), _flag(parsed, "failOnDataLoss", True),
     )  # fmt: skip
 
 
@@ -196,7 +200,7 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         None if subscription is None else check_name("subscription name", subscription),
         _count(parsed, "maxMessagesPerTrigger"), _size(parsed, "maxBytesPerTrigger"),
         _count(parsed, "minPartitions"), parsed.get("offloadPath"),
-        _flag(parsed, "wholeTransactions", default=False),
+        _flag(parsed, "wholeTransactions", False), _flag(parsed, "failOnDataLoss", True),
     )  # fmt: skip
 
 

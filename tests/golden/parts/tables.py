@@ -111,6 +111,8 @@ def _import(teller: Teller) -> None:
 def _collect(teller: Teller) -> None:
     teller.look("store config", "store config reap-policy", "store config table-retention")
     teller.plan("store config table-retention 1s --yes --reason space")
+    teller.plan("store config sequence-retention 30d --yes --reason 'late retries'")
+    teller.plan("store config dead-letter-retention-time 14d --yes")
     teller.plan("store config reap-policy overdue --yes")
     teller.wait(10)
     teller.do("tables get balances alice --at 2024-01-01T12:10:00Z")

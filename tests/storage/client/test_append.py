@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from storage import DUPLICATE, Position, Producer, Store
-from storage.limits import WRITE_BYTES_TARGET
+from storage.errors import SequenceConflict
+from storage.limits import PART_SEQUENCES_MAX, WRITE_BYTES_TARGET
+from storage.txn import uncommitted_entries
 from tests.row_json import row_json
 from tests.storage.producer_steps import values
 
@@ -51,3 +53,30 @@ class TestSequenceIds:
         assert (receipt.count, receipt.duplicates, list(receipt)) == (0, 2, [])
         assert receipt.last_message_id == DUPLICATE
         assert len(list(row_json(store.reports.topic_log("t")))) == 1
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_scattered_sequence_ids_do_not_swell_a_transaction(store: Store, committed: bool) -> None:
+    """Its part notes a bounded number of ranges; each id is settled, and no id of a neighbour."""
+    count = PART_SEQUENCES_MAX * 3
+    txn = store.begin_transaction()
+    other = store.begin_transaction()
+    with store.create_producer("t", producer_name="p") as producer:
+        producer.send_batch([b"m"] * count, sequence_ids=list(range(0, 3 * count, 3)), txn=txn)
+        producer.send_batch([b"o"] * count, sequence_ids=list(range(1, 3 * count, 3)), txn=other)
+        producer.send_batch([b"p"] * count, sequence_ids=list(range(2, 3 * count, 3)))
+    with store.connection.view() as view:
+        part = uncommitted_entries.part_of(view, txn.least, 1)
+    assert part is not None
+    assert len(part.sequences) <= PART_SEQUENCES_MAX
+    if committed:
+        store.commit_transaction(txn)
+    else:
+        store.admin.transactions.abort_transaction(txn)
+    with store.create_producer("t", producer_name="p") as producer:
+        again = producer.send_batch([b"m"] * count, sequence_ids=list(range(0, 3 * count, 3)))
+        assert again.duplicates == (count if committed else 0)
+        assert producer.send_batch([b"p"], sequence_ids=[2]).duplicates == 1
+        with pytest.raises(SequenceConflict):
+            producer.send(b"o", sequence_id=1)
+    store.admin.transactions.abort_transaction(other)

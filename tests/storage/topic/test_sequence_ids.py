@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.disk.codec import U64X2
 from storage.disk.schema import SEQUENCES
 from storage.disk.view import WriteBatch
 from storage.errors import SequenceConflict
-from storage.topic.sequence_ids import SequenceIds
+from storage.topic.sequence_ids import LastUse, SequenceIds, UsedRange
 from tests.storage.conftest import Scratch
 
 TOPIC, PRODUCER = 7, "p"
+USED = LastUse(1, 1)
 
 actions = st.one_of(
     st.tuples(st.just("assign"), st.integers(0, 2), st.integers(1, 4)),
@@ -31,14 +31,14 @@ class Used:
         self.noted: dict[int, list[tuple[int, int]]] = {1: [], 2: []}
 
     def assign(self, txn: int, count: int) -> None:
-        first = SequenceIds(self.batch, TOPIC, PRODUCER).assign(count, txn)
+        first = SequenceIds(self.batch, TOPIC, PRODUCER).assign(count, txn, USED)
         assert first == max(self.owners, default=-1) + 1
         self._note(txn, range(first, first + count))
 
     def claim(self, txn: int, ids: list[int]) -> None:
         if any(self.owners.get(each, txn) not in (0, txn) for each in ids):
             with pytest.raises(SequenceConflict):
-                SequenceIds(self.batch, TOPIC, PRODUCER).claim(ids, txn)
+                SequenceIds(self.batch, TOPIC, PRODUCER).claim(ids, txn, USED)
             # The store drops the whole batch then; so does this test, as far as it had come.
             for each in ids:
                 if self.owners.get(each, txn) not in (0, txn):
@@ -48,7 +48,7 @@ class Used:
         fresh = [
             place for place, each in enumerate(ids) if each not in self.owners and each not in ids[:place]
         ]
-        assert SequenceIds(self.batch, TOPIC, PRODUCER).claim(ids, txn) == fresh
+        assert SequenceIds(self.batch, TOPIC, PRODUCER).claim(ids, txn, USED) == fresh
         self._note(txn, [ids[place] for place in fresh])
 
     def _note(self, txn: int, ids: range | list[int]) -> None:
@@ -76,7 +76,7 @@ class Used:
             else:
                 wanted.append((each, each, self.owners[each]))
         found = [
-            (int.from_bytes(key[-8:], "big"), *U64X2.unpack(payload))
+            (int.from_bytes(key[-8:], "big"), *UsedRange.decode(payload)[:2])
             for key, payload in self.batch.scan(SEQUENCES)
         ]
         assert found == wanted
@@ -110,7 +110,7 @@ class TestSequenceIds:
         def check(batch: WriteBatch) -> None:
             for topic_id, producer in ((1, "p"), (1, "p.q"), (1, "o"), (2, "p")):
                 assert SequenceIds(batch, topic_id, producer).last == -1
-                assert SequenceIds(batch, topic_id, producer).claim([5], 0) == [0]
+                assert SequenceIds(batch, topic_id, producer).claim([5], 0, USED) == [0]
                 assert SequenceIds(batch, topic_id, producer).last == 5
 
         scratch.run(check)

@@ -16,6 +16,7 @@ from storage.disk.schema import (
 )
 from storage.disk.view import WriteBatch
 from storage.topic import state
+from storage.topic.sequence_ids import LastUse, UsedRange
 from storage.topic.state import TopicState
 from tests.storage.damage import Break, damage
 from tests.storage.verify.verify_steps import TOPIC, add, remove_first
@@ -67,3 +68,19 @@ class TestTopics:
         assert {invariant for invariant, _ in found} & {20, 23}
         found = damage(written, remove_first(SEQUENCES, prefix))
         assert {invariant for invariant, _ in found} & {20, 23}
+
+    def test_sequence_ids_that_are_all_forgotten_too_early(self, written: Store) -> None:
+        """A message that is kept would be stored again (invariant 20)."""
+        prefix = key1(TOPIC) + b"p\0"
+        found = damage(written, lambda batch: batch.delete_prefix(SEQUENCES, prefix))
+        assert 20 in {invariant for invariant, _ in found}
+
+    def test_a_use_of_sequence_ids_that_is_still_to_come(self, written: Store) -> None:
+        """Their ids would be kept after their messages (invariant 20)."""
+
+        def damaged(batch: WriteBatch) -> None:
+            key, payload = next(batch.scan(SEQUENCES, key1(TOPIC) + b"p\0"))
+            used = UsedRange.decode(payload)
+            batch.put(SEQUENCES, key, used._replace(used=LastUse(1 << 40, 0)).encode())
+
+        assert 20 in {invariant for invariant, _ in damage(written, damaged)}

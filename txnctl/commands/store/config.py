@@ -49,15 +49,21 @@ SETTINGS = fields_of(
 
 REAP_POLICY = "reap-policy"
 TABLE_RETENTION = "table-retention"
+DEAD_LETTER_TIME = "dead-letter-retention-time"
+DEAD_LETTER_SIZE = "dead-letter-retention-size"
 RESERVE = "reserve"
+SEQUENCE_RETENTION = "sequence-retention"
 RETENTION_TIME = "retention-time"
 RETENTION_SIZE = "retention-size"
 UNSET = "unset"
 MEANINGS = {
+    DEAD_LETTER_TIME: "How long dead letters are kept, on topics without a limit of their own.",
+    DEAD_LETTER_SIZE: "How much of dead letters is kept, on topics without a limit of their own.",
     REAP_POLICY: "What the next writer aborts: all (overdue ones and those of dead owners), overdue, or manual.",
     RESERVE: "Bytes of disk kept for commands that free space, so that a full disk is no dead end.",
     RETENTION_TIME: "How long acknowledged messages are kept, on topics without a limit of their own.",
     RETENTION_SIZE: "How much of what is acknowledged is kept, on topics without a limit of their own.",
+    SEQUENCE_RETENTION: "How long sequence ids of trimmed messages are kept after their last use.",
     TABLE_RETENTION: "How long older versions of table rows are kept, for reads in the past and long transactions.",
 }
 _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
@@ -75,6 +81,9 @@ _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 def config(context: Context, name: str | None, value: str | None) -> None:
     """Show or change the settings of a store, which apply to every process.
 
+    dead-letter-retention-time and -size: a duration and a size, `unset` by default, for dead-letter topics, which
+    retention-time and retention-size leave alone: nobody subscribes to them, so their messages would go unseen.
+
     reap-policy: with `all` the next writer aborts transactions that are overdue or owned by a process proven dead;
     `overdue` leaves transactions of dead owners to an operator; `manual` leaves all to `transactions reap`.
 
@@ -83,8 +92,10 @@ def config(context: Context, name: str | None, value: str | None) -> None:
 
     retention-time and retention-size: a duration and a size, `unset` by default. What every subscription has
     acknowledged is kept at least that long or that large; with both, the first limit reached lets it go. A topic
-    without a subscription, such as a dead-letter topic, keeps nothing beyond the limits: give it its own with `txnctl
-    topics config`.
+    without a subscription keeps nothing beyond the limits: give it its own with `txnctl topics config`.
+
+    sequence-retention: a duration, 7d unless set, or `unset`. The sequence ids of a producer name go so long after its
+    last use, and not before its messages are trimmed; the same id counts anew after that.
 
     table-retention: a duration, 1h unless set. `tables get --at` reads as far back; a transaction that is older can
     use no table any more; `store gc` removes older versions. Raising the setting brings no removed version back.
@@ -111,6 +122,9 @@ def _setting(store: Store, name: str) -> StoreSetting:
         RESERVE: lambda: size_argument(store.reports.reserve_size()),
         RETENTION_TIME: lambda: _limit(info.retention_time_ms, _duration),
         RETENTION_SIZE: lambda: _limit(info.retention_bytes, size_argument),
+        DEAD_LETTER_TIME: lambda: _limit(store.reports.dead_letter_retention().time_ms, _duration),
+        DEAD_LETTER_SIZE: lambda: _limit(store.reports.dead_letter_retention().bytes, size_argument),
+        SEQUENCE_RETENTION: lambda: _limit(store.reports.sequence_retention_ms(), _duration),
         TABLE_RETENTION: lambda: _duration(info.table_retention_ms),
     }[name]()
     return StoreSetting(name, value, MEANINGS[name])
@@ -125,14 +139,21 @@ def _changed(context: Context, store: Store, name: str, value: str) -> SettingCh
     elif name == RESERVE:
         room = settings.set_reserve(SIZE.convert(value, None, None), dry_run=dry_run, reason=reason).effects
         after, before = size_argument(room.reserve_bytes), size_argument(room.reserve_bytes_before)
-    elif name == RETENTION_TIME:
+    elif name in (RETENTION_TIME, DEAD_LETTER_TIME):
         time_ms = STORE_RETENTION_TIME.convert(value, None, None)
-        limits = settings.set_retention(time_ms=time_ms, dry_run=dry_run, reason=reason).effects
+        limit = settings.set_retention if name == RETENTION_TIME else settings.set_dead_letter_retention
+        limits = limit(time_ms=time_ms, dry_run=dry_run, reason=reason).effects
         after, before = (_limit(kept.time_ms, _duration) for kept in (limits.limits, limits.before))
-    elif name == RETENTION_SIZE:
+    elif name in (RETENTION_SIZE, DEAD_LETTER_SIZE):
         size = STORE_RETENTION_SIZE.convert(value, None, None)
-        limits = settings.set_retention(size=size, dry_run=dry_run, reason=reason).effects
+        limit = settings.set_retention if name == RETENTION_SIZE else settings.set_dead_letter_retention
+        limits = limit(size=size, dry_run=dry_run, reason=reason).effects
         after, before = (_limit(kept.bytes, size_argument) for kept in (limits.limits, limits.before))
+    elif name == SEQUENCE_RETENTION:
+        kept_ms = STORE_RETENTION_TIME.convert(value, None, None)
+        ids = settings.set_sequence_retention(kept_ms, dry_run=dry_run, reason=reason).effects
+        after = _limit(ids.sequence_retention_ms, _duration)
+        before = _limit(ids.sequence_retention_ms_before, _duration)
     else:
         retention_ms = DURATION_MS.convert(value, None, None)
         retention = settings.set_table_retention(retention_ms, dry_run=dry_run, reason=reason).effects

@@ -30,6 +30,8 @@ class GarbageCollected(NamedTuple):
     ledgers_trimmed: int
     messages_trimmed: int
     bytes_trimmed: int
+    sequence_ranges_forgotten: int
+    topic_names_forgotten: int
     counts: Flat[TableCounts]
     staged_writes: int
     table_window_start_at_ms: TimeText
@@ -47,6 +49,8 @@ COLLECTED = fields_of(
         "ledgers_trimmed": "Ledgers past the retention of their topic.",
         "messages_trimmed": "Their messages.",
         "bytes_trimmed": Help("Their bytes.", kind="size"),
+        "sequence_ranges_forgotten": "Ranges of sequence ids of trimmed messages, unused for long.",
+        "topic_names_forgotten": "Names of topics deleted a month ago or longer.",
         "intents_finalized": "Write intents of ended transactions that became values, or nothing.",
         "versions_removed": "Versions of table rows that were older than what is kept.",
         "tombstones_removed": "Keys deleted so long ago that nothing needs to know of them.",
@@ -99,6 +103,8 @@ def gc(context: Context, trust_clock: bool) -> None:
             ledgers_trimmed=collected.ledgers_trimmed,
             messages_trimmed=collected.messages_trimmed,
             bytes_trimmed=collected.bytes_trimmed,
+            sequence_ranges_forgotten=collected.forgotten.sequence_ranges_forgotten,
+            topic_names_forgotten=collected.forgotten.topic_names_forgotten,
             counts=tables.counts,
             staged_writes=0 if skips_old_files else _staged_writes(context),
             table_window_start_at_ms=tables.table_window_start_at_ms,
@@ -150,6 +156,11 @@ def _collected(row: GarbageCollected) -> Iterator[str]:
         forget = "Would forget" if row.dry_run else "Forgot"
         outcomes = plural(row.counts.outcomes_removed, "transaction")
         yield f"{forget} the outcome of {outcomes} that nothing names any more."
+    if row.sequence_ranges_forgotten or row.topic_names_forgotten:
+        forget = "Would forget" if row.dry_run else "Forgot"
+        ranges = plural(row.sequence_ranges_forgotten, "range")
+        names = plural(row.topic_names_forgotten, "name")
+        yield f"{forget} {ranges} of sequence ids and {names} of deleted topics."
     if row.staged_writes:
         yield f"{remove.capitalize()} what {plural(row.staged_writes, 'write')} by Spark had staged."
     if row.clocks_disagree:

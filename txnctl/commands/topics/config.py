@@ -32,6 +32,7 @@ class TopicConfig(NamedTuple):
     dry_run: bool
 
 
+OWN = ", set for this topic"
 _SETUP = "txnctl topics create orders"
 
 
@@ -76,8 +77,8 @@ def config(
     Everything is kept unless a limit is set. A limit keeps acknowledged messages at least that long or that large; with
     both, the first one reached lets a ledger go. 0 keeps nothing once it is acknowledged, `unset` keeps everything, and
     `store` takes the limit of `txnctl store config`. Never removed is what a subscription has not acknowledged or an
-    open transaction holds. A reader without a subscription holds nothing back, and a topic without a subscription, such
-    as a dead-letter topic, keeps nothing beyond its limits.
+    open transaction holds. A reader without a subscription holds nothing back, and a topic without a subscription keeps
+    nothing beyond its limits. A dead-letter topic takes dead-letter-retention-time and -size of `txnctl store config`.
     """
     is_change = retention_time is not None or retention_size is not None
     with context.open_store(context.store_path, read_only=not is_change) as store:
@@ -93,6 +94,7 @@ def config(
         else:
             shown = store.reports.topic_retention(topic)
             full, own, limits = shown.topic, shown.own, shown.in_force
+        has_letters = store.reports.topic_retention(topic).has_letters
     from storage.values.names import short_topic_name
 
     row = TopicConfig(
@@ -104,22 +106,19 @@ def config(
         own_retention_size=own.bytes is not None,
         dry_run=is_change and context.dry_run,
     )
-    context.show(row, table=lambda row: _lines(context, row))
+    general = ", as the store has it for dead letters" if has_letters else ", as the store has it"
+    context.show(row, table=lambda row: _lines(context, row, general))
 
 
-def _lines(context: Context, row: TopicConfig) -> Iterator[str]:
+def _lines(context: Context, row: TopicConfig, general: str) -> Iterator[str]:
     yield from dry_run_heading(context, row.dry_run)
     time = "no limit" if row.retention_time_ms is None else duration(row.retention_time_ms)
     space = "no limit" if row.retention_bytes is None else size(row.retention_bytes)
     yield f"Topic {row.name}"
-    yield f"  retention time  {time}{_origin(row.own_retention_time)}"
-    yield f"  retention size  {space}{_origin(row.own_retention_size)}"
+    yield f"  retention time  {time}{OWN if row.own_retention_time else general}"
+    yield f"  retention size  {space}{OWN if row.own_retention_size else general}"
     if row.retention_time_ms is None and row.retention_bytes is None:
         yield "Every message is kept."
         return
     yield "What every subscription has acknowledged goes at the first limit reached, by"
     yield "whole ledgers. Readers without a subscription hold nothing back."
-
-
-def _origin(is_own: bool) -> str:
-    return ", set for this topic" if is_own else ", as the store has it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, output
+from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.topic import FIRST_LEFT, HELD_BY, TRIMMED
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.admin.audited_change import Changed
-    from storage.admin.topics import TopicTrimmed
+    from storage.admin.topics import OffloadedLedgers, TopicTrimmed
     from txnctl.cli.context import Context
 
 _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retention-time 0")
 
 
 @argument("topic", type=TOPIC, help="The topic.")
+@option(
+    "--offloaded",
+    metavar="DEST",
+    help="Trim what `pipeline offload` has written to DEST, whatever the retention is.",
+)
 @changes_store()
 @administrative
 @output(
@@ -33,6 +38,9 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
             **TRIMMED,
             **FIRST_LEFT,
             **HELD_BY,
+            "offloaded_to": Help(
+                "Where the trimmed ledgers are still read from, with --offloaded.", heading=""
+            ),
             "clocks_disagree": "Whether the wall clock was moved: then nothing goes for its age.",
             **DRY_RUN,
         },
@@ -40,17 +48,49 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
     name_field="topic",
 )
 @example("txnctl topics trim orders --dry-run", setup=_SETUP)
+@example(
+    "txnctl topics trim orders --offloaded offloaded",
+    setup=(
+        "txnctl topics create orders --ledger-entries 1",
+        "printf 'one\ntwo\n' | txnctl produce orders",
+        "txnctl pipeline offload orders offloaded",
+    ),
+)
 @example("txnctl topics trim orders --reason 'the disk is nearly full'", setup=_SETUP)
-def trim(context: Context, topic: str) -> None:
+def trim(context: Context, topic: str, offloaded: str | None) -> None:
     """Remove the messages of a topic that are past its retention.
 
     Writers do so on their way, and `store gc` for all topics; this does it now. Whole ledgers go, from the front on:
     none with a message that a subscription has not acknowledged, or that an open transaction holds. The answer names
     the subscription or transaction that is furthest back.
+
+    With --offloaded the closed ledgers go that are in the files of `txnctl pipeline offload TOPIC DEST`, as far as no
+    subscription and no transaction holds them, although the retention would keep them. Every file that is needed is
+    read again first, and compared with the manifest. Spark reads such ledgers through the option offloadPath; readers,
+    `consume` and new subscriptions begin with the first ledger that is left.
     """
-    trimmed = context.store.admin.topics.trim_topic(topic, dry_run=context.dry_run, reason=context.reason)
+    ledgers = None if offloaded is None else _verified(context, topic, offloaded)
+    trimmed = context.store.admin.topics.trim_topic(
+        topic, offloaded=ledgers, dry_run=context.dry_run, reason=context.reason
+    )
     limits = context.store.reports.topic_retention(topic).in_force
     context.show(trimmed, table=lambda row: _lines(context, row, topic, limits.keeps_everything))
+
+
+def _verified(context: Context, topic: str, path: str) -> OffloadedLedgers:
+    """Find the ledgers that sound files hold.
+
+    Raises:
+        OffloadInvalid
+    """
+    from txnctl.spark.runtime import requirements
+
+    requirements.require_package("pyarrow")
+    from txnctl.commands.pipeline.offload import Counting
+    from txnctl.spark.ledger_files.trimming import verified_ledgers
+
+    with Counting(context, "Verify") as verified:
+        return verified_ledgers(context.store, topic, path, verified)
 
 
 def _lines(context: Context, row: Changed[TopicTrimmed], topic: str, keeps_everything: bool) -> Iterator[str]:
@@ -62,7 +102,11 @@ def _lines(context: Context, row: Changed[TopicTrimmed], topic: str, keeps_every
         f"{plural(effects.trimmed.messages, 'message')}, {size(effects.trimmed.bytes)}."
     )
     yield f"The first position is {effects.first_position}."
-    if keeps_everything:
+    if effects.offloaded_to is not None:
+        yield f"Offloaded ledgers are in {effects.offloaded_to}."
+        if effects.held_by is not None:
+            yield from held_back(effects)
+    elif keeps_everything:
         yield "No retention is set: every message is kept. To set one:"
         yield f"  {line('topics config', topic, retention_time='7d')}"
     elif effects.held_by is not None:

@@ -149,7 +149,8 @@ class Manifest:
         except (ValueError, KeyError, TypeError) as error:
             raise OffloadInvalid(
                 f"{where} is not a manifest of offloaded ledgers: {error!r}",
-                hint="Remove the topic's directory, and offload the topic again.",
+                hint="Take the file from a copy of the directory. Where the store still has every ledger, remove the "
+                "topic's directory and offload the topic again.",
             ) from None
         raise UnknownFormat(
             f"{where} has format {number}; this release reads format {FORMAT}",

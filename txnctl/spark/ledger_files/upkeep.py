@@ -44,7 +44,8 @@ def verify(
         if problem:
             raise OffloadInvalid(
                 f"{directory.where(LEDGERS, file.name)} {problem}",
-                hint=f"Remove {directory.where()} and offload the topic again, from the store or a backup of it.",
+                hint="Take the file from a copy of the directory. Where the store still has every ledger, remove "
+                f"{directory.where()} and offload the topic again.",
                 file=file.name,
             )
         done += file.content.rows

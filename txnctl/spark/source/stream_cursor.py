@@ -33,11 +33,13 @@ class StreamCursor:
         """Return the cursor on each topic; a missing subscription is created at `starts`.
 
         Raises:
-            InvalidValue: the subscription has another isolation level, or is shared by consumers.
+            InvalidValue: the subscription has another isolation level, or is shared by consumers; or a start is within
+                messages that only offloaded files have, where no subscription can begin.
         """
         with self._open_for_writing() as store:
             return {
-                extent.topic: self._ensure_on_topic(store, extent, starts[extent.topic]) for extent in extents
+                extent.topic: self._ensure_on_topic(store, extent, starts[extent.topic], begins=True)
+                for extent in extents
             }
 
     def ensure_on_topics(self, extents: Sequence[Extent], start: Mapping[str, Position]) -> None:
@@ -78,13 +80,26 @@ class StreamCursor:
 
         return Store.open(self._path, program=self._program)
 
-    def _ensure_on_topic(self, store: Store, extent: Extent, start: Position) -> Position:
-        """Return the cursor on a topic; a missing subscription is created at `start`."""
+    def _ensure_on_topic(
+        self, store: Store, extent: Extent, start: Position, *, begins: bool = False
+    ) -> Position:
+        """Return the cursor on a topic; a missing subscription is created at `start`.
+
+        Args:
+            begins: whether the stream begins at the cursor, and not at a checkpoint.
+        """
         topic, name, level = short_topic_name(extent.topic), self._name, self._level
         try:
             stats = store.reports.subscription_stats(topic, name).row.stats
         except SubscriptionNotFound:
             first = Position(start.ledger_id, start.entry_id + 1)
+            (kept,) = store.reports.topic_extents([topic])
+            if begins and kept.has_lost(start):
+                raise InvalidValue(
+                    f"the stream starts at {first} of {topic}, which only offloaded files have; a subscription "
+                    f"begins with the store, at {kept.before.ledger_id}:0",
+                    hint=f"Leave the option subscription out, or start at {kept.before.ledger_id}:0.",
+                ) from None
             made = store.admin.subscriptions.create_subscription(
                 topic, name, subscription_isolation_level=level, initial_position=first
             )

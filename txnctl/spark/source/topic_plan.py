@@ -17,13 +17,14 @@ from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from txnctl.output.shell import line
+from txnctl.spark.source.data_loss import DataLoss
 from txnctl.spark.source.edges import Edge, PointWord, PublishTime, TopicPoint
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.topic_range import TopicRange
 
 if TYPE_CHECKING:
     from storage.reports.extents import Extent
-    from txnctl.spark.options import TopicReadOptions, Topics
+    from txnctl.spark.options import TopicReadOptions, Topics, TopicStreamOptions
 
 RANGE_BYTES: Final = 32 * 1024 * 1024
 """Bytes of one partition, about, unless more partitions are requested."""
@@ -117,10 +118,14 @@ def ranges(
 
     Raises:
         InvalidValue: an edge names a topic that is not read.
+        MessageNotFound: the start lies within what was trimmed.
     """
     names = [extent.topic for extent in extents]
     check_edge("startingPosition", options.start, names)
     check_edge("endingPosition", options.end, names)
+    loss = DataLoss(options.fail_on_data_loss)
+    for extent in extents:
+        loss.check_start(extent, options.start.point_in(extent.topic))
     starts = [
         start_of(extent, options.level, options.start.point_in(extent.topic), first_at) for extent in extents
     ]
@@ -129,7 +134,7 @@ def ranges(
     partitions: list[TopicRange] = []
     shares = partition_counts(list(zip(extents, spans, strict=True)), options.min_partitions, slots)
     for extent, span, share, (_, index), (_, stop) in zip(extents, spans, shares, starts, ends, strict=True):
-        of_topic = _of_topic(store, extent, options.level, split_span(extent, span, share))
+        of_topic = _of_topic(store, extent, options, split_span(extent, span, share))
         if of_topic:
             of_topic[0] = replace(of_topic[0], first_index=index)
             of_topic[-1] = replace(of_topic[-1], stop_index=stop)
@@ -138,21 +143,24 @@ def ranges(
 
 
 def _of_topic(
-    store: LocalStore, extent: Extent, level: IsolationLevel, spans: list[Span]
+    store: LocalStore, extent: Extent, options: TopicReadOptions | TopicStreamOptions, spans: list[Span]
 ) -> list[TopicRange]:
-    is_dirty = level is IsolationLevel.READ_UNCOMMITTED
+    is_dirty = options.level is IsolationLevel.READ_UNCOMMITTED
     open_txns = frozenset(extent.open_txns) if is_dirty else frozenset()
     return [
-        TopicRange(store, extent.topic, extent.topic_id, after, through, level, open_txns=open_txns)
+        TopicRange(
+            store, extent.topic, extent.topic_id, after, through, options.level, open_txns=open_txns,
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
         for after, through in spans
-    ]
+    ]  # fmt: skip
 
 
 def ranges_of_span(
-    store: LocalStore, extent: Extent, level: IsolationLevel, span: Span, share: int
+    store: LocalStore, extent: Extent, options: TopicStreamOptions, span: Span, share: int
 ) -> list[TopicRange]:
     """Cut a span of whole entries, as a micro-batch reads, into partitions."""
-    return _of_topic(store, extent, level, split_span(extent, span, share))
+    return _of_topic(store, extent, options, split_span(extent, span, share))
 
 
 def partition_counts(spans: Sequence[tuple[Extent, Span]], minimum: int | None, slots: int) -> list[int]:

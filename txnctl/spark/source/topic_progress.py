@@ -7,21 +7,23 @@ copy, are errors instead of different messages at the same positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from storage.errors import InvalidPosition, InvalidValue
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from txnctl.spark.source import topic_plan
+from txnctl.spark.source.data_loss import DataLoss
 from txnctl.spark.source.edges import PointWord
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.stream_cursor import StreamCursor
-from txnctl.spark.source.topic_range import recreated, trimmed
+from txnctl.spark.source.topic_range import recreated
 
 if TYPE_CHECKING:
     from storage import Store
-    from storage.reports.extents import Extent
+    from storage.reports.extents import Extent, Reached
+    from txnctl.spark.ledger_files.archive import Archives
     from txnctl.spark.options import TopicStreamOptions
     from txnctl.spark.source.partition import Partition
 
@@ -48,6 +50,8 @@ class TopicProgress:
             else StreamCursor(options.path, options.subscription, options.level, _PROGRAM)
         )
         self._store: Store | None = None
+        self._loss = DataLoss(options.fail_on_data_loss)
+        self._archives: Archives | None = None
 
     def begin(self) -> dict[str, Position]:
         """Return the start of a new stream: the cursor of its subscription, which is created if missing.
@@ -102,18 +106,39 @@ class TopicProgress:
             ends = {topic: through for topic, (_, through) in spans.items()}
         else:
             weights = {extent.topic: topic_plan.span_bytes(extent, spans[extent.topic]) for extent in extents}
-            ends = _share_limits(self._open_store(), spans, weights, max_messages, max_bytes)
-        return self._at_whole_transactions(spans, ends) if self._options.whole_transactions else ends
+            ends = _share_limits(self._reach, spans, weights, max_messages, max_bytes)
+        return self._at_whole_transactions(extents, spans, ends) if self._options.whole_transactions else ends
 
     def _at_whole_transactions(
-        self, spans: Mapping[str, topic_plan.Span], ends: Mapping[str, Position]
+        self,
+        extents: Sequence[Extent],
+        spans: Mapping[str, topic_plan.Span],
+        ends: Mapping[str, Position],
     ) -> dict[str, Position]:
-        """Move the ends so that the messages of each transaction of a topic come in one micro-batch."""
-        reports = self._open_store().reports
-        return {
-            topic: reports.whole_transactions(short_topic_name(topic), after, ends[topic], through)
-            for topic, (after, through) in spans.items()
-        }
+        """Move the ends so that the messages of each transaction of a topic come in one micro-batch.
+
+        An end within trimmed messages, whose files tell nothing of transactions, stays.
+        """
+        reports, moved = self._open_store().reports, dict(ends)
+        for extent in extents:
+            after, through = spans[extent.topic]
+            if ends[extent.topic] >= extent.before:
+                moved[extent.topic] = reports.whole_transactions(
+                    short_topic_name(extent.topic), after, ends[extent.topic], through
+                )
+        return moved
+
+    def _reach(
+        self, topic: str, span: topic_plan.Span, max_messages: int | None, max_bytes: int | None
+    ) -> Reached:
+        """Return the furthest position of a span within limits: in the archive of the topic, or in the store."""
+        if self._archives is not None:
+            archived = self._archives.reach(topic, *span, max_messages, max_bytes)
+            if archived is not None:
+                return archived
+        return self._open_store().reports.furthest_position(
+            short_topic_name(topic), *span, max_messages=max_messages, max_bytes=max_bytes
+        )
 
     def ranges(
         self, start: Mapping[str, Position], end: Mapping[str, Position], slots: int
@@ -124,8 +149,8 @@ class TopicProgress:
             TopicNotFound, InvalidPosition, OffloadInvalid
         """
         store = self._open_store()
-        extents = self._check_not_recreated(
-            store.reports.topic_extents([short_topic_name(topic) for topic in end])
+        extents = self._with_archives(
+            self._check_not_recreated(store.reports.topic_extents([short_topic_name(topic) for topic in end]))
         )
         spans, local_store = [], LocalStore.of_open_store(store)
         for extent in extents:
@@ -134,11 +159,10 @@ class TopicProgress:
         shares = topic_plan.partition_counts(
             list(zip(extents, spans, strict=True)), self._options.min_partitions, slots
         )
-        level = self._options.level
         ranges = [
             topic_range
             for extent, span, share in zip(extents, spans, shares, strict=True)
-            for topic_range in topic_plan.ranges_of_span(local_store, extent, level, span, share)
+            for topic_range in topic_plan.ranges_of_span(local_store, extent, self._options, span, share)
         ]
         if self._options.offload_path is None:
             return ranges
@@ -180,7 +204,7 @@ class TopicProgress:
             self._store = None
 
     def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_store": None}
+        return vars(self) | {"_store": None, "_archives": None}
 
     def _open_store(self) -> Store:
         """Return the store, opened once: Spark asks for offsets a hundred times a second."""
@@ -195,9 +219,19 @@ class TopicProgress:
     def _extents(self) -> list[Extent]:
         topics = self._options.topics
         names = None if topics.pattern is not None else [short_topic_name(name) for name in topics.names]
-        return self._check_not_recreated(
-            topic_plan.select_extents(self._open_store().reports.topic_extents(names), topics)
-        )
+        extents = topic_plan.select_extents(self._open_store().reports.topic_extents(names), topics)
+        return self._with_archives(self._check_not_recreated(extents))
+
+    def _with_archives(self, extents: list[Extent]) -> list[Extent]:
+        """Return the extents with ledgers that only the offloaded files have, if the stream reads files."""
+        if self._options.offload_path is None:
+            return extents
+        if self._archives is None:
+            from txnctl.spark.ledger_files.archive import Archives
+            from txnctl.spark.ledger_files.root import Root
+
+            self._archives = Archives(Root.of_path(self._options.offload_path))
+        return self._archives.extend(self._open_store(), extents)
 
     def _check_not_recreated(self, extents: list[Extent]) -> list[Extent]:
         """Return the extents, after checking that no topic was deleted and created again."""
@@ -217,7 +251,11 @@ class TopicProgress:
             raise InvalidPosition(
                 f"a stream starts at a whole entry, not at {point}", hint=f"Give {point.position}."
             )
-        return topic_plan.start_of(extent, options.level, point, self._open_store().reports.position_at)[0]
+        self._loss.check_start(extent, point)
+        first_at: topic_plan.At = self._open_store().reports.position_at
+        if self._archives is not None:
+            first_at = self._archives.first_at(first_at)
+        return topic_plan.start_of(extent, options.level, point, first_at)[0]
 
     def _valid_position(self, extent: Extent, position: Position) -> Position:
         """Return a position of an offset, after checking that the topic can contain it."""
@@ -228,20 +266,17 @@ class TopicProgress:
                 hint="Begin with a new checkpoint, and a new subscription.",
                 topic=extent.topic,
             )
-        if position >= extent.before or (
-            extent.trimmed_through is not None and position >= extent.trimmed_through
-        ):
+        if position >= extent.before:
             return position
         if not extent.is_trimmed:
             # A topic created again continues the ledger ids.
             raise recreated(extent.topic)
-        if self._options.subscription is None:
-            raise trimmed(extent.topic, position)
-        return extent.before
+        self._loss.check_after(extent, position)
+        return extent.before if extent.has_lost(position) else position
 
 
 def _share_limits(
-    store: Store,
+    reach_in: Callable[[str, topic_plan.Span, int | None, int | None], Reached],
     spans: Mapping[str, topic_plan.Span],
     weights: Mapping[str, int],
     max_messages: int | None,
@@ -255,10 +290,10 @@ def _share_limits(
     waiting = sorted((topic for topic in spans if weights[topic]), key=lambda topic: (weights[topic], topic))
     for number, topic in enumerate(waiting):
         remaining = len(waiting) - number
-        reach = store.reports.furthest_position(
-            short_topic_name(topic), *spans[topic],
-            max_messages=None if max_messages is None else max(1, max_messages // remaining),
-            max_bytes=None if max_bytes is None else max(1, max_bytes // remaining),
+        reach = reach_in(
+            topic, spans[topic],
+            None if max_messages is None else max(1, max_messages // remaining),
+            None if max_bytes is None else max(1, max_bytes // remaining),
         )  # fmt: skip
         ends[topic] = reach.position
         max_messages = None if max_messages is None else max_messages - reach.messages

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage.errors import TopicNotFound
+from storage.errors import MessageNotFound, TopicNotFound
 from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from storage.values.txn_state import TransactionState
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.source.data_loss import DataLoss
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.message_columns import EntrySlice, record_batches
 from txnctl.spark.source.partition import Partition
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from storage import Store
+    from storage.reports.extents import Extent
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class TopicRange(Partition):
         first_index: in the first entry, the batch index to begin at.
         stop_index: in the entry at `through`, the batch index to stop before; None for the whole entry.
         open_txns: transactions that count as open.
+        fail_on_data_loss: whether messages that were trimmed since the plan are an error, or are left out.
     """
 
     local_store: LocalStore
@@ -49,6 +52,7 @@ class TopicRange(Partition):
     first_index: int = 0
     stop_index: int | None = None
     open_txns: frozenset[int] = frozenset()
+    fail_on_data_loss: bool = True
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the messages as Arrow batches of this schema.
@@ -56,21 +60,38 @@ class TopicRange(Partition):
         Raises:
             StoreNotFound: the store is not on this host.
             StoreInvalid, TopicNotFound: store or topic was replaced since the read was planned.
+            MessageNotFound: messages were trimmed since the read was planned.
         """
         with hints_as_notes(), self.local_store.open_read_only() as store:
-            self._check_topic(store)
             yield from record_batches(self._slices(store), short_topic_name(self.topic), schema)
-            self._check_topic(store)
+            self._current_extent(store)
 
-    def _check_topic(self, store: Store) -> None:
+    def _current_extent(self, store: Store) -> Extent:
+        """Return the extent of the topic, after checking that the topic is the planned one."""
         (extent,) = store.reports.topic_extents([self.topic])
         if extent.topic_id != self.topic_id:
             raise recreated(self.topic)
-        if extent.trimmed_through is not None and self.after < extent.trimmed_through:
-            raise trimmed(self.topic, self.after)
+        return extent
 
     def _slices(self, store: Store) -> Iterator[EntrySlice]:
+        """Yield the messages of the range; those trimmed since the plan, or during the read, are lost."""
         start = MessageId(self.after.ledger_id, self.after.entry_id + 1, self.first_index)
+        loss = DataLoss(self.fail_on_data_loss)
+        while True:
+            extent, after = self._current_extent(store), Position(start.ledger_id, start.entry_id - 1)
+            loss.check_after(extent, after)
+            if extent.has_lost(after):
+                start = MessageId(extent.before.ledger_id, 0)
+            try:
+                for entry_slice in self._read(store, start):
+                    entry = entry_slice.entry
+                    start = MessageId(entry.ledger_id, entry.entry_id + 1)
+                    yield entry_slice
+                return
+            except MessageNotFound:
+                continue
+
+    def _read(self, store: Store, start: MessageId) -> Iterator[EntrySlice]:
         through, is_dirty = tuple(self.through), self.level is IsolationLevel.READ_UNCOMMITTED
         for entry in store.reader(self.topic, start=start, isolation_level=self.level).entries():
             position = (entry.ledger_id, entry.entry_id)
@@ -88,14 +109,5 @@ def recreated(topic: str) -> TopicNotFound:
     return TopicNotFound(
         f"topic {short_topic_name(topic)} was deleted and created again meanwhile",
         hint="Read the topic from the beginning; a stream needs a new checkpoint and a new subscription.",
-        topic=topic,
-    )
-
-
-def trimmed(topic: str, after: Position) -> TopicNotFound:
-    """Return the error for messages that were deleted by retention."""
-    return TopicNotFound(
-        f"the messages of topic {short_topic_name(topic)} after {after} are deleted",
-        hint="A subscription retains the messages that a stream has still to read.",
         topic=topic,
     )

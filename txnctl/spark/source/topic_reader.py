@@ -75,6 +75,11 @@ def plan_ranges(store: Store, options: TopicReadOptions, slots: int) -> list[Top
 
     names = None if options.topics.pattern is not None else [*map(short_topic_name, options.topics.names)]
     extents = topic_plan.select_extents(store.reports.topic_extents(names), options.topics)
-    return topic_plan.ranges(
-        LocalStore.of_open_store(store), extents, options, store.reports.position_at, slots
-    )
+    first_at: topic_plan.At = store.reports.position_at
+    if options.offload_path is not None:
+        from txnctl.spark.ledger_files.archive import Archives
+        from txnctl.spark.ledger_files.root import Root
+
+        archives = Archives(Root.of_path(options.offload_path))
+        extents, first_at = archives.extend(store, extents), archives.first_at(first_at)
+    return topic_plan.ranges(LocalStore.of_open_store(store), extents, options, first_at, slots)

@@ -22,10 +22,13 @@ class TestUpkeep:
         """Shown, tried in a dry run, set with a reason."""
         rows = run("store", "config", "-o", "json").json
         assert [(row["name"], row["value"]) for row in rows] == [
+            ("dead-letter-retention-time", "unset"),
+            ("dead-letter-retention-size", "unset"),
             ("reap-policy", "all"),
             ("reserve", "1M"),
             ("retention-time", "unset"),
             ("retention-size", "unset"),
+            ("sequence-retention", "7d"),
             ("table-retention", "1h"),
         ]
         assert not undeclared(rows[0], config.SETTINGS)
@@ -49,6 +52,24 @@ class TestUpkeep:
         assert run("store", "config", "reserve", "3M").status == 0
         assert run("store", "config", "reserve").out == "3M\n"
         assert (path / "reserve").stat().st_size == 3 << 20
+
+    @pytest.mark.parametrize(
+        ("name", "values"),
+        [
+            ("dead-letter-retention-time", ("14d", "0", "unset")),
+            ("dead-letter-retention-size", ("1G", "0", "unset")),
+            ("sequence-retention", ("1h", "unset", "30d")),
+        ],
+    )
+    def test_further_retentions_are_settings(self, run: Any, name: str, values: tuple[str, ...]) -> None:
+        """Shown as they can be typed; tried in a dry run; and nothing else is accepted."""
+        before = run("store", "config", name).out.strip()
+        dry = run("store", "config", name, values[0], "--dry-run", "-o", "json").json
+        assert (dry["before"], dry["value"], dry["dryRun"]) == (before, values[0], True)
+        for value in values:
+            assert run("store", "config", name, value, "--reason", "bounds").status == 0
+            assert run("store", "config", name).out == f"{value}\n"
+        assert run("store", "config", name, "much").status == 2
 
     def test_the_table_retention_is_a_setting(self, run: Any, path: Path) -> None:
         """A duration, shown as it can be typed; tried in a dry run, set with a reason, refused out of its bounds."""

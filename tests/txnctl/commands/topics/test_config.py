@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storage import Store
 from txnctl.cli.declaration import declaration_of
 from txnctl.commands.topics import config, trim, truncate
 from txnctl.output.field import Field, undeclared
@@ -60,6 +62,23 @@ class TestConfig:
         out = run("topics", "config", orders, "--retention-size", "10G").out
         assert "Readers without a subscription hold nothing back." in out
 
+    def test_a_dead_letter_topic_names_the_limits_of_dead_letters(
+        self, run: Any, orders: str, path: Path
+    ) -> None:
+        """The limits of the store for the rest leave it alone, and `store space` offers no quiet way to empty it."""
+        run("store", "config", "retention-time", "0")
+        with Store.open(path) as store, store.subscribe(orders, "billing", max_redeliver_count=0) as consumer:
+            consumer.negative_acknowledge(consumer.receive(timeout=1), delay=0)
+            assert list(consumer.receive_batch(1, timeout=0)) == []
+        letters = f"{orders}-billing-DLQ"
+        assert run("topics", "show", letters, "-o", "json").json["msgCount"] > 0
+        out = run("topics", "config", letters).out
+        assert "retention time  no limit, as the store has it for dead letters" in out
+        rows = run("store", "space", "--freeable", "-o", "json").json
+        assert [row["command"] for row in rows if row["name"] == letters] == [
+            f"txnctl topics truncate {letters}"
+        ]
+
     def test_a_dry_run_changes_nothing(self, run: Any, orders: str) -> None:
         run("topics", "config", orders, "--retention-time", "1d", "--dry-run")
         assert run("topics", "config", orders, "-o", "json").json["retentionTimeMs"] is None
@@ -81,6 +100,24 @@ class TestTrim:
         shown = run("topics", "show", orders, "-o", "json").json
         assert shown["heldBy"] == "subscription billing"
         assert "Held back by subscription billing" in run("topics", "trim", orders).out
+
+    def test_offloaded_ledgers_go_whatever_the_limit(self, run: Any, orders: str, tmp_path: Path) -> None:
+        """In dry run and run the same; the audit trail has the address, and what is held stays."""
+        pytest.importorskip("pyarrow")
+        place = str(tmp_path / "off")
+        nothing = run("topics", "trim", orders, "--offloaded", place, "-o", "json").json
+        assert (nothing["ledgers"], nothing["firstPosition"]) == (0, "1:0")
+        run("pipeline", "offload", orders, place)
+        dry = run("topics", "trim", orders, "--offloaded", place, "--dry-run", "-o", "json").json
+        row = run("topics", "trim", orders, "--offloaded", place, "--reason", "cold", "-o", "json").json
+        assert {**dry, "dryRun": False} == row
+        assert not undeclared(row, declared(trim.trim))
+        assert (row["messages"], row["firstPosition"], row["heldBy"]["name"]) == (2, "3:0", "billing")
+        assert run("audit", "list", "-o", "json").json[0]["reason"] == "cold"
+        out = run("topics", "trim", orders, "--offloaded", place).out
+        assert f"Offloaded ledgers are in {row['offloadedTo']}." in out
+        next((tmp_path / "off").rglob("*.json")).write_text("{")
+        assert run("topics", "trim", orders, "--offloaded", place).status != 0
 
     def test_without_a_limit_it_says_how_to_set_one(self, run: Any, orders: str) -> None:
         assert f"txnctl topics config {orders} --retention-time 7d" in run("topics", "trim", orders).out

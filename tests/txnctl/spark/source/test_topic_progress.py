@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from storage import Store
-from storage.errors import TopicNotFound
+from storage.errors import MessageNotFound, TopicNotFound
 from tests.row_json import row_json
 from tests.txnctl.spark.source.topic_stream_steps import reader, send
 
@@ -89,8 +89,51 @@ def test_a_stream_loses_nothing_to_retention_silently(store: Store, path: str) -
     send(store, "t", b"4")
     for again in (stream, reader(path, startingPosition="earliest")):
         assert again.latestOffset(end, ReadAllAvailable()) == {"t": "3:0"}
-        with pytest.raises(TopicNotFound, match="after 1:-1 are deleted"):
+        with pytest.raises(
+            MessageNotFound, match="after 1:-1 were trimmed, at most 3; the first one left is at 3:0"
+        ):
             again.latestOffset(begin, ReadAllAvailable())
+        with pytest.raises(MessageNotFound, match="after 1:-1 were trimmed"):
+            again.partitions(begin, end)
+
+
+@pytest.mark.parametrize("named", [{}, {"subscription": "s"}])
+def test_a_stream_may_go_on_behind_what_is_lost(
+    store: Store, path: str, named: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """With failOnDataLoss false, once with a warning that counts; with a subscription that an operator moved too."""
+    store.create_topic("t", ledger_entries_max=2)
+    send(store, "t", b"1", b"2", b"3")
+    stream = reader(path, startingPosition="earliest", failOnDataLoss="false", **named)
+    begin = stream.initialOffset()
+    store.admin.topics.truncate_topic("t")
+    send(store, "t", b"4")
+    with pytest.raises(MessageNotFound, match="at most 3"):
+        reader(path, startingPosition="earliest", **named).latestOffset(begin, ReadAllAvailable())
+    for _ in range(2):
+        end = stream.latestOffset(begin, ReadAllAvailable())
+    assert end == {"t": "3:0"}
+    got = [
+        value
+        for part in stream.partitions(begin, end)
+        for batch in stream.read(part)
+        for value in batch["value"].to_pylist()
+    ]
+    assert got == [b"4"]
+    warnings = [record.getMessage() for record in caplog.records if record.name == "txnctl.spark"]
+    assert len(warnings) == 1
+    assert "at most 3; the first one left is at 3:0; the read goes on there" in warnings[0]
+
+
+def test_a_stream_that_starts_in_what_is_lost_is_told(store: Store, path: str) -> None:
+    store.create_topic("t", ledger_entries_max=2)
+    send(store, "t", b"1", b"2", b"3")
+    store.admin.topics.truncate_topic("t")
+    for start in ({"startingPosition": "1:1"}, {"startingTimestamp": "2020-01-01"}):
+        with pytest.raises(MessageNotFound, match="the first one left is at 3:0"):
+            reader(path, **start).initialOffset()
+        assert reader(path, failOnDataLoss="false", **start).initialOffset() == {"t": "3:-1"}
+    assert reader(path, startingPosition="earliest").initialOffset() == {"t": "3:-1"}
 
 
 def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from storage import Store
-from storage.errors import InvalidValue, TopicNotFound
+from storage import Position, Store
+from storage.errors import InvalidValue, MessageNotFound, TopicNotFound
+from storage.topic import log
 from tests.txnctl.spark.asked import of_messages
 from tests.txnctl.spark.source.topic_range_steps import ranges, rows, values
+from txnctl.spark.source import message_columns
 from txnctl.spark.source.message_columns import ROWS_MAX
 
 
@@ -73,9 +75,65 @@ def test_a_task_does_not_leave_out_messages_that_were_trimmed_since_the_plan(sto
     plan = ranges(path)
     store.admin.topics.truncate_topic("t")
     store.create_producer("t").send(b"3")
-    with pytest.raises(TopicNotFound, match="are deleted"):
+    with pytest.raises(
+        MessageNotFound, match="after 1:-1 were trimmed, at most 2; the first one left is at 3:0"
+    ):
         values(plan)
     assert values(ranges(path)) == [b"3"]
+
+
+def test_a_task_may_leave_out_messages_that_were_trimmed(
+    store: Store, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With failOnDataLoss false: trimmed before the task, and between two pages of the task."""
+    store.create_topic("t", ledger_entries_max=1)
+    for value in (b"1", b"2", b"3"):
+        store.create_producer("t").send(value)
+    store.admin.subscriptions.create_subscription("t", "s", initial_position=Position(2, 0))
+    store.admin.topics.set_retention("t", time_ms=0)
+    plan = ranges(path, failOnDataLoss="false")
+    store.admin.topics.trim_topic("t")
+    assert values(plan) == [b"2", b"3"]
+    plan = ranges(path, failOnDataLoss="false", minPartitions="1")
+    monkeypatch.setattr(log, "PAGE_ENTRIES", 1)
+    (batches,) = [part.batches(of_messages("value")) for part in plan]
+    monkeypatch.setattr(message_columns, "ROWS_MAX", 1)
+    assert next(batches)["value"].to_pylist() == [b"2"]
+    store.create_producer("t").send(b"4")
+    store.admin.topics.truncate_topic("t")
+    assert list(batches) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "where"),
+    [({"startingPosition": "1:0"}, "after 1:-1"), ({"startingTimestamp": "2020-01-01"}, "from 2020-01-01")],
+)
+def test_a_start_within_what_was_trimmed_is_no_other_start(
+    store: Store, path: str, start: dict[str, str], where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error by default; the first message left and a warning with failOnDataLoss false; earliest asks for no more."""
+    store.create_topic("t", ledger_entries_max=1)
+    for value in (b"1", b"2"):
+        store.create_producer("t").send(value)
+    store.admin.topics.truncate_topic("t")
+    store.create_producer("t").send(b"3")
+    with pytest.raises(MessageNotFound, match=f"{where}.* were trimmed.*first one left is at 3:0") as refusal:
+        ranges(path, **start)
+    assert "failOnDataLoss" in str(refusal.value.hint)
+    assert values(ranges(path, failOnDataLoss="false", **start)) == [b"3"]
+    assert [record.levelname for record in caplog.records if record.name == "txnctl.spark"] == ["WARNING"]
+    assert values(ranges(path, startingPosition="earliest")) == [b"3"]
+
+
+def test_a_time_after_all_that_was_trimmed_lost_nothing(store: Store, path: str) -> None:
+    """Also where the quiet ledger was closed by the trimming, long after its last message."""
+    store.create_topic("t")
+    store.create_producer("t").send(b"1")
+    newest_ms = next(iter(store.reader("t"))).publish_time
+    store.admin.topics.truncate_topic("t")
+    assert ranges(path, startingTimestamp=str(newest_ms + 1)) == []
+    with pytest.raises(MessageNotFound):
+        ranges(path, startingTimestamp=str(newest_ms))
 
 
 def test_a_topic_that_was_created_again_is_not_read_for_the_old_one(store: Store, path: str) -> None:

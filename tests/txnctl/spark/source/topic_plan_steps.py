@@ -17,7 +17,7 @@ def extent(name: str, entries: list[int], size: int = 1000, first: int = 1, bloc
     """A topic with ledgers of so many entries, of which the last few are behind an open transaction."""
     made = Extent.__new__(Extent)
     made.topic, made.topic_id, made.is_trimmed = f"persistent://public/default/{name}", 7, False
-    made.before, made.trimmed_through = Position(first, -1), None
+    made.before, made.last_trimmed, made.messages_trimmed = Position(first, -1), None, 0
     made.ledgers = [
         LedgerInfo(first + number, count, (0, None), count, count * size)
         for number, count in enumerate(entries)

@@ -1,0 +1,180 @@
+"""The archive of a topic: offloaded ledgers that were trimmed from the store, and join the ledgers that are left.
+
+A read with `offloadPath` plans over both: its topic begins with the first ledger of the archive. Ledgers of the archive
+are read from their files alone; the store's own ledgers are offloaded or exported as ever. Offloaded ledgers that do
+not join the store's first one, as others in between were trimmed without being offloaded, are no part of a read.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING
+
+from storage.reports.extents import Extent, Reached
+from storage.topic.log import LedgerInfo
+from storage.topic.trim import LastTrimmed
+from storage.values.position import Position
+from txnctl.spark.ledger_files.directory import TopicDirectory
+from txnctl.spark.ledger_files.layout import LEDGERS
+from txnctl.spark.ledger_files.manifest import LedgerFile, TopicIdentity
+from txnctl.spark.ledger_files.root import Root
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage import Store
+    from txnctl.spark.source.topic_plan import At
+
+_END_OF_LEDGER = (1 << 62) - 1
+"""Stands for the last entry of a ledger whose length nobody knows any more."""
+
+
+class Archive:
+    """The offloaded ledgers of one topic before the first ledger of the store.
+
+    Attributes:
+        ledgers: in order, without a gap, the last one just before the first ledger of the store.
+    """
+
+    def __init__(self, directory: TopicDirectory, files: Sequence[LedgerFile], first_kept: int) -> None:
+        self._directory = directory
+        known = {ledger.ledger_id: (ledger, file) for file in files for ledger in file.ledgers}
+        self.ledgers: list[LedgerInfo] = []
+        self._files: list[LedgerFile] = []
+        number = first_kept - 1
+        while number in known:
+            ledger, file = known[number]
+            size = file.content.size * ledger.messages // max(file.rows, 1)
+            info = LedgerInfo(number, ledger.entries, (0, ledger.closed_ms), ledger.messages, max(size, 1))
+            self.ledgers.insert(0, info)
+            if file not in self._files:
+                self._files.insert(0, file)
+            number -= 1
+
+    @classmethod
+    def read(cls, store: Store, extent: Extent, root: Root) -> Archive:
+        """Read the manifest of a topic.
+
+        Raises:
+            OffloadInvalid, UnknownFormat
+        """
+        identity = TopicIdentity(store.identity, extent.topic_id, extent.topic)
+        directory = TopicDirectory(root, identity)
+        # Nothing is missing of a topic that was never trimmed, so its manifest need not be read.
+        files = directory.manifest()[1].files if extent.is_trimmed else ()
+        return cls(directory, files, extent.before.ledger_id)
+
+    def extend(self, extent: Extent) -> Extent:
+        """The topic with the ledgers of the archive before the store's."""
+        if not self.ledgers:
+            return extent
+        whole = copy(extent)
+        first = self.ledgers[0].ledger_id
+        whole.before = Position(first, -1)
+        whole.ledgers = [*self.ledgers, *extent.ledgers]
+        whole.messages_trimmed -= sum(ledger.messages for ledger in self.ledgers)
+        whole.is_trimmed = whole.messages_trimmed > 0
+        end, newest_ms = Position(first - 1, _END_OF_LEDGER), self.ledgers[0].closed_ms or 0
+        last = LastTrimmed(end, whole.messages_trimmed, newest_ms) if whole.is_trimmed else None
+        whole.last_trimmed = last
+        return whole
+
+    def first_at(self, time_ms: int) -> Position | None:
+        """The first position of the archive published at or after a time; None if there is none.
+
+        Raises:
+            OffloadInvalid: a file is missing.
+        """
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        for file in self._files:
+            with self._directory.open_file(LEDGERS, file.name) as source:
+                parquet = pq.ParquetFile(source)
+                for group in range(parquet.metadata.num_row_groups):
+                    rows = parquet.read_row_group(group, ["ledgerId", "entryId", "publishTime"])
+                    published_us = pc.cast(rows["publishTime"], "int64")
+                    later = (
+                        rows.filter(pc.greater_equal(published_us, time_ms * 1000)).slice(0, 1).to_pylist()
+                    )
+                    if later:
+                        return Position(later[0]["ledgerId"], later[0]["entryId"])
+        return None
+
+    def reach(
+        self, after: Position, through: Position, messages: int | None, size: int | None
+    ) -> Reached | None:
+        """Return the furthest position of the archive after `after` within about a number of messages and bytes.
+
+        At least one entry is taken. None where `after` is at the end of the archive.
+        """
+        reached, taken = after, [0, 0]
+        for ledger in self.ledgers:
+            first = after.entry_id + 1 if ledger.ledger_id == after.ledger_id else 0
+            count = ledger.entries - first
+            if ledger.ledger_id < after.ledger_id or count <= 0:
+                continue
+            room = count
+            for limit, done, total in zip(
+                (messages, size), taken, (ledger.messages, ledger.bytes), strict=True
+            ):
+                if limit is not None:
+                    room = min(room, max(limit - done, 0) * ledger.entries // max(total, 1))
+            room = min(max(room, 1), count) if reached == after else min(room, count)
+            if not room:
+                break
+            reached = Position(ledger.ledger_id, first + room - 1)
+            taken[0] += ledger.messages * room // ledger.entries
+            taken[1] += ledger.bytes * room // ledger.entries
+            if room < count:
+                break
+        if reached == after:
+            return None
+        return Reached(min(reached, through), *taken)
+
+
+class Archives:
+    """The archives of the topics of a read, by full name.
+
+    Args:
+        root: of the offloaded files; None where the read has none.
+    """
+
+    def __init__(self, root: Root | None) -> None:
+        self._root = root
+        self._archives: dict[str, tuple[tuple[int, int], Archive]] = {}
+
+    def extend(self, store: Store, extents: list[Extent]) -> list[Extent]:
+        """The topics with their archives; a manifest is read again once the store has trimmed more.
+
+        Raises:
+            OffloadInvalid, UnknownFormat
+        """
+        if self._root is None:
+            return extents
+        return [self._of(store, extent, self._root).extend(extent) for extent in extents]
+
+    def _of(self, store: Store, extent: Extent, root: Root) -> Archive:
+        key = (extent.topic_id, extent.before.ledger_id)
+        known = self._archives.get(extent.topic)
+        if known is None or known[0] != key:
+            archive = Archive.read(store, extent, root)
+            known = self._archives[extent.topic] = key, archive
+        return known[1]
+
+    def first_at(self, in_store: At) -> At:
+        """Find a publish time in the archive first, and then in the store."""
+
+        def first(topic: str, time_ms: int) -> Position:
+            archived = self._archives[topic][1].first_at(time_ms) if topic in self._archives else None
+            return in_store(topic, time_ms) if archived is None else archived
+
+        return first
+
+    def reach(
+        self, topic: str, after: Position, through: Position, messages: int | None, size: int | None
+    ) -> Reached | None:
+        """As `Archive.reach`; None also where the topic has no archive."""
+        if topic not in self._archives:
+            return None
+        return self._archives[topic][1].reach(after, through, messages, size)
