@@ -80,6 +80,9 @@ with the position just before each. The first of a topic gives its maxReadPositi
 ABORTED = Database("aborted")
 """u64 topic, u64 segment -> the aborted set, in segments."""
 
+ABORTED_BLOCKS = Database("aborted_blocks")
+"""u64 topic, u64 level, u64 block -> range and sums of some sealed segments: 8 to the power of the level."""
+
 LEASES = Database("leases")
 """u64 lease -> M(process identity): processes with transactions, sessions or consumers that end with the process."""
 
@@ -142,7 +145,11 @@ ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
     OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
     PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
+    ABORTED_BLOCKS,
 )  # fmt: skip
+
+NEW_IN_2 = (ABORTED_BLOCKS,)
+"""The databases that a store of format 1 does not have."""
 
 PART_TOPIC = 1
 PART_SUBSCRIPTION = 2

@@ -15,6 +15,7 @@ from storage.actions import Action, Hint
 from storage.disk.codec import corrupt, key1, pack, unpack_first
 from storage.disk.schema import (
     ABORTED,
+    ABORTED_BLOCKS,
     ENTRIES,
     HEADS,
     LEDGERS,
@@ -208,7 +209,7 @@ def purge_step(batch: WriteBatch) -> bool:
     if purge is None:
         return False
     key, room = purge[0], PURGE_STEP
-    for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED):
+    for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS):
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:
             break

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from storage.disk.codec import U64, key1
 from storage.disk.schema import (
     ABORTED,
+    ABORTED_BLOCKS,
     ACKS,
     AWAITED,
     CONSUMERS,
@@ -35,7 +36,7 @@ from storage.topic import catalogue as topics
 from storage.verify.problem import Report
 
 _OF_TOPICS = (HEADS, PRODUCERS, SUBSCRIPTIONS, OPEN_FIRST)
-_PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED)
+_PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS)
 """Of a deleted topic, these are removed in steps."""
 _OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING)
 _SUPERBLOCK = 0

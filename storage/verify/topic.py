@@ -11,7 +11,7 @@ from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
 from storage.topic.state import TopicState
-from storage.txn import aborted, record as records, runs, uncommitted_entries
+from storage.txn import aborted, aborted_blocks, record as records, runs, uncommitted_entries
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -148,6 +148,24 @@ class TopicCheck:
         for segment in aborted.segments(self._view, self._topic.topic_id):
             if segment.transactions == 0:
                 self._report(23, name, f"segment {segment.segment} of the aborted set is empty")
+        self._check_aborted_blocks()
+
+    def _check_aborted_blocks(self) -> None:
+        """Check that each block of the aborted set has the range and the sums of its segments, which are sealed."""
+        topic_id = self._topic.topic_id
+        segments = {segment.segment: segment for segment in aborted.segments(self._view, topic_id)}
+        for block in aborted_blocks.every(self._view, topic_id):
+            numbers = aborted_blocks.segments_of(block)
+            covered = [segments[number] for number in numbers if number in segments]
+            expected = (
+                min((part.first_position for part in covered), default=None),
+                max((part.last_position for part in covered), default=None),
+                sum(part.transactions for part in covered), sum(part.messages for part in covered),
+            )  # fmt: skip
+            is_sealed = len(covered) == len(numbers) and numbers.stop <= self._state.aborted_segment
+            if not is_sealed or block[2:] != expected:
+                what = f"block {block.number} of level {block.level} of the aborted set"
+                self._report(23, self._topic.name, f"{what} does not agree with its segments")
 
     def _check_parts(self) -> None:
         """Check that the part and the runs of each transaction on the topic agree with the log."""

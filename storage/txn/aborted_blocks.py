@@ -1,0 +1,160 @@
+"""Blocks of the aborted set: range and sums of 1, 8, 64, ... neighbouring sealed segments, each in a small record.
+
+A block of level `n` with number `b` covers the segments from `b * 8**n` up to below `(b + 1) * 8**n`. A block is written
+once, when the last of these segments is sealed, and goes with the first of its segments that is trimmed. So the sealed segments of a topic are a few blocks, at most seven of each level at either end, and a reader
+looks at these, whatever the number of aborted transactions. A segment that an earlier release sealed has no block: it
+is read itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from storage.disk.codec import corrupt, key1, key2, key3
+from storage.disk.schema import ABORTED, ABORTED_BLOCKS
+from storage.disk.view import ReadView, WriteBatch
+from storage.values.named_tuple import NamedTuple
+from storage.values.position import Position
+
+SEGMENTS = 8
+"""Blocks of one level that a block of the next level covers."""
+
+RANGE = Struct(">QQQQQQ")
+"""First ledger and entry, last ledger and entry, transactions, messages."""
+
+
+class Block(NamedTuple):
+    """Range and sums of some segments; level -1 for a segment, sealed or open, that is read itself."""
+
+    level: int
+    number: int
+    first: Position
+    last: Position
+    transactions: int
+    messages: int
+
+    def touches(self, after: Position, through: Position) -> bool:
+        """Whether a position of (after, through] lies in the range."""
+        return self.first <= through and self.last > after
+
+    def is_within(self, after: Position, through: Position) -> bool:
+        """Whether the whole range lies in (after, through]."""
+        return self.first > after and self.last <= through
+
+
+def _block(level: int, number: int, payload: memoryview) -> Block:
+    bounds = RANGE.unpack_from(payload)
+    return Block(level, number, Position(*bounds[:2]), Position(*bounds[2:4]), bounds[4], bounds[5])
+
+
+def _find(view: ReadView, topic_id: int, level: int, number: int) -> Block | None:
+    payload = view.get(ABORTED_BLOCKS, key3(topic_id, level, number))
+    return None if payload is None else _block(level, number, payload)
+
+
+def find_segment(view: ReadView, topic_id: int, segment: int) -> Block | None:
+    """The range and the sums of one segment, read from the segment itself; None if there is none."""
+    payload = view.get(ABORTED, key2(topic_id, segment))
+    return None if payload is None else _block(-1, segment, payload)
+
+
+def first_segment(view: ReadView, topic_id: int, open_segment: int) -> int:
+    """The number of the first segment that trimming left; of the open segment if there is none."""
+    record = view.first(ABORTED, key1(topic_id))
+    return open_segment if record is None else int.from_bytes(record[0][8:], "big")
+
+
+def seal(batch: WriteBatch, topic_id: int, segment: int) -> None:
+    """Write the blocks that a segment completes, which was just sealed."""
+    sealed = find_segment(batch, topic_id, segment)
+    assert sealed is not None, "a segment that is sealed is there"
+    _put(batch, topic_id, sealed._replace(level=0))
+    level, end = 1, segment + 1
+    while end % SEGMENTS == 0:
+        end //= SEGMENTS
+        parts = [_find(batch, topic_id, level - 1, (end - 1) * SEGMENTS + part) for part in range(SEGMENTS)]
+        found = [part for part in parts if part is not None]
+        if len(found) < SEGMENTS:
+            return
+        _put(batch, topic_id, Block(
+            level, end - 1, min(part.first for part in found), max(part.last for part in found),
+            sum(part.transactions for part in found), sum(part.messages for part in found),
+        ))  # fmt: skip
+        level += 1
+
+
+def _put(batch: WriteBatch, topic_id: int, block: Block) -> None:
+    payload = RANGE.pack(*block.first, *block.last, block.transactions, block.messages)
+    batch.put(ABORTED_BLOCKS, key3(topic_id, block.level, block.number), payload)
+
+
+def forget(batch: WriteBatch, topic_id: int, segment: int) -> None:
+    """Remove the blocks with a segment that is trimmed, the first one left.
+
+    Where the block of a level is not there, none of the next levels is: it would consist of that block.
+    """
+    level = 0
+    while batch.delete(ABORTED_BLOCKS, key3(topic_id, level, segment)):
+        level, segment = level + 1, segment // SEGMENTS
+
+
+def sealed_blocks(view: ReadView, topic_id: int, open_segment: int) -> Iterator[Block]:
+    """Yield the largest blocks that cover the sealed segments, in order; a segment without a block for itself.
+
+    Raises:
+        CorruptStore: a segment is missing.
+    """
+    segment = first_segment(view, topic_id, open_segment)
+    while segment < open_segment:
+        block = _largest(view, topic_id, segment, open_segment)
+        yield block
+        segment = segments_of(block).stop
+
+
+def segments_of(block: Block) -> range:
+    """The numbers of the segments of a block."""
+    size = SEGMENTS ** max(block.level, 0)
+    return range(block.number * size, (block.number + 1) * size)
+
+
+def _largest(view: ReadView, topic_id: int, segment: int, end: int) -> Block:
+    level = 0
+    while segment % SEGMENTS ** (level + 1) == 0 and segment + SEGMENTS ** (level + 1) <= end:
+        level += 1
+    for size in range(level, -1, -1):
+        block = _find(view, topic_id, size, segment // SEGMENTS**size)
+        if block is not None:
+            return block
+    found = find_segment(view, topic_id, segment)
+    if found is None:
+        raise corrupt(ABORTED, key2(topic_id, segment), "it is not there")
+    return found
+
+
+def parts(view: ReadView, topic_id: int, block: Block, first: int) -> Iterator[Block]:
+    """Yield the blocks of the next lower level that a block consists of, without trimmed ones.
+
+    Args:
+        first: the first segment that trimming left.
+
+    Raises:
+        CorruptStore: a segment is missing.
+    """
+    for part in range(block.number * SEGMENTS, (block.number + 1) * SEGMENTS):
+        found = _find(view, topic_id, block.level - 1, part)
+        if found is not None:
+            yield found
+            continue
+        size = SEGMENTS ** (block.level - 1)
+        for segment in range(max(part * size, first), (part + 1) * size):
+            whole = find_segment(view, topic_id, segment)
+            if whole is None:
+                raise corrupt(ABORTED, key2(topic_id, segment), "it is not there")
+            yield whole
+
+
+def every(view: ReadView, topic_id: int) -> Iterator[Block]:
+    """Yield all blocks of a topic, by level and number."""
+    for key, payload in view.scan(ABORTED_BLOCKS, key1(topic_id)):
+        yield _block(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big"), payload)
