@@ -54,6 +54,10 @@ ENTRIES = Database("entries", sealed=ENTRY_HEADER_BYTES)
 PRODUCERS = Database("producers")
 """u64 topic, u64 session -> M(session record): connected producers, and waiting ones in the order of their turn."""
 
+SESSION_INDEX = Database("session_index")
+"""u64 topic -> u64 waiting sessions, u64 last session examined for death; u64 topic, name of the producer, 00, u64
+session -> nothing: connected sessions by name."""
+
 OWNERS = Database("owners")
 """u64 topic, u64 epoch -> M(session record, grant, end): the last thousand owners of the topic."""
 
@@ -145,10 +149,10 @@ ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
     OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
     PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
-    ABORTED_BLOCKS,
+    ABORTED_BLOCKS, SESSION_INDEX,
 )  # fmt: skip
 
-NEW_IN_2 = (ABORTED_BLOCKS,)
+NEW_IN_2 = (ABORTED_BLOCKS, SESSION_INDEX)
 """The databases that a store of format 1 does not have."""
 
 PART_TOPIC = 1

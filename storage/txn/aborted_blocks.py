@@ -1,9 +1,9 @@
 """Blocks of the aborted set: range and sums of 1, 8, 64, ... neighbouring sealed segments, each in a small record.
 
-A block of level `n` with number `b` covers the segments from `b * 8**n` up to below `(b + 1) * 8**n`. A block is written
-once, when the last of these segments is sealed, and goes with the first of its segments that is trimmed. So the sealed segments of a topic are a few blocks, at most seven of each level at either end, and a reader
-looks at these, whatever the number of aborted transactions. A segment that an earlier release sealed has no block: it
-is read itself.
+A block of level `n` with number `b` covers the segments from `b * 8**n` up to below `(b + 1) * 8**n`. A block is
+written once, when the last of these segments is sealed, and goes with the first of its segments that is trimmed. So the
+sealed segments of a topic are a few blocks, at most seven of each level at either end, and a reader looks at these,
+whatever the number of aborted transactions. A segment that an earlier release sealed has no block, and is read itself.
 """
 
 from __future__ import annotations

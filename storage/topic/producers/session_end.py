@@ -6,7 +6,7 @@ from storage.disk.codec import key2
 from storage.disk.schema import PRODUCERS
 from storage.disk.view import WriteBatch
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import ownership, session as sessions
+from storage.topic.producers import ownership, session as sessions, session_index
 from storage.topic.producers.epoch import OpenTransactions
 from storage.topic.producers.session import ProducerSession
 
@@ -18,6 +18,7 @@ def remove_session(topic: OpenTopic[WriteBatch], session: ProducerSession, how: 
         how: closed, dead, expired, fenced or restored; only a dead or expired owner may resume.
     """
     topic.view.delete(PRODUCERS, key2(session.topic_id, session.number))
+    session_index.leave(topic.view, session)
     topic.state.session_changes += 1
     if session.is_owner:
         successor = topic.state.epoch + 1 if how == "fenced" else None
