@@ -85,7 +85,7 @@ ABORTED = Database("aborted")
 """u64 topic, u64 segment -> the aborted set, in segments."""
 
 ABORTED_BLOCKS = Database("aborted_blocks")
-"""u64 topic, u64 level, u64 block -> range and sums of some sealed segments: 8 to the power of the level."""
+"""u64 topic, u64 level, u64 block -> range and sums of some sealed segments: 4 to the power of the level, or all."""
 
 LEASES = Database("leases")
 """u64 lease -> M(process identity): processes with transactions, sessions or consumers that end with the process."""

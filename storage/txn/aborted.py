@@ -45,6 +45,8 @@ def add(topic: OpenTopic[WriteBatch], row: Row) -> None:
     batch.put(ABORTED, key, blocks.RANGE.pack(*first, *last, count + 1, messages) + rows + _ROW.pack(*row))
     state.aborted_txns += 1
     state.aborted_messages += row[5]
+    added = Block(-1, state.aborted_segment, Position(*row[1:3]), Position(*row[3:5]), 1, row[5])
+    blocks.extend_whole(batch, topic.topic_id, state.aborted_segment, added)
     if count + 1 >= ABORTED_SEGMENT_TRANSACTIONS_MAX:
         blocks.seal(batch, topic.topic_id, state.aborted_segment)
         state.aborted_segment += 1
@@ -52,17 +54,19 @@ def add(topic: OpenTopic[WriteBatch], row: Row) -> None:
 
 def trim(topic: OpenTopic[WriteBatch]) -> None:
     """Remove the segments at the front of the set whose messages are all trimmed."""
-    batch, topic_id, state = topic.view, topic.topic_id, topic.state
+    batch, topic_id, state, before = topic.view, topic.topic_id, topic.state, topic.state.aborted_txns
     while (record := batch.first(ABORTED, key1(topic_id))) is not None:
         key, bounds = record[0], blocks.RANGE.unpack_from(record[1])
         if bounds[2:4] >= (state.first_ledger, 0):
-            return
+            break
         if key == key2(topic_id, state.aborted_segment):
             state.aborted_segment += 1
         state.aborted_txns -= bounds[4]
         state.aborted_messages -= bounds[5]
         batch.delete(ABORTED, key)
         blocks.forget(batch, topic_id, int.from_bytes(key[8:], "big"))
+    if state.aborted_txns != before:
+        blocks.sum_whole(batch, topic_id, state.aborted_segment)
 
 
 class AbortedSet:
@@ -86,6 +90,10 @@ class AbortedSet:
         """Load the segments that touch (after, through]."""
         if not topic.state.aborted_txns:
             return
+        whole = blocks.whole(topic.view, topic.topic_id)
+        # A record of different sums is damaged: then the blocks and segments are asked.
+        if whole and whole.transactions == topic.state.aborted_txns and not whole.touches(after, through):
+            return
         if len(self._loaded) >= SEGMENTS_REMEMBERED:
             self._drop(after, through)
         if self._walked_to != topic.state.aborted_segment:
@@ -98,12 +106,10 @@ class AbortedSet:
     def _walk(self, topic: OpenTopic[ReadView]) -> None:
         """Look at all blocks, first of all and after a segment was sealed."""
         view, topic_id, open_segment = topic.view, topic.topic_id, topic.state.aborted_segment
-        found = list(blocks.sealed_blocks(view, topic_id, open_segment))
-        last = blocks.find_segment(view, topic_id, open_segment)
+        found = blocks.every_segment(view, topic_id, open_segment)
         # A record that is not found must not let an aborted message pass for a committed one.
-        transactions = sum(block.transactions for block in found) + (last.transactions if last else 0)
-        check_all(topic_id, topic.state, transactions)
-        self._apart = {(block.level, block.number): block for block in found}
+        check_all(topic_id, topic.state, sum(block.transactions for block in found))
+        self._apart = {(block.level, block.number): block for block in found if block.number != open_segment}
         self._walked_to = open_segment
 
     def _drop(self, after: Position, through: Position) -> None:
@@ -218,10 +224,13 @@ def messages_between(
     after = max(after, Position(state.first_ledger, -1))
     if not state.aborted_txns or through <= after:
         return 0
-    found = list(blocks.sealed_blocks(view, topic_id, state.aborted_segment))
-    last = blocks.find_segment(view, topic_id, state.aborted_segment)
-    if last is not None:
-        found.append(last)
+    whole = blocks.whole(view, topic_id)
+    if whole and (whole.transactions, whole.messages) == (state.aborted_txns, state.aborted_messages):
+        if whole.is_within(after, through):
+            return whole.messages
+        if not whole.touches(after, through):
+            return 0
+    found = blocks.every_segment(view, topic_id, state.aborted_segment)
     check_all(topic_id, state, sum(block.transactions for block in found))
     first = blocks.first_segment(view, topic_id, state.aborted_segment)
     total = 0

@@ -1,14 +1,15 @@
-"""Blocks of the aborted set: range and sums of 1, 8, 64, ... neighbouring sealed segments, each in a small record.
+"""Blocks of the aborted set: range and sums of 1, 4, 16, ... neighbouring sealed segments, each in a small record.
 
-A block of level `n` with number `b` covers the segments from `b * 8**n` up to below `(b + 1) * 8**n`. A block is
+A block of level `n` with number `b` covers the segments from `b * 4**n` up to below `(b + 1) * 4**n`. A block is
 written once, when the last of these segments is sealed, and goes with the first of its segments that is trimmed. So the
-sealed segments of a topic are a few blocks, at most seven of each level at either end, and a reader looks at these,
-whatever the number of aborted transactions. A segment that an earlier release sealed has no block, and is read itself.
+sealed segments of a topic are a few blocks, at most three of each level at either end, and a reader looks at these,
+whatever the number of aborted transactions. One more record has range and sums of the whole set: most readers read
+behind it. A segment that an earlier release sealed has no block, and is read itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 
 from storage.disk.codec import corrupt, key1, key2, key3
@@ -17,8 +18,11 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
-SEGMENTS = 8
+SEGMENTS = 4
 """Blocks of one level that a block of the next level covers."""
+
+WHOLE = 64
+"""The level of the record for the whole set, the open segment included."""
 
 RANGE = Struct(">QQQQQQ")
 """First ledger and entry, last ledger and entry, transactions, messages."""
@@ -69,7 +73,7 @@ def seal(batch: WriteBatch, topic_id: int, segment: int) -> None:
     """Write the blocks that a segment completes, which was just sealed."""
     sealed = find_segment(batch, topic_id, segment)
     assert sealed is not None, "a segment that is sealed is there"
-    _put(batch, topic_id, sealed._replace(level=0))
+    put(batch, topic_id, sealed._replace(level=0))
     level, end = 1, segment + 1
     while end % SEGMENTS == 0:
         end //= SEGMENTS
@@ -77,16 +81,60 @@ def seal(batch: WriteBatch, topic_id: int, segment: int) -> None:
         found = [part for part in parts if part is not None]
         if len(found) < SEGMENTS:
             return
-        _put(batch, topic_id, Block(
-            level, end - 1, min(part.first for part in found), max(part.last for part in found),
-            sum(part.transactions for part in found), sum(part.messages for part in found),
-        ))  # fmt: skip
+        put(batch, topic_id, _sum(found, level, end - 1))
         level += 1
 
 
-def _put(batch: WriteBatch, topic_id: int, block: Block) -> None:
+def _sum(parts: Sequence[Block], level: int, number: int) -> Block:
+    """The block of a level that consists of some blocks, at least one."""
+    return Block(
+        level, number, min(part.first for part in parts), max(part.last for part in parts),
+        sum(part.transactions for part in parts), sum(part.messages for part in parts),
+    )  # fmt: skip
+
+
+def put(batch: WriteBatch, topic_id: int, block: Block) -> None:
+    """Write the record of a block."""
     payload = RANGE.pack(*block.first, *block.last, block.transactions, block.messages)
     batch.put(ABORTED_BLOCKS, key3(topic_id, block.level, block.number), payload)
+
+
+def whole(view: ReadView, topic_id: int) -> Block | None:
+    """Range and sums of the whole set; None for an empty set, and for one that an earlier release left."""
+    return _find(view, topic_id, WHOLE, 0)
+
+
+def extend_whole(batch: WriteBatch, topic_id: int, open_segment: int, added: Block) -> None:
+    """Take an aborted transaction into the record for the whole set, which may not be there: then sum all blocks.
+
+    Args:
+        added: a block of the one transaction, which is in the open segment already.
+    """
+    before = whole(batch, topic_id)
+    if before is None:
+        sum_whole(batch, topic_id, open_segment)
+    else:
+        put(batch, topic_id, _sum([before, added], WHOLE, 0))
+
+
+def sum_whole(batch: WriteBatch, topic_id: int, open_segment: int) -> None:
+    """Write the record for the whole set anew, from all blocks and the open segment."""
+    found = every_segment(batch, topic_id, open_segment)
+    if found:
+        put(batch, topic_id, _sum(found, WHOLE, 0))
+    else:
+        batch.delete(ABORTED_BLOCKS, key3(topic_id, WHOLE, 0))
+
+
+def every_segment(view: ReadView, topic_id: int, open_segment: int) -> list[Block]:
+    """The largest blocks that cover the sealed segments, and the open segment last, unless it is empty.
+
+    Raises:
+        CorruptStore: a sealed segment is missing.
+    """
+    last = find_segment(view, topic_id, open_segment)
+    found = list(sealed_blocks(view, topic_id, open_segment))
+    return found if last is None else [*found, last]
 
 
 def forget(batch: WriteBatch, topic_id: int, segment: int) -> None:

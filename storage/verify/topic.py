@@ -155,14 +155,18 @@ class TopicCheck:
         topic_id = self._topic.topic_id
         segments = {segment.segment: segment for segment in aborted.segments(self._view, topic_id)}
         for block in aborted_blocks.every(self._view, topic_id):
-            numbers = aborted_blocks.segments_of(block)
+            if block.level == aborted_blocks.WHOLE:
+                numbers = range(min(segments, default=0), max(segments, default=-1) + 1)
+            else:
+                numbers = aborted_blocks.segments_of(block)
             covered = [segments[number] for number in numbers if number in segments]
             expected = (
                 min((part.first_position for part in covered), default=None),
                 max((part.last_position for part in covered), default=None),
                 sum(part.transactions for part in covered), sum(part.messages for part in covered),
             )  # fmt: skip
-            is_sealed = len(covered) == len(numbers) and numbers.stop <= self._state.aborted_segment
+            end = self._state.aborted_segment + (block.level == aborted_blocks.WHOLE)
+            is_sealed = len(covered) == len(numbers) and numbers.stop <= end
             if not is_sealed or block[2:] != expected:
                 what = f"block {block.number} of level {block.level} of the aborted set"
                 self._report(23, self._topic.name, f"{what} does not agree with its segments")

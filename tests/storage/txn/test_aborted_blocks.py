@@ -76,8 +76,30 @@ def test_a_reader_at_the_end_reads_as_few_records_beside_many_aborted_transactio
             last = topic_states.load(view, topic_id).last_confirmed
         with Store.open(store.path) as other, records_read() as counted:
             assert values(other, last) == [b"last"]
-        reads.append(counted.total)
-    assert reads[1] <= reads[0] + LEVELS
+        reads.append(counted.by_database)
+    assert reads[1] == reads[0]
+    assert "aborted" not in reads[1]
+
+
+def test_a_reader_beside_a_transaction_that_spans_the_topic_reads_few_segments(
+    store: Store, topic_id: int
+) -> None:
+    """Where one aborted transaction lies on both sides of the range, its segment is read, and few blocks."""
+    producer, spanning = store.create_producer("t"), store.begin_transaction(timeout=3600)
+    producer.send(b"aborted", txn=spanning)
+    reads = []
+    for more in (16, 112):
+        abort(store, more)
+        with store.connection.view() as view:
+            last = topic_states.load(view, topic_id).last_confirmed
+        if more == 112:
+            producer.send(b"aborted", txn=spanning)
+            store.admin.transactions.abort_transaction(spanning)
+        with Store.open(store.path) as other, records_read() as counted:
+            assert values(other, last) == ([b"last"] if more == 112 else [])
+        reads.append(counted.by_database)
+    assert reads[1]["aborted"] <= 4
+    assert reads[1]["aborted_blocks"] <= 4 * LEVELS
 
 
 def test_the_counts_of_a_topic_read_as_few_records(store: Store, topic_id: int) -> None:
@@ -95,7 +117,7 @@ def test_blocks_are_written_as_they_are_completed(store: Store, topic_id: int) -
     """Of seven sealed segments there are blocks of one, of two and of four."""
     abort(store, 15)
     assert blocks(store, topic_id) == [
-        *((0, number) for number in range(7)), (1, 0), (1, 1), (1, 2), (2, 0),
+        *((0, number) for number in range(7)), (1, 0), (1, 1), (1, 2), (2, 0), (aborted_blocks.WHOLE, 0),
     ]  # fmt: skip
     assert covered(store, topic_id) == list(range(7))
 
@@ -152,13 +174,13 @@ def test_a_block_that_is_wrong_is_found(
         key = key1(topic_id) + key1(0) + key1(0)
         batch.delete(ABORTED_BLOCKS, key)
         if wrong is not None:
-            aborted_blocks._put(batch, topic_id, wrong)
+            aborted_blocks.put(batch, topic_id, wrong)
 
     store.connection.write(replace)
     problems = store.maintenance.verify_store(full=True)
     assert [problem.invariant for problem in problems] == ([] if wrong is None else [23])
     assert values(store) == [b"last"]
-    store.connection.write(lambda batch: aborted_blocks._put(batch, topic_id, block))
+    store.connection.write(lambda batch: aborted_blocks.put(batch, topic_id, block))
 
 
 def test_a_reader_that_goes_on_remembers_few_transactions(
