@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         ("messages", 1_000_000, "messages of the largest store"),
         ("count", 10_000, "topics, subscriptions, producers, open transactions of the largest store"),
         ("aborted", 1_000_000, "aborted transactions of the largest store"),
-        ("rounds", 100, "turns of each store for each operation"),
+        ("rounds", 20, "turns of each store for each operation, five operations each"),
     ):
         text = f"{what} (default: {default:,})"
         parser.add_argument(f"--{option}", type=int, metavar="N", default=default, help=text)

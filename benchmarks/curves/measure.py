@@ -20,6 +20,9 @@ from storage import Position, Store
 BOUND = 1.5
 """The most that an operation may cost beside the smallest store."""
 
+BURST = 5
+"""Operations of a turn."""
+
 _MEMORY = Path("/dev/shm")
 _REPORT_S = 5.0
 
@@ -69,7 +72,7 @@ def measure_axis(bench: Bench, name: str, sizes: Sequence[int], rounds: int) -> 
             if operation in axis.leaves_out:
                 continue
             contenders = {str(size): subject.operations()[operation] for size, subject in subjects.items()}
-            samples = interleave(contenders, rounds=rounds, warmup=2)
+            samples = interleave(contenders, rounds=rounds, burst=BURST, warmup=1)
             curves.append(Curve(name, operation, {int(size): sample for size, sample in samples.items()}))
     return curves
 

@@ -66,9 +66,10 @@ class Subject:
             self._producer.send(self._value, txn=txn)
 
     def _abort(self) -> None:
-        txn = self.store.begin_transaction(timeout=_TIMEOUT_S)
-        self._producer.send(self._value, txn=txn)
-        self.store.admin.transactions.abort_transaction(txn)
+        with self.store.transaction(timeout=_TIMEOUT_S) as txn:
+            self._producer.send(self._value, txn=txn)
+            txn.flush()
+            txn.abort()
 
     def _read(self) -> None:
         total = 0

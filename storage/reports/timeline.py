@@ -14,7 +14,7 @@ from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
 from storage.reports import stats, stats_internal
-from storage.reports.blocking_chain import Chain, Link, oldest_blocked_ms
+from storage.reports.blocking_chain import OLDEST_STEPS, Chain, Link, oldest_blocked_ms
 from storage.reports.message_scale import MessageScale, Place, Stretch
 from storage.reports.stats import Readable, SubscriptionStats
 from storage.reports.stats_internal import LedgerRow
@@ -209,7 +209,7 @@ def model(view: ReadView, locks: LockFile, topic: Topic, *, drawn: bool = False)
         msg_count=topic_state.messages - topic_state.messages_trimmed, marker_count=topic_state.markers,
         ongoing_txn_count=topic_state.open_txns, aborted_txn_count=topic_state.aborted_txns,
         uncommitted_messages=topic_state.uncommitted, aborted_messages=topic_state.aborted_messages,
-        readable=stats.readable(view, topic, topic_state),
+        readable=stats.readable(view, topic, topic_state, OLDEST_STEPS),
         ledgers=ledgers, open_transactions=blocking, subscriptions=rows,
         places=scale.places(_drawn_positions(topic_state, blocking, rows)) if drawn else [],
         stretches={member.name: scale.stretches(member) for member in attached[:DRAWN_MAX]} if drawn else {},
