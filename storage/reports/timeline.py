@@ -193,13 +193,15 @@ def model(view: ReadView, locks: LockFile, topic: Topic, *, drawn: bool = False)
         drawn: with the places of positions and the states of messages that a drawing needs.
     """
     topic_state, topic_id = topic_states.load(view, topic.topic_id), topic.topic_id
-    chain, first = Chain(view, topic_id, topic_state), log.first_entry(view, topic_id)
+    first = log.first_entry(view, topic_id)
     ledgers, attached = _ledgers(view, topic, topic_state), list(subscriptions.every(view, topic_id))
     rows = {
         subscription.name: stats.subscription_of(view, locks, topic_state, subscription)
         for subscription in attached
     }
-    blocking = blocking_in(view, locks, topic, chain)
+    blocking = []
+    if topic_state.open_txns:
+        blocking = blocking_in(view, locks, topic, Chain(view, topic_id, topic_state))
     scale = MessageScale(view, topic_id, topic_state, sum(row.ledger.messages for row in ledgers))
     return Timeline(
         topic=topic.full_name, name=topic.name, as_of_at_ms=view.clock.wall_ms(),
