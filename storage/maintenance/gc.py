@@ -53,7 +53,8 @@ def collect_garbage(
     """Free reader slots of dead processes, remains of deleted topics and tables, messages past their retention, and
     versions out of the window.
 
-    Build directories that killed builders left in the store or beside it are removed on the way.
+    Build directories that killed builders left in the store or beside it are removed on the way, and aborted sets of an
+    earlier release get the records that lead readers through them.
 
     Raises:
         BadInput
@@ -89,6 +90,7 @@ def _collect(
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
     trimmed = topic_gc.collect(connection, trust_clock)
+    topic_gc.complete_aborted_blocks(connection)
     tables = table_gc.collect(connection)
     collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, tables)
     counts = (freed, deleted_topics, deleted_tables, *trimmed, *tables.counts)

@@ -74,15 +74,47 @@ def seal(batch: WriteBatch, topic_id: int, segment: int) -> None:
     sealed = find_segment(batch, topic_id, segment)
     assert sealed is not None, "a segment that is sealed is there"
     put(batch, topic_id, sealed._replace(level=0))
+    _put_larger(batch, topic_id, segment)
+
+
+def _put_larger(batch: WriteBatch, topic_id: int, segment: int) -> None:
+    """Write the blocks of several segments that end with a segment, if all of their parts are there."""
     level, end = 1, segment + 1
     while end % SEGMENTS == 0:
         end //= SEGMENTS
-        parts = [_find(batch, topic_id, level - 1, (end - 1) * SEGMENTS + part) for part in range(SEGMENTS)]
-        found = [part for part in parts if part is not None]
-        if len(found) < SEGMENTS:
-            return
-        put(batch, topic_id, _sum(found, level, end - 1))
+        if _find(batch, topic_id, level, end - 1) is None:
+            parts = [
+                _find(batch, topic_id, level - 1, (end - 1) * SEGMENTS + part) for part in range(SEGMENTS)
+            ]
+            found = [part for part in parts if part is not None]
+            if len(found) < SEGMENTS:
+                return
+            put(batch, topic_id, _sum(found, level, end - 1))
         level += 1
+
+
+def is_complete(view: ReadView, topic_id: int, open_segment: int) -> bool:
+    """Whether no segment was sealed by an earlier release: such segments are the first ones."""
+    first = first_segment(view, topic_id, open_segment)
+    return (first == open_segment or _find(view, topic_id, 0, first) is not None) and (
+        whole(view, topic_id) is not None or find_segment(view, topic_id, first) is None
+    )
+
+
+def complete(batch: WriteBatch, topic_id: int, open_segment: int, limit: int) -> bool:
+    """Write the blocks that the segments of an earlier release lack, of at most so many; whether more are left."""
+    for segment in range(first_segment(batch, topic_id, open_segment), open_segment):
+        if _find(batch, topic_id, 0, segment) is None:
+            if not limit:
+                return True
+            limit -= 1
+            sealed = find_segment(batch, topic_id, segment)
+            if sealed is None:
+                raise corrupt(ABORTED, key2(topic_id, segment), "it is not there")
+            put(batch, topic_id, sealed._replace(level=0))
+        _put_larger(batch, topic_id, segment)
+    sum_whole(batch, topic_id, open_segment)
+    return False
 
 
 def _sum(parts: Sequence[Block], level: int, number: int) -> Block:

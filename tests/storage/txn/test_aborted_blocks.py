@@ -10,6 +10,7 @@ from storage import EARLIEST, Store
 from storage.disk.codec import key1
 from storage.disk.schema import ABORTED_BLOCKS
 from storage.disk.view import WriteBatch
+from storage.maintenance import topic_gc
 from storage.subscription import trimming
 from storage.topic import catalogue as topics, state as topic_states
 from storage.topic.open_topic import OpenTopic
@@ -142,7 +143,9 @@ def test_blocks_go_with_the_segments_that_are_trimmed(store: Store, topic_id: in
         assert values(store) == [b"last"]
 
 
-def test_segments_without_blocks_are_read_themselves(store: Store, topic_id: int) -> None:
+def test_segments_without_blocks_are_read_themselves_until_gc_writes_the_blocks(
+    store: Store, topic_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A store of an earlier release has segments without blocks, and goes on with blocks for those that follow."""
     abort(store, 11)
 
@@ -154,6 +157,14 @@ def test_segments_without_blocks_are_read_themselves(store: Store, topic_id: int
     abort(store, 30)
     assert values(store) == [b"last", b"last"]
     assert covered(store, topic_id) == list(range(20))
+    with store.connection.view() as view:
+        assert not aborted_blocks.is_complete(view, topic_id, 20)
+    monkeypatch.setattr(topic_gc, "_SEGMENTS_AT_ONCE", 2)
+    store.maintenance.collect_garbage()
+    with store.connection.view() as view:
+        assert aborted_blocks.is_complete(view, topic_id, 20)
+        found = aborted_blocks.sealed_blocks(view, topic_id, 20)
+        assert [(block.level, block.number) for block in found] == [(4, 0), (2, 4)]
     assert store.reports.topic_stats("t").readable.skipped_messages == 41  # type: ignore[attr-defined]
     assert store.maintenance.verify_store(full=True) == []
 
