@@ -32,9 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(line)
         for axis in options.axes or list(AXES):
             sizes = sizes_up_to(largest.get(axis, options.count), _FIRST.get(axis, 1), _STEP.get(axis, 100))
-            found = measure_axis(bench, axis, sizes, options.rounds)
-            print("\n".join(table_lines(axis, found)), flush=True)
-            curves += found
+            measured = measure_axis(bench, axis, sizes, options.rounds)
+            print("\n".join(table_lines(axis, measured)), flush=True)
+            curves += measured
     if options.svg is not None:
         options.svg.write_text(figure(curves))
     return 0

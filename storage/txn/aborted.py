@@ -16,7 +16,7 @@ from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.txn import aborted_blocks as blocks, runs
-from storage.txn.aborted_blocks import Block
+from storage.txn.aborted_blocks import AbortedBlock
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
@@ -45,7 +45,7 @@ def add(topic: OpenTopic[WriteBatch], row: Row) -> None:
     batch.put(ABORTED, key, blocks.RANGE.pack(*first, *last, count + 1, messages) + rows + _ROW.pack(*row))
     state.aborted_txns += 1
     state.aborted_messages += row[5]
-    added = Block(-1, state.aborted_segment, Position(*row[1:3]), Position(*row[3:5]), 1, row[5])
+    added = AbortedBlock(-1, state.aborted_segment, Position(*row[1:3]), Position(*row[3:5]), 1, row[5])
     blocks.extend_whole(batch, topic.topic_id, state.aborted_segment, added)
     if count + 1 >= ABORTED_SEGMENT_TRANSACTIONS_MAX:
         blocks.seal(batch, topic.topic_id, state.aborted_segment)
@@ -79,9 +79,9 @@ class AbortedSet:
 
     def __init__(self) -> None:
         self.ids: set[int] = set()
-        self._loaded: dict[int, tuple[Block, tuple[int, ...]]] = {}
+        self._loaded: dict[int, tuple[AbortedBlock, tuple[int, ...]]] = {}
         """The sealed segments whose transactions are in `ids`."""
-        self._apart: dict[tuple[int, int], Block] = {}
+        self._apart: dict[tuple[int, int], AbortedBlock] = {}
         """Blocks that cover all other sealed segments below `_walked_to`, by level and number."""
         self._walked_to: int | None = None
         self._rows_of_open = (-1, 0)
@@ -106,10 +106,12 @@ class AbortedSet:
     def _walk(self, topic: OpenTopic[ReadView]) -> None:
         """Look at all blocks, first of all and after a segment was sealed."""
         view, topic_id, open_segment = topic.view, topic.topic_id, topic.state.aborted_segment
-        found = blocks.every_segment(view, topic_id, open_segment)
+        covering = blocks.every_segment(view, topic_id, open_segment)
         # A record that is not found must not let an aborted message pass for a committed one.
-        check_all(topic_id, topic.state, sum(block.transactions for block in found))
-        self._apart = {(block.level, block.number): block for block in found if block.number != open_segment}
+        check_all(topic_id, topic.state, sum(block.transactions for block in covering))
+        self._apart = {
+            (block.level, block.number): block for block in covering if block.number != open_segment
+        }
         self._walked_to = open_segment
 
     def _drop(self, after: Position, through: Position) -> None:
@@ -120,7 +122,9 @@ class AbortedSet:
         self.ids = set().union(*(ids for _, ids in self._loaded.values()))
         self._rows_of_open, self._walked_to = (-1, 0), None
 
-    def _take(self, topic: OpenTopic[ReadView], block: Block, after: Position, through: Position) -> None:
+    def _take(
+        self, topic: OpenTopic[ReadView], block: AbortedBlock, after: Position, through: Position
+    ) -> None:
         """Load the segments of a block that touch (after, through]."""
         del self._apart[block.level, block.number]
         if block.level < 1:
@@ -132,7 +136,7 @@ class AbortedSet:
             if part.touches(after, through):
                 self._take(topic, part, after, through)
 
-    def _load_sealed(self, topic: OpenTopic[ReadView], block: Block) -> None:
+    def _load_sealed(self, topic: OpenTopic[ReadView], block: AbortedBlock) -> None:
         segment = block.number
         if segment in self._loaded:
             return
@@ -230,17 +234,17 @@ def messages_between(
             return whole.messages
         if not whole.touches(after, through):
             return 0
-    found = blocks.every_segment(view, topic_id, state.aborted_segment)
-    check_all(topic_id, state, sum(block.transactions for block in found))
+    covering = blocks.every_segment(view, topic_id, state.aborted_segment)
+    check_all(topic_id, state, sum(block.transactions for block in covering))
     first = blocks.first_segment(view, topic_id, state.aborted_segment)
     total = 0
-    while found:
-        block = found.pop()
+    while covering:
+        block = covering.pop()
         if block.is_within(after, through):
             total += block.messages
         elif block.touches(after, through):
             if block.level > 0:
-                found += blocks.parts(view, topic_id, block, first)
+                covering += blocks.parts(view, topic_id, block, first)
             else:
                 total += _messages_in_segment(view, topic_id, block.number, after, through)
     return total

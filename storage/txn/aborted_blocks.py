@@ -28,7 +28,7 @@ RANGE = Struct(">QQQQQQ")
 """First ledger and entry, last ledger and entry, transactions, messages."""
 
 
-class Block(NamedTuple):
+class AbortedBlock(NamedTuple):
     """Range and sums of some segments; level -1 for a segment, sealed or open, that is read itself."""
 
     level: int
@@ -47,17 +47,17 @@ class Block(NamedTuple):
         return self.first > after and self.last <= through
 
 
-def _block(level: int, number: int, payload: memoryview) -> Block:
+def _block(level: int, number: int, payload: memoryview) -> AbortedBlock:
     bounds = RANGE.unpack_from(payload)
-    return Block(level, number, Position(*bounds[:2]), Position(*bounds[2:4]), bounds[4], bounds[5])
+    return AbortedBlock(level, number, Position(*bounds[:2]), Position(*bounds[2:4]), bounds[4], bounds[5])
 
 
-def _find(view: ReadView, topic_id: int, level: int, number: int) -> Block | None:
+def _find(view: ReadView, topic_id: int, level: int, number: int) -> AbortedBlock | None:
     payload = view.get(ABORTED_BLOCKS, key3(topic_id, level, number))
     return None if payload is None else _block(level, number, payload)
 
 
-def find_segment(view: ReadView, topic_id: int, segment: int) -> Block | None:
+def find_segment(view: ReadView, topic_id: int, segment: int) -> AbortedBlock | None:
     """The range and the sums of one segment, read from the segment itself; None if there is none."""
     payload = view.get(ABORTED, key2(topic_id, segment))
     return None if payload is None else _block(-1, segment, payload)
@@ -86,10 +86,10 @@ def _put_larger(batch: WriteBatch, topic_id: int, segment: int) -> None:
             parts = [
                 _find(batch, topic_id, level - 1, (end - 1) * SEGMENTS + part) for part in range(SEGMENTS)
             ]
-            found = [part for part in parts if part is not None]
-            if len(found) < SEGMENTS:
+            complete_parts = [part for part in parts if part is not None]
+            if len(complete_parts) < SEGMENTS:
                 return
-            put(batch, topic_id, _sum(found, level, end - 1))
+            put(batch, topic_id, _sum(complete_parts, level, end - 1))
         level += 1
 
 
@@ -117,26 +117,26 @@ def complete(batch: WriteBatch, topic_id: int, open_segment: int, limit: int) ->
     return False
 
 
-def _sum(parts: Sequence[Block], level: int, number: int) -> Block:
+def _sum(parts: Sequence[AbortedBlock], level: int, number: int) -> AbortedBlock:
     """The block of a level that consists of some blocks, at least one."""
-    return Block(
+    return AbortedBlock(
         level, number, min(part.first for part in parts), max(part.last for part in parts),
         sum(part.transactions for part in parts), sum(part.messages for part in parts),
     )  # fmt: skip
 
 
-def put(batch: WriteBatch, topic_id: int, block: Block) -> None:
+def put(batch: WriteBatch, topic_id: int, block: AbortedBlock) -> None:
     """Write the record of a block."""
     payload = RANGE.pack(*block.first, *block.last, block.transactions, block.messages)
     batch.put(ABORTED_BLOCKS, key3(topic_id, block.level, block.number), payload)
 
 
-def whole(view: ReadView, topic_id: int) -> Block | None:
+def whole(view: ReadView, topic_id: int) -> AbortedBlock | None:
     """Range and sums of the whole set; None for an empty set, and for one that an earlier release left."""
     return _find(view, topic_id, WHOLE, 0)
 
 
-def extend_whole(batch: WriteBatch, topic_id: int, open_segment: int, added: Block) -> None:
+def extend_whole(batch: WriteBatch, topic_id: int, open_segment: int, added: AbortedBlock) -> None:
     """Take an aborted transaction into the record for the whole set, which may not be there: then sum all blocks.
 
     Args:
@@ -151,22 +151,22 @@ def extend_whole(batch: WriteBatch, topic_id: int, open_segment: int, added: Blo
 
 def sum_whole(batch: WriteBatch, topic_id: int, open_segment: int) -> None:
     """Write the record for the whole set anew, from all blocks and the open segment."""
-    found = every_segment(batch, topic_id, open_segment)
-    if found:
-        put(batch, topic_id, _sum(found, WHOLE, 0))
+    covering = every_segment(batch, topic_id, open_segment)
+    if covering:
+        put(batch, topic_id, _sum(covering, WHOLE, 0))
     else:
         batch.delete(ABORTED_BLOCKS, key3(topic_id, WHOLE, 0))
 
 
-def every_segment(view: ReadView, topic_id: int, open_segment: int) -> list[Block]:
+def every_segment(view: ReadView, topic_id: int, open_segment: int) -> list[AbortedBlock]:
     """The largest blocks that cover the sealed segments, and the open segment last, unless it is empty.
 
     Raises:
         CorruptStore: a sealed segment is missing.
     """
     last = find_segment(view, topic_id, open_segment)
-    found = list(sealed_blocks(view, topic_id, open_segment))
-    return found if last is None else [*found, last]
+    sealed = list(sealed_blocks(view, topic_id, open_segment))
+    return sealed if last is None else [*sealed, last]
 
 
 def forget(batch: WriteBatch, topic_id: int, segment: int) -> None:
@@ -179,7 +179,7 @@ def forget(batch: WriteBatch, topic_id: int, segment: int) -> None:
         level, segment = level + 1, segment // SEGMENTS
 
 
-def sealed_blocks(view: ReadView, topic_id: int, open_segment: int) -> Iterator[Block]:
+def sealed_blocks(view: ReadView, topic_id: int, open_segment: int) -> Iterator[AbortedBlock]:
     """Yield the largest blocks that cover the sealed segments, in order; a segment without a block for itself.
 
     Raises:
@@ -192,13 +192,13 @@ def sealed_blocks(view: ReadView, topic_id: int, open_segment: int) -> Iterator[
         segment = segments_of(block).stop
 
 
-def segments_of(block: Block) -> range:
+def segments_of(block: AbortedBlock) -> range:
     """The numbers of the segments of a block."""
     size = SEGMENTS ** max(block.level, 0)
     return range(block.number * size, (block.number + 1) * size)
 
 
-def _largest(view: ReadView, topic_id: int, segment: int, end: int) -> Block:
+def _largest(view: ReadView, topic_id: int, segment: int, end: int) -> AbortedBlock:
     level = 0
     while segment % SEGMENTS ** (level + 1) == 0 and segment + SEGMENTS ** (level + 1) <= end:
         level += 1
@@ -206,13 +206,13 @@ def _largest(view: ReadView, topic_id: int, segment: int, end: int) -> Block:
         block = _find(view, topic_id, size, segment // SEGMENTS**size)
         if block is not None:
             return block
-    found = find_segment(view, topic_id, segment)
-    if found is None:
+    alone = find_segment(view, topic_id, segment)
+    if alone is None:
         raise corrupt(ABORTED, key2(topic_id, segment), "it is not there")
-    return found
+    return alone
 
 
-def parts(view: ReadView, topic_id: int, block: Block, first: int) -> Iterator[Block]:
+def parts(view: ReadView, topic_id: int, block: AbortedBlock, first: int) -> Iterator[AbortedBlock]:
     """Yield the blocks of the next lower level that a block consists of, without trimmed ones.
 
     Args:
@@ -222,9 +222,9 @@ def parts(view: ReadView, topic_id: int, block: Block, first: int) -> Iterator[B
         CorruptStore: a segment is missing.
     """
     for part in range(block.number * SEGMENTS, (block.number + 1) * SEGMENTS):
-        found = _find(view, topic_id, block.level - 1, part)
-        if found is not None:
-            yield found
+        smaller = _find(view, topic_id, block.level - 1, part)
+        if smaller is not None:
+            yield smaller
             continue
         size = SEGMENTS ** (block.level - 1)
         for segment in range(max(part * size, first), (part + 1) * size):
@@ -234,7 +234,7 @@ def parts(view: ReadView, topic_id: int, block: Block, first: int) -> Iterator[B
             yield whole
 
 
-def every(view: ReadView, topic_id: int) -> Iterator[Block]:
+def every(view: ReadView, topic_id: int) -> Iterator[AbortedBlock]:
     """Yield all blocks of a topic, by level and number."""
     for key, payload in view.scan(ABORTED_BLOCKS, key1(topic_id)):
         yield _block(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big"), payload)

@@ -1,8 +1,8 @@
 """The index of a topic's sessions: how many wait, and the connected ones by name.
 
 A Shared producer may connect unless the topic has an owner, a queue, or a producer of the same name. The index answers
-all three without a look at the other Shared sessions, however many there are. Dead sessions among these are removed a
-few at a time, in turn. A topic of an earlier release has no index before its first admission.
+all three without a look at the rest of the Shared sessions, however many. Dead sessions are removed a few at a time, in
+turn. A topic of an earlier release has no index before the first admission.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage.topic.producers import session as sessions
 from storage.topic.producers.session import ProducerSession
 
 EXAMINED_AT_ONCE = 8
-"""Sessions that the admission of a Shared producer examines for death: more than the one that it adds."""
+"""Sessions that the admission of a Shared producer examines for death: more than the one session added."""
 
 
 def _name_prefix(topic_id: int, name: str) -> bytes:
@@ -44,7 +44,7 @@ def _put_summary(batch: WriteBatch, topic_id: int, waiting: int, examined: int) 
 
 
 def make(batch: WriteBatch, topic_id: int, listed: Iterable[ProducerSession]) -> None:
-    """Make the index of a topic that has none, from all of its sessions."""
+    """Make the index of a topic without one, from all sessions of the topic."""
     if batch.has(SESSION_INDEX, key1(topic_id)):
         return
     _put_summary(batch, topic_id, 0, 0)
@@ -87,7 +87,7 @@ def is_shared_alone(topic: OpenTopic[ReadView]) -> bool:
 
 
 def beside_shared(topic: OpenTopic[ReadView], locks: LockFile, name: str | None) -> list[ProducerSession]:
-    """The living sessions that a Shared producer meets: all where one of them is exclusive, else those of its name."""
+    """The living sessions in the way of a Shared producer: all beside an owner or a queue, else those of the name."""
     view, topic_id = topic.view, topic.topic_id
     if not is_shared_alone(topic):
         return sessions.living(view, topic_id, locks)
@@ -100,12 +100,12 @@ def _named(view: ReadView, topic_id: int, name: str | None) -> list[ProducerSess
     numbers = [
         int.from_bytes(key[-8:], "big") for key in view.keys(SESSION_INDEX, _name_prefix(topic_id, name))
     ]
-    found = (sessions.find(view, topic_id, number) for number in numbers)
-    return [session for session in found if session is not None]
+    candidates = (sessions.find(view, topic_id, number) for number in numbers)
+    return [session for session in candidates if session is not None]
 
 
 def next_examined(batch: WriteBatch, topic_id: int) -> list[ProducerSession]:
-    """The sessions whose turn it is to be examined for death, and note that."""
+    """Return the next sessions to be examined for death, and note the last one."""
     summary = _summary(batch, topic_id)
     assert summary is not None, "the topic has an index"
     last, limit = summary[1], EXAMINED_AT_ONCE

@@ -173,7 +173,9 @@ def test_segments_without_blocks_are_read_themselves_until_gc_writes_the_blocks(
     "damage", [lambda block: None, lambda block: block._replace(messages=block.messages + 1)]
 )
 def test_a_block_that_is_wrong_is_found(
-    store: Store, topic_id: int, damage: Callable[[aborted_blocks.Block], aborted_blocks.Block | None]
+    store: Store,
+    topic_id: int,
+    damage: Callable[[aborted_blocks.AbortedBlock], aborted_blocks.AbortedBlock | None],
 ) -> None:
     """Verify recounts every block; a missing one costs time only."""
     abort(store, 9)
