@@ -28,7 +28,7 @@ from storage.values.txn_state import TransactionState
 OLDEST_STEPS = 1000
 """Runs and markers to pass in search of the oldest blocked message before its age is called unknown."""
 
-OLDEST_STEPS_OF_STATS = 20
+OLDEST_STEPS_OF_STATS = 10
 """The same for the statistics of one topic, whose cost does not grow with the open transactions."""
 
 _RUNS_SUMMED_UP = 100
@@ -173,15 +173,17 @@ def oldest_blocked_ms(
 
     A run of an undecided or aborted transaction is passed in one step.
     """
-    at: Position = topic_state.max_read
+    last = topic_state.last_confirmed
+    entries = log.walk(view, topic_id, topic_state.max_read, last)
     for _ in range(steps):
-        entry = log.next_entry(view, topic_id, at)
+        entry = next(entries, None)
         if entry is None:
             return None
-        at = entry.position
         if not entry.count:
             continue
         if not entry.txn or records.state_of(view, entry.txn) is TransactionState.COMMITTED:
             return entry.publish_time
-        at = runs.end_of_run(view, topic_id, entry.txn, entry.position)
+        end = runs.end_of_run(view, topic_id, entry.txn, entry.position)
+        if end > entry.position:
+            entries = log.walk(view, topic_id, end, last)
     return None

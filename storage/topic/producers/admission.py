@@ -92,19 +92,19 @@ class ProducerRegistry:
         self._transactions = transactions
         self.topic = topic
         self._resumed_name: str | None = None
-        is_shared = request is not None and not request.mode.is_exclusive
+        shared = request if request is not None and not request.mode.is_exclusive else None
         if is_swept:
-            if is_shared and session_index.is_shared_alone(topic):
-                self._sweep(session_index.next_examined(batch, topic.topic_id), is_shared)
+            if shared is not None and session_index.is_shared_alone(topic):
+                self._sweep(session_index.next_examined(batch, topic.topic_id, shared.name), is_shared=True)
             else:
-                self._sweep(sessions.every(batch, topic.topic_id), is_shared)
+                self._sweep(sessions.every(batch, topic.topic_id), is_shared=shared is not None)
                 session_index.make(batch, topic.topic_id, sessions.every(batch, topic.topic_id))
-        if is_shared and request is not None:
-            self.present = session_index.beside_shared(topic, batch.lock_file, request.name)
+        if shared is not None:
+            self.present = session_index.beside_shared(topic, batch.lock_file, shared.name)
         else:
             self.present = list(sessions.every(batch, topic.topic_id))
 
-    def _sweep(self, examined: Iterable[ProducerSession], is_shared: bool) -> None:
+    def _sweep(self, examined: Iterable[ProducerSession], *, is_shared: bool) -> None:
         """Remove the dead ones of some sessions from the topic. A dead owner may still resume."""
         batch = self._batch
         dead = [

@@ -18,7 +18,7 @@ from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import session as sessions
 from storage.topic.producers.session import ProducerSession
 
-EXAMINED_AT_ONCE = 8
+EXAMINED_AT_ONCE = 4
 """Sessions that the admission of a Shared producer examines for death: more than the one session added."""
 
 
@@ -104,8 +104,8 @@ def _named(view: ReadView, topic_id: int, name: str | None) -> list[ProducerSess
     return [session for session in candidates if session is not None]
 
 
-def next_examined(batch: WriteBatch, topic_id: int) -> list[ProducerSession]:
-    """Return the next sessions to be examined for death, and note the last one."""
+def next_examined(batch: WriteBatch, topic_id: int, name: str | None) -> list[ProducerSession]:
+    """Return the sessions to be examined for death: those of a name, and the next in turn, and note the last of these."""
     summary = _summary(batch, topic_id)
     assert summary is not None, "the topic has an index"
     last, limit = summary[1], EXAMINED_AT_ONCE
@@ -122,7 +122,8 @@ def next_examined(batch: WriteBatch, topic_id: int) -> list[ProducerSession]:
     examined = [ProducerSession.of(unpack(payload, 17)) for payload in payloads]
     if examined and examined[-1].number != last:
         _put_summary(batch, topic_id, summary[0], examined[-1].number)
-    return examined
+    numbers = {session.number for session in examined}
+    return examined + [session for session in _named(batch, topic_id, name) if session.number not in numbers]
 
 
 def entries(view: ReadView, topic_id: int) -> tuple[int | None, set[tuple[str, int]]]:
