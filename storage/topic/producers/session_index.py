@@ -105,7 +105,7 @@ def _named(view: ReadView, topic_id: int, name: str | None) -> list[ProducerSess
 
 
 def next_examined(batch: WriteBatch, topic_id: int, name: str | None) -> list[ProducerSession]:
-    """Return the sessions to be examined for death: those of a name, and the next in turn, and note the last of these."""
+    """Return the sessions to be examined for death, those of a name and the next in turn; note the last of these."""
     summary = _summary(batch, topic_id)
     assert summary is not None, "the topic has an index"
     last, limit = summary[1], EXAMINED_AT_ONCE
