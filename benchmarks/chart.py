@@ -9,6 +9,7 @@ from html import escape
 
 COLOURS = (
     "#4269d0", "#ff725c", "#3ca951", "#a463f2", "#efb118", "#6cc5b0", "#ff8ab7", "#97bbf5", "#9c6b4e", "#555e69",
+    "#b3a400",
 )  # fmt: skip
 WIDTH, HEIGHT = 330, 230
 LEFT, TOP, RIGHT, BOTTOM = 48, 34, 12, 40
