@@ -19,6 +19,8 @@ TRANSACTIONS ?= 100000
 FLIPS ?= 10000
 TAKEOVERS ?= 10000
 MESSAGES ?= 10000000
+MINUTES ?= 10
+CURVES_DIR ?= /dev/shm
 
 PIP_FAILED = { echo; \
 	echo "Installing failed; the lines above are pip's own. Mostly it is the network: pip needs to reach its"; \
@@ -27,7 +29,7 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench crash-sweep \
+.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak crash-sweep \
 	flips serializability takeovers scale figures picture clean
 
 help:  ## this list
@@ -83,6 +85,13 @@ picture: $(INSTALLED)  ## the picture of the README, drawn anew; needs chromium
 
 bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
 	$(BIN)/python -m benchmarks
+
+curves: MESSAGES = 1000000
+curves: $(INSTALLED_DEV)  ## the cost of each operation on stores of growing sizes; MESSAGES=100000000 for the long form
+	$(BIN)/python -m benchmarks.curves --messages $(MESSAGES) --svg docs/images/curves.svg --dir $(CURVES_DIR)
+
+soak: $(INSTALLED_DEV)  ## four days of a busy store in MINUTES, and whether files, memory and latency stay flat
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --svg docs/images/soak.svg
 
 crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUNDS rounds each, without a time limit
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=0 -m crash_sweep

@@ -129,8 +129,8 @@ PAGE_ENTRIES = 1024
 SPLIT_KEYS = 50_000
 """Keys walked in one view to cut a table into parts."""
 
-DISPATCH_SCAN_ENTRIES_MAX = 20_000
-"""Entries that one dispatch reads, aborted entries and markers included."""
+DISPATCH_SCAN_ENTRIES_MAX = 8_000
+"""Entries that one dispatch reads, aborted entries and markers included: some 50 ms inside the writer gate."""
 
 SKIP_STEP_ENTRIES_MAX = 2000
 """Entries that one step of skipping messages, or of clearing a backlog, examines."""

@@ -26,7 +26,10 @@ KILLS = {"children", "start"}
 """Fixtures that start processes for a test to kill, stop or interrupt."""
 BUILDING = "tests/project/test_wheel.py"
 """Tests that share one build of the wheel, and start `pip`."""
-KILLING = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
+KILLING = (
+    "tests/benchmarks/test_soak.py::test_neither_files_nor_memory_grow", "tests/examples/", "tests/processes/", "tests/scale/",
+    "tests/txnctl/spark/sink/test_adoption.py",
+)  # fmt: skip
 """Where all tests do that."""
 SLOW = (
     BUILDING,
@@ -34,6 +37,8 @@ SLOW = (
     "tests/docs/test_examples.py::test_every_block_of_a_page_runs_in_order",
     "tests/docs/test_examples.py::test_the_tour_shows_what_the_readme_says_of_it",
     "tests/docs/test_picture.py",
+    "tests/benchmarks/test_curves.py::test_every_axis_has_a_table_and_a_panel",
+    "tests/benchmarks/test_soak.py::test_neither_files_nor_memory_grow",
     "tests/golden/test_golden.py::test_the_json_of_every_command_is_that_of_the_golden_file",
     "tests/storage/disk/test_read_cache.py::TestBulkImport",
     "tests/processes/test_damage.py::test_a_flipped_bit_is_found_or_does_no_harm",

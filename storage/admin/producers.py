@@ -13,7 +13,7 @@ from storage.reports import producers
 from storage.reports.producers import ProducerRow
 from storage.topic import catalogue as topics, state
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import session as sessions, session_end
+from storage.topic.producers import session as sessions, session_end, session_index
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import Token
@@ -106,8 +106,10 @@ class ProducerAdmin:
             topic_state = state.load(batch, topic.topic_id)
             row = producers.row_of(batch, batch.lock_file, topic, topic_state, closed)
             session_end.leave(batch, closed, connection.identity)
-            living = sessions.living(batch, topic.topic_id, batch.lock_file)
-            queue = [waiting for waiting in living if waiting.is_waiting]
+            queue = []
+            if session_index.waiting(batch, topic.topic_id) != 0:
+                living = sessions.living(batch, topic.topic_id, batch.lock_file)
+                queue = [waiting for waiting in living if waiting.is_waiting]
             result = SessionClosed(row, queue[0].name if queue else None, dry_run)
             if reason is not None:
                 process = connection.identity

@@ -94,9 +94,8 @@ class _ConnectAttempt:
         if request.resume is not None:
             check_is_of(batch, topic, request.resume)
         self._check_spare(batch)
-        is_shared = not request.mode.is_exclusive
         opened = OpenTopic.load(batch, topic.topic_id, topic.name)
-        registry = ProducerRegistry(opened, self._open_transactions, is_shared=is_shared)
+        registry = ProducerRegistry(opened, self._open_transactions, request=request)
         # A producer that may have to wait does so as long as its process lives.
         waits = request.mode.waits and bool(registry.present)
         session = registry.admit(request, self._lifetime(batch, attached=waits))

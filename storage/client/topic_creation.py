@@ -61,7 +61,7 @@ class TopicCreation:
         if not self._connects:
             return topic, Passing(topic, request.name)
         opened = OpenTopic.load(batch, topic.topic_id, topic.name)
-        registry = ProducerRegistry(opened, self._transactions, is_shared=not request.mode.is_exclusive)
+        registry = ProducerRegistry(opened, self._transactions, request=request)
         if request.mode.waits and registry.present:
             raise errors.busy(batch, batch.lock_file, topic.name, request.mode, registry.present)
         lifetime = SessionLifetime(self._connection.identity, lease=self._connection.lease(batch))

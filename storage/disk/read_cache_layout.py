@@ -25,7 +25,9 @@ SLOT_BYTES: Final = (
     8 + 4 + 8 + SLOT_READS * READ.size + 4
 )  # latest timestamp and checksum, watermark, reads, checksum
 SLOT_BITS_MIN: Final = 10
-SLOT_BITS_MAX: Final = 16
+SLOT_BITS_MAX: Final = 15
+"""The last doubling copies half as many slots, within the writer gate: some 60 ms."""
+
 LOG_BYTES_MIN: Final = 1 << 14
 LOG_BYTES_MAX: Final = 1 << 20
 KEPT_NS: Final = 600 * 1_000_000_000

@@ -57,6 +57,10 @@ ENTRIES = Database("entries", sealed=ENTRY_HEADER_BYTES)
 PRODUCERS = Database("producers")
 """u64 topic, u64 session -> M(session record): connected producers, and waiting ones in the order of their turn."""
 
+SESSION_INDEX = Database("session_index")
+"""u64 topic -> u64 waiting sessions, u64 last session examined for death; u64 topic, name of the producer, 00, u64
+session -> nothing: connected sessions by name."""
+
 OWNERS = Database("owners")
 """u64 topic, u64 epoch -> M(session record, grant, end): the last thousand owners of the topic."""
 
@@ -82,6 +86,9 @@ with the position just before each. The first of a topic gives its maxReadPositi
 
 ABORTED = Database("aborted")
 """u64 topic, u64 segment -> the aborted set, in segments."""
+
+ABORTED_BLOCKS = Database("aborted_blocks")
+"""u64 topic, u64 level, u64 block -> range and sums of some sealed segments: 4 to the power of the level, or all."""
 
 LEASES = Database("leases")
 """u64 lease -> M(process identity): processes with transactions, sessions or consumers that end with the process."""
@@ -155,10 +162,10 @@ ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
     OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
     PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES, DELAYED,
-    DELAYED_DUE,
+    DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX,
 )  # fmt: skip
 
-NEW_IN_2: tuple[Database, ...] = (DELAYED, DELAYED_DUE)
+NEW_IN_2: tuple[Database, ...] = (DELAYED, DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX)
 """The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
 
 PART_TOPIC = 1

@@ -55,7 +55,8 @@ def collect_garbage(
     """Free reader slots of dead processes, remains of deleted topics and tables, messages past their retention, and
     versions out of the window.
 
-    Build directories that killed builders left in the store or beside it are removed on the way.
+    Build directories that killed builders left in the store or beside it are removed on the way, and aborted sets of an
+    earlier release get the records that lead readers through them.
 
     Raises:
         BadInput, OldFormat
@@ -93,6 +94,7 @@ def _collect(
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
     trimmed = topic_gc.collect(connection, trust_clock)
+    topic_gc.complete_aborted_blocks(connection)
     forgotten = record_gc.collect(connection)
     tables = table_gc.collect(connection)
     collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, forgotten, tables)

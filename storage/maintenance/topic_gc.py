@@ -14,6 +14,10 @@ from storage.topic import catalogue as topics, log, retention, trim
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_retention import KeptMessages
 from storage.topic.trim import Trimmed
+from storage.txn import aborted_blocks
+
+_SEGMENTS_AT_ONCE = 200
+"""Segments of an aborted set that one store transaction reads (2.4 MiB)."""
 
 
 def forecast(connection: Connection, trust_clock: bool = False) -> Trimmed:
@@ -68,6 +72,26 @@ def collect(connection: Connection, trust_clock: bool = False) -> Trimmed:
             step = connection.write(change, share=ReserveShare.WHOLE)
             total = total.plus(step.trimmed)
     return total
+
+
+def complete_aborted_blocks(connection: Connection) -> None:
+    """Write the blocks that the aborted sets of an earlier release lack, so that readers find their way in them."""
+    with connection.view() as view:
+        incomplete = [
+            topic.topic_id
+            for topic in _every(view)
+            if not aborted_blocks.is_complete(view, topic.topic_id, topic.state.aborted_segment)
+        ]
+    for topic_id in incomplete:
+
+        def change(batch: WriteBatch, topic_id: int = topic_id) -> bool:
+            if not topics.exists(batch, topic_id):
+                return False
+            open_segment = OpenTopic.load(batch, topic_id).state.aborted_segment
+            return aborted_blocks.complete(batch, topic_id, open_segment, _SEGMENTS_AT_ONCE)
+
+        while connection.write(change, share=ReserveShare.WHOLE):
+            pass
 
 
 def _every(view: ReadView) -> list[OpenTopic[ReadView]]:

@@ -25,8 +25,11 @@ from storage.txn.uncommitted_entries import TopicPart
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
-_OLDEST_STEPS = 1000
+OLDEST_STEPS = 1000
 """Runs and markers to pass in search of the oldest blocked message before its age is called unknown."""
+
+OLDEST_STEPS_OF_STATS = 10
+"""The same for the statistics of one topic, whose cost does not grow with the open transactions."""
 
 _RUNS_SUMMED_UP = 100
 """Runs of one transaction that are read ahead; the runs of a longer transaction are looked up for each position."""
@@ -162,20 +165,24 @@ class Chain:
         return messages.bit_count() if is_committed else 0
 
 
-def oldest_blocked_ms(view: ReadView, topic_id: int, topic_state: TopicState) -> int | None:
+def oldest_blocked_ms(
+    view: ReadView, topic_id: int, topic_state: TopicState, steps: int = OLDEST_STEPS
+) -> int | None:
     """The publish time of the first committed message behind maxReadPosition; None if no such message is near.
 
     A run of an undecided or aborted transaction is passed in one step.
     """
-    at: Position = topic_state.max_read
-    for _ in range(_OLDEST_STEPS):
-        entry = log.next_entry(view, topic_id, at)
+    last = topic_state.last_confirmed
+    entries = log.walk(view, topic_id, topic_state.max_read, last)
+    for _ in range(steps):
+        entry = next(entries, None)
         if entry is None:
             return None
-        at = entry.position
         if not entry.count:
             continue
         if not entry.txn or records.state_of(view, entry.txn) is TransactionState.COMMITTED:
             return entry.publish_time
-        at = runs.end_of_run(view, topic_id, entry.txn, entry.position)
+        end = runs.end_of_run(view, topic_id, entry.txn, entry.position)
+        if end > entry.position:
+            entries = log.walk(view, topic_id, end, last)
     return None

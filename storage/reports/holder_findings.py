@@ -221,6 +221,7 @@ def _together(facts: Facts, explained: set[str]) -> list[list[HolderFacts]]:
     held = [
         (subscription_name(row), [held_part.holder for held_part in row.held_by])
         for row in facts.subscriptions
+        if row.held_by
     ]
     held += [(f"table {row.table}", [held_part.holder for held_part in row.held_by]) for row in facts.tables]
     for name, every in held:

@@ -20,6 +20,7 @@ from storage.reports import (
     livelock,
     producers,
     retention,
+    stats,
     store_info,
     timeline,
     transactions,
@@ -40,11 +41,15 @@ from storage.reports.facts import (
     TransactionFacts,
 )
 from storage.reports.finding import Finding
+from storage.reports.stats import SubscriptionStats
 from storage.reports.timeline import Timeline
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.table import catalogue as tables, intent as intents, state as table_states
 from storage.table.state import TableState
 from storage.topic import catalogue as topics, state as topic_states
+from storage.topic.catalogue import Topic
+from storage.topic.producers import session_index
+from storage.topic.producers.errors import shown_epoch
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
 from storage.txn.owner_state import owner_state
@@ -66,8 +71,8 @@ def store_overview(engine: Engine) -> Overview:
     connection = engine.connection
     present = present_facts(connection)
     with connection.view() as view:
-        models = timeline.models(view, engine.lock_file)
-        return overview_in(view, engine, models, present, keys_shown=KEYS_SHOWN)
+        surveyed = [_surveyed(view, engine.lock_file, topic) for topic in topics.every(view)]
+        return _overview(view, engine, surveyed, present, keys_shown=KEYS_SHOWN)
 
 
 def present_facts(connection: Connection) -> Present:
@@ -79,14 +84,49 @@ def present_facts(connection: Connection) -> Present:
     return Present(readers, store_info.gate_holder(connection))
 
 
-def overview_in(
-    view: ReadView, engine: Engine, models: list[Timeline], present: Present, keys_shown: int = 0
-) -> Overview:
-    """Return the health of the store in a view.
+def overview_in(view: ReadView, engine: Engine, models: list[Timeline], present: Present) -> Overview:
+    """Return the health of the store in a view, without keys of tables.
 
     Args:
         models: the timelines of all topics, from the same view.
         present: the result of `present_facts` from before the view was opened.
+    """
+    surveyed = [_Surveyed(_topic(model), model.subscriptions) for model in models]
+    return _overview(view, engine, surveyed, present, keys_shown=0)
+
+
+class _Surveyed(NamedTuple):
+    """The facts of a topic, and the figures of its subscriptions by name."""
+
+    facts: TopicFacts
+    subscriptions: dict[str, SubscriptionStats]
+
+
+def _surveyed(view: ReadView, locks: LockFile, topic: Topic) -> _Surveyed:
+    """Survey a topic. One without open transactions is told by its state: no message of it is blocked."""
+    state = topic_states.load(view, topic.topic_id)
+    if state.open_txns:
+        model = timeline.model(view, locks, topic)
+        return _Surveyed(_topic(model), model.subscriptions)
+    rows = {
+        subscription.name: stats.subscription_of(view, locks, state, subscription)
+        for subscription in subscriptions.every(view, topic.topic_id)
+    }
+    return _Surveyed(TopicFacts(
+        topic=topic.full_name, name=topic.name, msg_count=state.messages - state.messages_trimmed,
+        max_read_position=state.max_read_position, last_confirmed_entry=state.last_confirmed_position,
+        topic_epoch=shown_epoch(state.epoch), ongoing_txn_count=0, blocked_messages=0, oldest_blocked_at_ms=None,
+        uncommitted_messages=state.uncommitted, subscriptions=len(rows),
+        visible=max((row.visible for row in rows.values()), default=0), blocked_by=None, blocked_by_age_ms=None,
+    ), rows)  # fmt: skip
+
+
+def _overview(
+    view: ReadView, engine: Engine, surveyed: list[_Surveyed], present: Present, keys_shown: int
+) -> Overview:
+    """As `overview_in`.
+
+    Args:
         keys_shown: the most keys listed for one transaction on one table.
     """
     connection, locks, begun = engine.connection, engine.lock_file, transactions.open_txns(view)
@@ -96,8 +136,8 @@ def overview_in(
             store_info.info_in(view, connection, present.readers.in_use), store_info.disk_space(connection)
         ),
         readers=present.readers, writer_gate=present.writer_gate, clock_skew_ms=_clock_skew_ms(view),
-        topics=[_topic(model) for model in models],
-        subscriptions=_subscriptions(view, locks, begun, models),
+        topics=[topic.facts for topic in surveyed],
+        subscriptions=_subscriptions(view, locks, begun, surveyed),
         transactions=_transactions(view, engine, begun), producers=_queues(view, locks),
         tables=_tables(view, locks, begun, keys_shown),
         contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
@@ -123,14 +163,14 @@ def _topic(model: Timeline) -> TopicFacts:
         topic_epoch=model.topic_epoch, ongoing_txn_count=model.ongoing_txn_count,
         blocked_messages=waiting.messages, oldest_blocked_at_ms=waiting.oldest_at_ms,
         uncommitted_messages=model.uncommitted_messages, subscriptions=len(model.subscriptions),
-        visible=max((stats.visible for stats in model.subscriptions.values()), default=0),
+        visible=max((row.visible for row in model.subscriptions.values()), default=0),
         blocked_by=blocker.txn_id if blocker is not None else None,
         blocked_by_age_ms=blocker.age_ms if blocker is not None else None,
     )  # fmt: skip
 
 
 def _subscriptions(
-    view: ReadView, locks: LockFile, begun: list[int], models: list[Timeline]
+    view: ReadView, locks: LockFile, begun: list[int], surveyed: list[_Surveyed]
 ) -> list[SubscriptionFacts]:
     """The subscriptions of all topics, with the transactions that hold messages."""
     holders: dict[int, list[int]] = {}
@@ -139,15 +179,15 @@ def _subscriptions(
             holders.setdefault(subscription_id, []).append(txn)
     return [
         SubscriptionFacts(
-            topic=model.topic, name=model.name, subscription=name, type=stats.type,
-            subscription_isolation_level=stats.subscription_isolation_level, on_open=stats.on_open,
-            visible=stats.visible, blocked=stats.blocked, delayed=stats.delayed, uncommitted=stats.uncommitted,
-            pending=stats.pending, unacked_messages=stats.unacked_messages, verdict=stats.verdict,
-            consumers=stats.consumers,
-            held_by=_message_holders(view, locks, holders, model.topic, name) if stats.pending else [],
+            topic=topic.topic, name=topic.name, subscription=name, type=row.type,
+            subscription_isolation_level=row.subscription_isolation_level, on_open=row.on_open,
+            visible=row.visible, blocked=row.blocked, delayed=row.delayed, uncommitted=row.uncommitted,
+            pending=row.pending,
+            unacked_messages=row.unacked_messages, verdict=row.verdict, consumers=row.consumers,
+            held_by=_message_holders(view, locks, holders, topic.topic, name) if row.pending else [],
         )
-        for model in models
-        for name, stats in model.subscriptions.items()
+        for topic, rows in surveyed
+        for name, row in rows.items()
     ]  # fmt: skip
 
 
@@ -187,6 +227,8 @@ def _queues(view: ReadView, locks: LockFile) -> list[QueueFacts]:
     """Topics with a living producer in the queue."""
     queues = []
     for topic in topics.every(view):
+        if session_index.waiting(view, topic.topic_id) == 0:
+            continue
         living = [row for row in producers.rows_of(view, locks, topic) if row.alive]
         waiting = [row for row in living if row.is_waiting]
         if waiting:

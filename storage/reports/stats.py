@@ -215,8 +215,14 @@ def _counts(view: ReadView, topic: Topic, topic_state: TopicState) -> TopicCount
     )  # fmt: skip
 
 
-def readable(view: ReadView, topic: Topic, topic_state: TopicState) -> Readable:
-    """Count on both sides of maxReadPosition."""
+def readable(
+    view: ReadView, topic: Topic, topic_state: TopicState, oldest_steps: int | None = None
+) -> Readable:
+    """Count on both sides of maxReadPosition.
+
+    Args:
+        oldest_steps: how far to look for the oldest blocked message; None as far as the statistics of a topic do.
+    """
     from storage.txn import aborted
 
     topic_id = topic.topic_id
@@ -227,9 +233,9 @@ def readable(view: ReadView, topic: Topic, topic_state: TopicState) -> Readable:
     blocked = blocked_behind(view, topic_id, topic_state, topic_state.max_read)
     oldest = None
     if blocked:
-        from storage.reports.blocking_chain import oldest_blocked_ms
+        from storage.reports.blocking_chain import OLDEST_STEPS_OF_STATS, oldest_blocked_ms
 
-        oldest = oldest_blocked_ms(view, topic_id, topic_state)
+        oldest = oldest_blocked_ms(view, topic_id, topic_state, oldest_steps or OLDEST_STEPS_OF_STATS)
     return Readable(below - topic_state.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
 
 

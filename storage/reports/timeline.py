@@ -14,7 +14,7 @@ from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
 from storage.reports import stats, stats_internal
-from storage.reports.blocking_chain import Chain, Link, oldest_blocked_ms
+from storage.reports.blocking_chain import OLDEST_STEPS, Chain, Link, oldest_blocked_ms
 from storage.reports.message_scale import MessageScale, Place, Stretch
 from storage.reports.stats import Readable, SubscriptionStats
 from storage.reports.stats_internal import LedgerRow
@@ -193,13 +193,15 @@ def model(view: ReadView, locks: LockFile, topic: Topic, *, drawn: bool = False)
         drawn: with the places of positions and the states of messages that a drawing needs.
     """
     topic_state, topic_id = topic_states.load(view, topic.topic_id), topic.topic_id
-    chain, first = Chain(view, topic_id, topic_state), log.first_entry(view, topic_id)
+    first = log.first_entry(view, topic_id)
     ledgers, attached = _ledgers(view, topic, topic_state), list(subscriptions.every(view, topic_id))
     rows = {
         subscription.name: stats.subscription_of(view, locks, topic_state, subscription)
         for subscription in attached
     }
-    blocking = blocking_in(view, locks, topic, chain)
+    blocking = []
+    if topic_state.open_txns:
+        blocking = blocking_in(view, locks, topic, Chain(view, topic_id, topic_state))
     scale = MessageScale(view, topic_id, topic_state, sum(row.ledger.messages for row in ledgers))
     return Timeline(
         topic=topic.full_name, name=topic.name, as_of_at_ms=view.clock.wall_ms(),
@@ -209,7 +211,7 @@ def model(view: ReadView, locks: LockFile, topic: Topic, *, drawn: bool = False)
         msg_count=topic_state.messages - topic_state.messages_trimmed, marker_count=topic_state.markers,
         ongoing_txn_count=topic_state.open_txns, aborted_txn_count=topic_state.aborted_txns,
         uncommitted_messages=topic_state.uncommitted, aborted_messages=topic_state.aborted_messages,
-        readable=stats.readable(view, topic, topic_state),
+        readable=stats.readable(view, topic, topic_state, OLDEST_STEPS),
         ledgers=ledgers, open_transactions=blocking, subscriptions=rows,
         places=scale.places(_drawn_positions(topic_state, blocking, rows)) if drawn else [],
         stretches={member.name: scale.stretches(member) for member in attached[:DRAWN_MAX]} if drawn else {},

@@ -8,6 +8,8 @@ a letter is redriven once. The letter itself stays in the log of the dead-letter
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from storage.disk.view import WriteBatch
 from storage.errors import ObjectHeld
 from storage.limits import REDRIVE_STEP_MESSAGES
@@ -46,16 +48,27 @@ class Redrive:
         topic: of the subscription.
         letters: the dead-letter topic.
         count: letters to give back at most.
+        given_before: messages that the earlier steps of a dry run gave back, in batches that were dropped.
+
+    Attributes:
+        given: the messages given back, by position of the entry.
     """
 
     def __init__(
-        self, opened: OpenSubscription[WriteBatch], topic: Topic, letters: OpenTopic[WriteBatch], count: int
+        self,
+        opened: OpenSubscription[WriteBatch],
+        topic: Topic,
+        letters: OpenTopic[WriteBatch],
+        count: int,
+        given_before: Mapping[Position, int],
     ) -> None:
         self._opened = opened
         self._topic = topic
         self._origin = OpenTopic.load(opened.view, opened.topic_id)
         self._letters = letters
         self._room = count
+        self._given_before = given_before
+        self.given: dict[Position, int] = {}
         self._first: tuple[Position, int] | None = None
         self._redriven = self._in_backlog = self._gone = 0
 
@@ -111,7 +124,7 @@ class Redrive:
             original = self._original(at)
             if original is None or message >> original.count:
                 self._gone += 1
-            elif not self._opened.acks.of(at, original.count) & message & ~chosen.get(at, 0):
+            elif not self._is_acknowledged(at, original.count, message & ~chosen.get(at, 0)):
                 self._in_backlog += 1
             elif not self._room:
                 stopped = index - 1
@@ -122,6 +135,10 @@ class Redrive:
         for at, messages in chosen.items():
             self._give_back(log.stored(self._opened.view, self._opened.topic_id, at), messages)
         return stopped
+
+    def _is_acknowledged(self, at: Position, count: int, message: int) -> bool:
+        """Whether a message is acknowledged, and was not given back before."""
+        return bool(self._opened.acks.of(at, count) & message & ~self._given_before.get(at, 0))
 
     def _original(self, at: Position) -> Entry | None:
         if at.ledger_id < self._origin.state.first_ledger:
@@ -140,6 +157,7 @@ class Redrive:
         delivery.give(DeliveryPart(taken, NOBODY, 0, recalled=is_ordered))
         opened.deliveries.put(delivery)
         self._redriven += taken.bit_count()
+        self.given[at] = self.given.get(at, 0) | taken
         self._first = min(self._first or (at, taken), (at, taken))
 
     def _restart(self) -> None:

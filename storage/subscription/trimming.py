@@ -86,10 +86,10 @@ def _slowest(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
 
 
 def _oldest(view: ReadView, topic_id: int) -> Hold | None:
-    opened = uncommitted_entries.open_transactions(view, topic_id)
-    if not opened:
+    opened = uncommitted_entries.first_open(view, topic_id)
+    if opened is None:
         return None
-    txn, first = opened[0]
+    txn, first, _ = opened
     before = Position(first.ledger_id, first.entry_id - 1)
     return Hold("transaction", str(TxnID(txn)), before, records.get(view, txn).begun_ms)
 

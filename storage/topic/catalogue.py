@@ -15,6 +15,7 @@ from storage.actions import Action, Hint
 from storage.disk.codec import corrupt, key1, pack, unpack_first
 from storage.disk.schema import (
     ABORTED,
+    ABORTED_BLOCKS,
     ENTRIES,
     HEADS,
     LEDGERS,
@@ -22,6 +23,7 @@ from storage.disk.schema import (
     PRODUCERS,
     PURGES,
     SEQUENCES,
+    SESSION_INDEX,
     SUBSCRIPTIONS,
     TABLES,
     TOPICS,
@@ -174,7 +176,7 @@ def _take_back(batch: WriteBatch, topic: Topic, before: bytes | None) -> None:
     else:
         batch.put(TOPICS, key, before)
     states.delete(batch, topic.topic_id)
-    for database in (PRODUCERS, OWNERS):
+    for database in (PRODUCERS, SESSION_INDEX, OWNERS):
         batch.delete_prefix(database, key1(topic.topic_id))
     batch.superblock.last_topic -= 1
 
@@ -198,7 +200,8 @@ def delete(batch: WriteBatch, topic: Topic) -> None:
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     states.delete(batch, topic.topic_id)
     retention.forget(batch, topic.topic_id)
-    batch.delete_prefix(PRODUCERS, key1(topic.topic_id))
+    for database in (PRODUCERS, SESSION_INDEX):
+        batch.delete_prefix(database, key1(topic.topic_id))
     batch.put(PURGES, key1(topic.topic_id), b"")
 
 
@@ -208,7 +211,7 @@ def purge_step(batch: WriteBatch) -> bool:
     if purge is None:
         return False
     key, room = purge[0], PURGE_STEP
-    for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED):
+    for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS):
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:
             break

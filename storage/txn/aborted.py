@@ -1,7 +1,8 @@
 """The aborted set of a topic, in segments (PIP-196's snapshot segments).
 
 A segment's range runs from the lowest first to the highest last message position of its transactions, so that a
-reader of a range loads only the segments that its range touches. Every segment but the last is sealed.
+reader of a range loads only the segments that its range touches. Every segment but the last is sealed. Which segments
+these are, and the sums of the others, stand in a few records for all sealed segments (`aborted_blocks.py`).
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
-from storage.txn import runs
+from storage.txn import aborted_blocks as blocks, runs
+from storage.txn.aborted_blocks import AbortedBlock
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
-# Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.
-_RANGE = Struct(">QQQQQQ")
+# A segment begins with its range and sums (`blocks.RANGE`); then a row per transaction.
 # Transaction, first ledger and entry, last ledger and entry, messages.
 _ROW = Struct(">QQQQQQ")
+
+SEGMENTS_REMEMBERED = 256
+"""The sealed segments whose transactions a reader remembers at most, but for those that its range touches (3 MiB)."""
 
 Row = tuple[int, int, int, int, int, int]
 
@@ -34,36 +38,35 @@ def add(topic: OpenTopic[WriteBatch], row: Row) -> None:
     txn, first, last, messages = row[0], row[1:3], row[3:5], row[5]
     count, rows = 0, b""
     if payload is not None:
-        low_l, low_e, high_l, high_e, count, before = _RANGE.unpack_from(payload)
+        low_l, low_e, high_l, high_e, count, before = blocks.RANGE.unpack_from(payload)
         first, last, messages = min(first, (low_l, low_e)), max(last, (high_l, high_e)), messages + before
-        rows = bytes(payload[_RANGE.size :])
+        rows = bytes(payload[blocks.RANGE.size :])
     assert txn > 0, "a transaction has an id"
-    batch.put(ABORTED, key, _RANGE.pack(*first, *last, count + 1, messages) + rows + _ROW.pack(*row))
+    batch.put(ABORTED, key, blocks.RANGE.pack(*first, *last, count + 1, messages) + rows + _ROW.pack(*row))
     state.aborted_txns += 1
     state.aborted_messages += row[5]
+    added = AbortedBlock(-1, state.aborted_segment, Position(*row[1:3]), Position(*row[3:5]), 1, row[5])
+    blocks.extend_whole(batch, topic.topic_id, state.aborted_segment, added)
     if count + 1 >= ABORTED_SEGMENT_TRANSACTIONS_MAX:
+        blocks.seal(batch, topic.topic_id, state.aborted_segment)
         state.aborted_segment += 1
 
 
 def trim(topic: OpenTopic[WriteBatch]) -> None:
     """Remove the segments at the front of the set whose messages are all trimmed."""
-    batch, topic_id, state = topic.view, topic.topic_id, topic.state
+    batch, topic_id, state, before = topic.view, topic.topic_id, topic.state, topic.state.aborted_txns
     while (record := batch.first(ABORTED, key1(topic_id))) is not None:
-        key, bounds = record[0], _RANGE.unpack_from(record[1])
+        key, bounds = record[0], blocks.RANGE.unpack_from(record[1])
         if bounds[2:4] >= (state.first_ledger, 0):
-            return
+            break
         if key == key2(topic_id, state.aborted_segment):
             state.aborted_segment += 1
         state.aborted_txns -= bounds[4]
         state.aborted_messages -= bounds[5]
         batch.delete(ABORTED, key)
-
-
-def _first_segment(topic: OpenTopic[ReadView]) -> int:
-    """The number of the first segment that trimming left."""
-    for key in topic.view.keys(ABORTED, key1(topic.topic_id)):
-        return int.from_bytes(key[8:], "big")
-    return topic.state.aborted_segment
+        blocks.forget(batch, topic_id, int.from_bytes(key[8:], "big"))
+    if state.aborted_txns != before:
+        blocks.sum_whole(batch, topic_id, state.aborted_segment)
 
 
 class AbortedSet:
@@ -72,59 +75,100 @@ class AbortedSet:
     Load a range before reading the range; then `txn in aborted_set.ids` is right for every decided transaction in it.
     """
 
-    __slots__ = ("_apart", "_known_through", "_rows_of_open", "ids")
+    __slots__ = ("_apart", "_loaded", "_rows_of_open", "_walked_to", "ids")
 
     def __init__(self) -> None:
         self.ids: set[int] = set()
-        self._apart: dict[int, tuple[int, ...]] = {}
-        """Sealed segments outside all ranges loaded so far, with their bounds."""
-        self._known_through: int | None = None
-        """Every segment below this number is sealed, and loaded, trimmed or in `_apart`; None before the first load."""
+        self._loaded: dict[int, tuple[AbortedBlock, tuple[int, ...]]] = {}
+        """The sealed segments whose transactions are in `ids`."""
+        self._apart: dict[tuple[int, int], AbortedBlock] = {}
+        """Blocks that cover all other sealed segments below `_walked_to`, by level and number."""
+        self._walked_to: int | None = None
         self._rows_of_open = (-1, 0)
 
     def load(self, topic: OpenTopic[ReadView], after: Position, through: Position) -> None:
         """Load the segments that touch (after, through]."""
         if not topic.state.aborted_txns:
             return
-        for segment, bounds in list(self._apart.items()) if self._apart else ():
-            if bounds[:2] <= through and bounds[2:4] > after:
-                self._load_segment(topic, segment, after, through)
-        is_first_load = self._known_through is None
-        start = self._known_through if self._known_through is not None else _first_segment(topic)
-        transactions = 0
-        for segment in range(start, topic.state.aborted_segment + 1):
-            transactions += self._load_segment(topic, segment, after, through)
-        if is_first_load:
-            # A record that is not found must not let an aborted message pass for a committed one.
-            check_all(topic.topic_id, topic.state, transactions)
-        self._known_through = topic.state.aborted_segment
+        whole = blocks.whole(topic.view, topic.topic_id)
+        # A record of different sums is damaged: then the blocks and segments are asked.
+        if whole and whole.transactions == topic.state.aborted_txns and not whole.touches(after, through):
+            return
+        if len(self._loaded) >= SEGMENTS_REMEMBERED:
+            self._drop(after, through)
+        if self._walked_to != topic.state.aborted_segment:
+            self._walk(topic)
+        for block in list(self._apart.values()):
+            if block.touches(after, through):
+                self._take(topic, block, after, through)
+        self._load_open(topic, after, through)
 
-    def _load_segment(
-        self, topic: OpenTopic[ReadView], segment: int, after: Position, through: Position
-    ) -> int:
-        """Load one segment if it touches (after, through]; return the number of its transactions."""
-        state, key = topic.state, key2(topic.topic_id, segment)
-        payload = topic.view.get(ABORTED, key)
-        is_sealed = segment < state.aborted_segment
-        known = self._rows_of_open[1] if self._rows_of_open[0] == segment else 0
+    def _walk(self, topic: OpenTopic[ReadView]) -> None:
+        """Look at all blocks, first of all and after a segment was sealed."""
+        view, topic_id, open_segment = topic.view, topic.topic_id, topic.state.aborted_segment
+        covering = blocks.every_segment(view, topic_id, open_segment)
+        # A record that is not found must not let an aborted message pass for a committed one.
+        check_all(topic_id, topic.state, sum(block.transactions for block in covering))
+        self._apart = {
+            (block.level, block.number): block for block in covering if block.number != open_segment
+        }
+        self._walked_to = open_segment
+
+    def _drop(self, after: Position, through: Position) -> None:
+        """Forget the segments that the range does not touch: a reader that goes on for years needs few."""
+        self._loaded = {
+            segment: known for segment, known in self._loaded.items() if known[0].touches(after, through)
+        }
+        self.ids = set().union(*(ids for _, ids in self._loaded.values()))
+        self._rows_of_open, self._walked_to = (-1, 0), None
+
+    def _take(
+        self, topic: OpenTopic[ReadView], block: AbortedBlock, after: Position, through: Position
+    ) -> None:
+        """Load the segments of a block that touch (after, through]."""
+        del self._apart[block.level, block.number]
+        if block.level < 1:
+            self._load_sealed(topic, block)
+            return
+        first = blocks.first_segment(topic.view, topic.topic_id, topic.state.aborted_segment)
+        for part in blocks.parts(topic.view, topic.topic_id, block, first):
+            self._apart[part.level, part.number] = part
+            if part.touches(after, through):
+                self._take(topic, part, after, through)
+
+    def _load_sealed(self, topic: OpenTopic[ReadView], block: AbortedBlock) -> None:
+        segment = block.number
+        if segment in self._loaded:
+            return
+        payload = topic.view.get(ABORTED, key2(topic.topic_id, segment))
         if payload is None:
-            if (is_sealed or known) and segment >= _first_segment(topic):
+            if segment >= blocks.first_segment(topic.view, topic.topic_id, topic.state.aborted_segment):
+                raise corrupt(ABORTED, key2(topic.topic_id, segment), "it is not there")
+            return
+        ids = _ids(payload[blocks.RANGE.size :])
+        self._loaded[segment] = block, ids
+        self.ids.update(ids)
+
+    def _load_open(self, topic: OpenTopic[ReadView], after: Position, through: Position) -> None:
+        """Load the transactions that the open segment has got since the last load, if it touches (after, through]."""
+        segment = topic.state.aborted_segment
+        known = self._rows_of_open[1] if self._rows_of_open[0] == segment else 0
+        key = key2(topic.topic_id, segment)
+        payload = topic.view.get(ABORTED, key)
+        if payload is None:
+            if known:
                 raise corrupt(ABORTED, key, "it is not there")
-            self._apart.pop(segment, None)
-            return 0
-        bounds = _RANGE.unpack_from(payload)
-        transactions = int(bounds[4])
+            return
+        bounds = blocks.RANGE.unpack_from(payload)
         if bounds[:2] > through or bounds[2:4] <= after:
-            if is_sealed:
-                self._apart[segment] = bounds
-            return transactions
-        rows = payload[_RANGE.size + known * _ROW.size :]
-        self.ids.update(unpack(">" + "Q40x" * (len(rows) // _ROW.size), rows))
-        if is_sealed:
-            self._apart.pop(segment, None)
-        else:
-            self._rows_of_open = (segment, transactions)
-        return transactions
+            return
+        self.ids.update(_ids(payload[blocks.RANGE.size + known * _ROW.size :]))
+        self._rows_of_open = (segment, bounds[4])
+
+
+def _ids(rows: memoryview) -> tuple[int, ...]:
+    """The transactions of some rows."""
+    return unpack(">" + "Q40x" * (len(rows) // _ROW.size), rows)
 
 
 class AbortedSegment(NamedTuple):
@@ -153,7 +197,7 @@ def segments(view: ReadView, topic_id: int) -> list[AbortedSegment]:
     """The segments of a topic that are found."""
     rows = []
     for key, payload in view.scan(ABORTED, key1(topic_id)):
-        bounds = _RANGE.unpack_from(payload)
+        bounds = blocks.RANGE.unpack_from(payload)
         first, last = Position(bounds[0], bounds[1]), Position(bounds[2], bounds[3])
         number = int.from_bytes(key[8:], "big")
         rows.append(AbortedSegment(number, first, last, bounds[4], bounds[5], len(payload)))
@@ -163,7 +207,9 @@ def segments(view: ReadView, topic_id: int) -> list[AbortedSegment]:
 def rows(view: ReadView, topic_id: int) -> list[Row]:
     """Every transaction of the set: id, first ledger and entry, last ledger and entry, messages."""
     return [
-        row for _, data in view.scan(ABORTED, key1(topic_id)) for row in _ROW.iter_unpack(data[_RANGE.size :])
+        row
+        for _, data in view.scan(ABORTED, key1(topic_id))
+        for row in _ROW.iter_unpack(data[blocks.RANGE.size :])
     ]
 
 
@@ -182,22 +228,41 @@ def messages_between(
     after = max(after, Position(state.first_ledger, -1))
     if not state.aborted_txns or through <= after:
         return 0
-    total = transactions = 0
-    for _, payload in view.scan(ABORTED, key1(topic_id)):
-        bounds = _RANGE.unpack_from(payload)
-        transactions += bounds[4]
-        if bounds[:2] > through or bounds[2:4] <= after:
-            continue
-        if bounds[:2] > after and bounds[2:4] <= through:
-            total += bounds[5]
-            continue
-        for row in _ROW.iter_unpack(payload[_RANGE.size :]):
-            if row[1:3] > through or row[3:5] <= after:
-                continue
-            if row[1:3] > after and row[3:5] <= through:
-                total += row[5]
+    whole = blocks.whole(view, topic_id)
+    if whole and (whole.transactions, whole.messages) == (state.aborted_txns, state.aborted_messages):
+        if whole.is_within(after, through):
+            return whole.messages
+        if not whole.touches(after, through):
+            return 0
+    covering = blocks.every_segment(view, topic_id, state.aborted_segment)
+    check_all(topic_id, state, sum(block.transactions for block in covering))
+    first = blocks.first_segment(view, topic_id, state.aborted_segment)
+    total = 0
+    while covering:
+        block = covering.pop()
+        if block.is_within(after, through):
+            total += block.messages
+        elif block.touches(after, through):
+            if block.level > 0:
+                covering += blocks.parts(view, topic_id, block, first)
             else:
-                total += runs.messages_through(view, topic_id, row[0], min(Position(*row[3:5]), through))
-                total -= runs.messages_through(view, topic_id, row[0], after)
-    check_all(topic_id, state, transactions)
+                total += _messages_in_segment(view, topic_id, block.number, after, through)
+    return total
+
+
+def _messages_in_segment(
+    view: ReadView, topic_id: int, segment: int, after: Position, through: Position
+) -> int:
+    """As `messages_between`, for one segment across an end of the range."""
+    payload, total = view.get(ABORTED, key2(topic_id, segment)), 0
+    if payload is None:
+        raise corrupt(ABORTED, key2(topic_id, segment), "it is not there")
+    for row in _ROW.iter_unpack(payload[blocks.RANGE.size :]):
+        if row[1:3] > through or row[3:5] <= after:
+            continue
+        if row[1:3] > after and row[3:5] <= through:
+            total += row[5]
+        else:
+            total += runs.messages_through(view, topic_id, row[0], min(Position(*row[3:5]), through))
+            total -= runs.messages_through(view, topic_id, row[0], after)
     return total

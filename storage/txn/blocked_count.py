@@ -30,13 +30,15 @@ def committed_within(
 
 def blocked_behind(view: ReadView, topic_id: int, state: TopicState, position: Position) -> int:
     """Count the blocked messages after a position, which lies at or behind maxReadPosition."""
+    if position >= state.last_confirmed:
+        return 0
     uncommitted = uncommitted_behind(view, topic_id, state, position)
     return committed_within(view, topic_id, state, position, state.last_confirmed, uncommitted)
 
 
 def uncommitted_behind(view: ReadView, topic_id: int, state: TopicState, position: Position) -> int:
     """Count the messages of open transactions after a position."""
-    if position <= state.max_read:
+    if position <= state.max_read or not state.uncommitted:
         return state.uncommitted
     opened = uncommitted_entries.open_transactions(view, topic_id)
     passed = (

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from storage.disk.codec import U64, key1
 from storage.disk.schema import (
     ABORTED,
+    ABORTED_BLOCKS,
     ACKS,
     AWAITED,
     CONSUMERS,
@@ -27,6 +28,7 @@ from storage.disk.schema import (
     PRODUCERS,
     PURGES,
     SEQUENCES,
+    SESSION_INDEX,
     SUBSCRIPTIONS,
     TXN_RUNS,
     Database,
@@ -36,8 +38,8 @@ from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics
 from storage.verify.problem import Report
 
-_OF_TOPICS = (HEADS, PRODUCERS, SUBSCRIPTIONS, OPEN_FIRST)
-_PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED)
+_OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST)
+_PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS)
 """Of a deleted topic, these are removed in steps."""
 _OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE)
 _SUPERBLOCK = 0

@@ -10,7 +10,7 @@ from itertools import pairwise
 from storage.disk.view import ReadView
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES
-from storage.topic.producers import ownership as owners, session as sessions
+from storage.topic.producers import ownership as owners, session as sessions, session_index
 from storage.topic.state import TopicState
 from storage.values.names import LETTERS_PREFIX
 from storage.values.position import Position
@@ -24,6 +24,7 @@ class ProducersCheck:
     def __init__(self, view: ReadView, topic: Topic, state: TopicState, report: Report) -> None:
         self._view = view
         self._name = topic.name
+        self._topic_id = topic.topic_id
         self._state = state
         self._report = report
         self._history = list(owners.every(view, topic.topic_id))
@@ -32,6 +33,7 @@ class ProducersCheck:
     def run(self, log: Log | None) -> None:
         """Check sessions and owners; with the log, check the epoch of every entry."""
         self._check_sessions()
+        self._check_index()
         self._check_epochs()
         self._check_order()
         if log is not None:
@@ -63,6 +65,20 @@ class ProducersCheck:
         ]
         for name in {name for name in live_names if live_names.count(name) > 1}:
             self._problem(10, f"two producers named {name} are connected")
+
+    def _check_index(self) -> None:
+        """The index names the connected sessions and counts the waiting ones, if the topic has an index."""
+        connected = {(session.name, session.number) for session in self._sessions if not session.is_waiting}
+        waiting, named = session_index.entries(self._view, self._topic_id)
+        if waiting is None and not named:
+            return
+        if named != connected:
+            self._problem(
+                10, f"the index names {len(named)} connected sessions; {len(connected)} have records"
+            )
+        queued = len(self._sessions) - len(connected)
+        if waiting != queued:
+            self._problem(11, f"the index counts {waiting} waiting sessions; {queued} have records")
 
     def _check_epochs(self) -> None:
         """Epochs were granted without a gap, each after the end of the one before."""

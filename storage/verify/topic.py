@@ -13,7 +13,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
 from storage.topic.sequence_ids import UsedRange
 from storage.topic.state import TopicState
-from storage.txn import aborted, record as records, runs, uncommitted_entries
+from storage.txn import aborted, aborted_blocks, record as records, runs, uncommitted_entries
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -154,6 +154,28 @@ class TopicCheck:
         for segment in aborted.segments(self._view, self._topic.topic_id):
             if segment.transactions == 0:
                 self._report(23, name, f"segment {segment.segment} of the aborted set is empty")
+        self._check_aborted_blocks()
+
+    def _check_aborted_blocks(self) -> None:
+        """Check that each block of the aborted set has the range and the sums of its segments, which are sealed."""
+        topic_id = self._topic.topic_id
+        segments = {segment.segment: segment for segment in aborted.segments(self._view, topic_id)}
+        for block in aborted_blocks.every(self._view, topic_id):
+            if block.level == aborted_blocks.WHOLE:
+                numbers = range(min(segments, default=0), max(segments, default=-1) + 1)
+            else:
+                numbers = aborted_blocks.segments_of(block)
+            covered = [segments[number] for number in numbers if number in segments]
+            expected = (
+                min((part.first_position for part in covered), default=None),
+                max((part.last_position for part in covered), default=None),
+                sum(part.transactions for part in covered), sum(part.messages for part in covered),
+            )  # fmt: skip
+            end = self._state.aborted_segment + (block.level == aborted_blocks.WHOLE)
+            is_sealed = len(covered) == len(numbers) and numbers.stop <= end
+            if not is_sealed or block[2:] != expected:
+                what = f"block {block.number} of level {block.level} of the aborted set"
+                self._report(23, self._topic.name, f"{what} does not agree with its segments")
 
     def _check_parts(self) -> None:
         """Check that the part and the runs of each transaction on the topic agree with the log."""

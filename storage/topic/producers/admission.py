@@ -8,6 +8,8 @@ Must not know: transactions, except through the protocol in epoch.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from storage import faults
 from storage.actions import Action, Hint, Keyword
 from storage.disk.codec import corrupt, key2
@@ -17,7 +19,7 @@ from storage.errors import InvalidValue, ProducerBusy, ProducerFenced
 from storage.limits import SESSION_LEASE_MS_MAX
 from storage.process.identity import ProcessIdentity
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import errors, ownership, session as sessions
+from storage.topic.producers import errors, ownership, session as sessions, session_index
 from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
 from storage.topic.producers.epoch import OpenTransactions, raise_epoch
 from storage.topic.producers.session import ProducerSession, Token
@@ -70,7 +72,7 @@ class ProducerRegistry:
     """The registry of one topic, within one write batch. A refusal leaves no trace in the store.
 
     Attributes:
-        present: the sessions that are connected or wait.
+        present: the sessions that are connected or wait; for a Shared producer, those that may be in its way.
     """
 
     def __init__(
@@ -79,31 +81,35 @@ class ProducerRegistry:
         transactions: OpenTransactions,
         *,
         is_swept: bool = True,
-        is_shared: bool = False,
+        request: AccessRequest | None = None,
     ) -> None:
         """Args:
-        is_swept: remove dead sessions first.
-        is_shared: for a Shared producer, which excludes no Shared session: an expired Shared session is not removed,
-            as its next publish may connect it again.
+        is_swept: remove dead sessions first; a few in turn where all sessions are Shared and the producer is, too.
+        request: of the producer to be admitted. A Shared one excludes no Shared session: an expired Shared session is
+            not removed, as its next publish may connect it again.
         """
-        self._batch = topic.view
+        self._batch = batch = topic.view
         self._transactions = transactions
         self.topic = topic
-        if is_swept:
-            self._sweep(is_shared)
-        self.present = [
-            session
-            for session in sessions.every(self._batch, topic.topic_id)
-            if not is_shared or session.is_alive(self._batch, self._batch.lock_file)
-        ]
         self._resumed_name: str | None = None
+        shared = request if request is not None and not request.mode.is_exclusive else None
+        if is_swept:
+            if shared is not None and session_index.is_shared_alone(topic):
+                self._sweep(session_index.next_examined(batch, topic.topic_id, shared.name), is_shared=True)
+            else:
+                self._sweep(sessions.every(batch, topic.topic_id), is_shared=shared is not None)
+                session_index.make(batch, topic.topic_id, sessions.every(batch, topic.topic_id))
+        if shared is not None:
+            self.present = session_index.beside_shared(topic, batch.lock_file, shared.name)
+        else:
+            self.present = list(sessions.every(batch, topic.topic_id))
 
-    def _sweep(self, is_shared: bool) -> None:
-        """Remove dead sessions from the topic. A dead owner may still resume."""
+    def _sweep(self, examined: Iterable[ProducerSession], *, is_shared: bool) -> None:
+        """Remove the dead ones of some sessions from the topic. A dead owner may still resume."""
         batch = self._batch
         dead = [
             session
-            for session in sessions.every(batch, self.topic.topic_id)
+            for session in examined
             if not session.is_alive(batch, batch.lock_file)
             and not (is_shared and _may_come_back(batch, session))
         ]
@@ -126,11 +132,11 @@ class ProducerRegistry:
         session = self._new_session(request, lifetime)
         if answer is Answer.JOIN:
             session.epoch = self.topic.state.epoch
-            sessions.save(self._batch, session)
+            self._save(session)
         elif answer is Answer.WAIT:
             session.is_waiting, session.brings = True, request.brings
             session.resumes = request.resume.number if request.resume else 0
-            sessions.save(self._batch, session)
+            self._save(session)
         else:
             if answer is Answer.TAKE_OVER:
                 self._evict()
@@ -161,6 +167,7 @@ class ProducerRegistry:
         if session.resumes:
             remove_session(self.topic, session, "closed")
             return self._resume(session.mode, lifetime, keeps_token=False)
+        session_index.leave(self._batch, session)
         session.is_waiting, session.waited = False, True
         _attach(session, lifetime, self._batch)
         session.connected_ms = self._batch.now_ms
@@ -227,18 +234,19 @@ class ProducerRegistry:
         return answer
 
     def _check_not_connected(self, token: Token) -> None:
-        for session in self.present:
-            if token.names(session):
-                shown = errors.described(self._batch, self._batch.lock_file, session)
-                raise ProducerBusy(
-                    f"session {session.number} of topic {self.topic.name} is connected: {shown}",
-                    hint=Hint(
-                        "Publish through it with {}, or close it: `{}`.",
-                        Keyword("session"),
-                        Action("store.admin.producers.close_session", "SESSION"),
-                    ),
-                    topic=self.topic.name,
-                )
+        batch, session = self._batch, sessions.find(self._batch, self.topic.topic_id, token.number)
+        if session is None or not token.names(session) or not session.is_alive(batch, batch.lock_file):
+            return
+        shown = errors.described(batch, batch.lock_file, session)
+        raise ProducerBusy(
+            f"session {session.number} of topic {self.topic.name} is connected: {shown}",
+            hint=Hint(
+                "Publish through it with {}, or close it: `{}`.",
+                Keyword("session"),
+                Action("store.admin.producers.close_session", "SESSION"),
+            ),
+            topic=self.topic.name,
+        )
 
     def _check_name(self, name: str | None) -> None:
         """Refuse a name that a connected producer has. A waiting producer may have the name: it connects later."""
@@ -266,9 +274,14 @@ class ProducerRegistry:
         if not keeps_token:
             session.renew_token()
         _attach(session, lifetime, self._batch)
-        sessions.save(self._batch, session)
+        self._save(session)
         ownership.go_on(self.topic, session)
         return session
+
+    def _save(self, session: ProducerSession) -> None:
+        """Write the record of a session that connects or begins to wait, and index it."""
+        sessions.save(self._batch, session)
+        session_index.enter(self._batch, session)
 
     def _evict(self, how: str = "fenced") -> None:
         for session in self.present:
@@ -281,7 +294,7 @@ class ProducerRegistry:
         aborted = raise_epoch(self.topic, self._transactions, session.name, spare)
         session.epoch = self.topic.state.epoch
         self.topic.state.owner_session = session.number
-        sessions.save(self._batch, session)
+        self._save(session)
         ownership.grant(self.topic, session, session.mode.value, session.owner, len(aborted))
 
 

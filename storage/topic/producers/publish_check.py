@@ -14,7 +14,7 @@ from storage.errors import ProducerBusy, ProducerFenced
 from storage.process.identity import ProcessIdentity
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import errors, ownership, session as sessions, session_end
+from storage.topic.producers import errors, ownership, session as sessions, session_end, session_index
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.admission import AccessRequest, ProducerRegistry, SessionLifetime
 from storage.topic.producers.epoch import OpenTransactions
@@ -104,7 +104,7 @@ class Passing:
     def check_publish(self, topic: OpenTopic[WriteBatch], name: str | None) -> tuple[int, str]:
         """Check that a Shared producer of this name might connect now."""
         batch = topic.view
-        present = sessions.living(batch, topic.topic_id, batch.lock_file)
+        present = session_index.beside_shared(topic, batch.lock_file, name)
         if any(session.is_owner or session.is_waiting for session in present):
             raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)
         if name is None:
@@ -179,7 +179,10 @@ class Borrowed:
         if session.lease:
             # The owner may connect again, and gets a new token then: work under this token is refused.
             raise self._fenced(topic, f"the process that held its session is dead: {session.owner}")
-        present = sessions.living(batch, topic_id, batch.lock_file)
+        if session.mode.is_exclusive:
+            present = sessions.living(batch, topic_id, batch.lock_file)
+        else:
+            present = session_index.beside_shared(topic, batch.lock_file, session.name)
         waiting = next((queued for queued in present if queued.is_waiting), None)
         if not session.mode.is_exclusive:
             if waiting is not None:

@@ -7,7 +7,7 @@ from storage.disk.schema import PRODUCERS
 from storage.disk.view import WriteBatch
 from storage.process.identity import ProcessIdentity
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import ownership, session as sessions
+from storage.topic.producers import ownership, session as sessions, session_index
 from storage.topic.producers.epoch import OpenTransactions
 from storage.topic.producers.session import ProducerSession
 
@@ -25,6 +25,7 @@ def remove_session(
         closed_by: the process of the operator who closes the session; None for its owner.
     """
     topic.view.delete(PRODUCERS, key2(session.topic_id, session.number))
+    session_index.leave(topic.view, session)
     topic.state.session_changes += 1
     if session.is_owner:
         successor = topic.state.epoch + 1 if how == "fenced" else None

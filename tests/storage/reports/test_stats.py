@@ -9,6 +9,7 @@ import pytest
 from storage import Store
 from storage.errors import SubscriptionNotFound, TopicNotFound
 from tests.row_json import row_json
+from tests.storage.records_read import records_read
 
 
 class TestTopic:
@@ -21,6 +22,19 @@ class TestTopic:
         assert (stats["ongoingTxnCount"], stats["abortedTxnCount"]) == (1, 1)
         assert (stats["msgInCounter"], stats["markerCount"], stats["uncommittedMessages"]) == (11, 1, 2)
         assert (stats["readableMessages"], stats["skippedMessages"], stats["blockedMessages"]) == (2, 3, 4)
+
+    def test_they_read_as_few_records_beside_many_open_transactions(self, store: Store) -> None:
+        """The search for the oldest blocked message is bounded."""
+        producer, reads = store.create_producer("t"), []
+        for _ in range(2):
+            for _ in range(40):
+                producer.send(b"open", txn=store.begin_transaction())
+            producer.send(b"blocked")
+            with records_read() as counted:
+                stats = store.reports.topic_stats("t")
+            reads.append(counted.total)
+        assert stats.readable.blocked_messages == 2  # type: ignore[attr-defined]
+        assert reads[1] <= reads[0]
 
     def test_who_blocks_it(self, busy: Store) -> None:
         """The open transaction that comes first, since when, and whose it is."""

@@ -132,9 +132,14 @@ class TestGivingBack:
             producer.send(b"%d" % number)
         consumer = attach(store)
         bury(consumer, *(b"%d" % number for number in range(5)))
-        before = store.connection.environment.last_commit()
+        before, batches = store.connection.environment.last_commit(), []
+        step = redrives.Redrive.step
+        monkeypatch.setattr(
+            redrives.Redrive, "step", lambda self: batches.append(self._opened.view) or step(self)
+        )
         assert redrive(store, dry_run=True).redriven == 5
         assert store.connection.environment.last_commit() == before
+        assert len(set(map(id, batches))) == len(batches) == 3
         assert redrive(store, reason="mended").redriven == 5
         records = [record for record in store.reports.list_audit_records(9) if "redrive" in record.action]
         assert [(record.reason, dict(record.effects)["redriven"]) for record in records] == [
@@ -143,6 +148,26 @@ class TestGivingBack:
             ("mended", 2),
         ]
         assert len(receive(consumer)) == 5
+
+    @pytest.mark.parametrize("step_messages", [1, 2, 100])
+    def test_a_dry_run_counts_two_letters_of_one_message_as_the_redrive_does(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch, step_messages: int
+    ) -> None:
+        """A message that came to the dead-letter topic twice is given back once, whichever steps find its letters."""
+        monkeypatch.setattr(redrives, "REDRIVE_STEP_MESSAGES", step_messages)
+        store.create_producer("t").send_batch([b"0", b"1", b"2"])
+        for _ in range(2):
+            consumer = attach(store)
+            bury(consumer, b"0", b"1", b"2")
+            consumer.close()
+            store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
+        consumer = attach(store)
+        bury(consumer)
+        dry = redrive(store, dry_run=True)
+        assert dry == redrive(store)
+        assert (dry.redriven, dry.in_backlog) == (3, 3)
+        assert values(receive(consumer)) == [b"0", b"1", b"2"]
+        check(store)
 
     def test_over_ledgers(self, store: Store) -> None:
         """markDeletePosition moves back over closed ledgers, and forward again at once after the acknowledgement."""

@@ -12,7 +12,7 @@ from storage.disk.schema import ABORTED
 from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore
 from storage.topic.open_topic import OpenTopic
-from storage.txn import aborted
+from storage.txn import aborted, aborted_blocks
 from storage.txn.aborted import AbortedSet
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
@@ -25,6 +25,8 @@ SEGMENT = 2
 def _small_segments() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(aborted, "ABORTED_SEGMENT_TRANSACTIONS_MAX", SEGMENT)
+        patch.setattr(aborted, "SEGMENTS_REMEMBERED", 3)
+        patch.setattr(aborted_blocks, "SEGMENTS", 2)
         yield
 
 
