@@ -168,14 +168,7 @@ class Borrowed:
                 producers wait.
         """
         batch, topic_id = topic.view, topic.topic_id
-        if not self._token.names(session):
-            last = ownership.find(batch, topic_id, topic.state.epoch)
-            session = last.session if last is not None and self._token.names(last.session) else None
-            closed = errors.closed_words(last) if session is not None and last is not None else None
-            if closed is not None:
-                raise self._fenced(topic, closed)
-        if session is None:
-            raise self._fenced(topic)
+        session = self._recorded(topic, session)
         if session.lease:
             # The owner may connect again, and gets a new token then: work under this token is refused.
             raise self._fenced(topic, f"the process that held its session is dead: {session.owner}")
@@ -201,6 +194,22 @@ class Borrowed:
         again.keeps_token = True
         registry = ProducerRegistry(topic, self._transactions)
         return registry.admit(again, SessionLifetime(self._owner, lease_ms=session.lease_ms))
+
+    def _recorded(self, topic: OpenTopic[WriteBatch], session: ProducerSession | None) -> ProducerSession:
+        """The session of the token: connected, or of the last owner.
+
+        Raises:
+            ProducerFenced: there is none, or it was closed.
+        """
+        if session is not None and self._token.names(session):
+            return session
+        last = ownership.find(topic.view, topic.topic_id, topic.state.epoch)
+        if last is None or last.session is None or not self._token.names(last.session):
+            raise self._fenced(topic)
+        closed = errors.closed_words(last)
+        if closed is not None:
+            raise self._fenced(topic, closed)
+        return last.session
 
     def _lost(self, topic: OpenTopic[WriteBatch], session: ProducerSession, why: str) -> ProducerFenced:
         error = self._fenced(topic, why)
