@@ -14,19 +14,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from storage import EARLIEST, AccessMode, Consumer, Store, SubscriptionType, TxnID
-from storage.disk.view import WriteBatch
 from storage.process.writer_gate import WriterGate
-from storage.topic import catalogue as topics, log
-from storage.topic.entry import MESSAGES, Columns
-from storage.topic.open_topic import OpenTopic
 from tests.storage.lmdb_operations import counted
+from tests.storage.many_messages import write_messages
 
 _TOPIC, _NAME = "t", "a"
-_KEYS = 5000
 _GOAL_MS = 100.0
 
 
@@ -129,10 +125,23 @@ def _unsubscribe(scene: Scene) -> Change:
     return scene.consumer.unsubscribe
 
 
-def _poll(scene: Scene) -> Change:
+def _second_consumer(scene: Scene) -> Consumer:
+    """A consumer that has polled once, in vain, and so knows the keys of what is in flight at the first."""
     scene.receive()
     other = scene.attach()
+    other.receive_batch(10, timeout=0)
+    return other
+
+
+def _poll(scene: Scene) -> Change:
+    other = _second_consumer(scene)
     scene.store.create_producer(_TOPIC).send(b"x", key="0")
+    return lambda: other.receive_batch(10, timeout=0)
+
+
+def _receive_by_key(scene: Scene) -> Change:
+    other = _second_consumer(scene)
+    scene.store.create_producer(_TOPIC).send(b"x", key="free")
     return lambda: other.receive_batch(10, timeout=0)
 
 
@@ -194,30 +203,34 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
     "receive 1,000 again, half acknowledged": (SHARED, _receive_after_half),
     "acknowledge 10,000, last first": (SHARED, _acknowledge_many),
     "give back 10,000": (SHARED, _give_back_many),
-    "poll of a second consumer, Key_Shared": (KEY_SHARED, _poll),
+    "empty poll, Key_Shared": (KEY_SHARED, _poll),
+    "receive 1 by key, Key_Shared": (KEY_SHARED, _receive_by_key),
+    "close, Key_Shared": (KEY_SHARED, _close),
 }
 
 
 class Held:
-    """The longest hold of the gate, in ms."""
+    """The longest hold of the gate in ms: by the clock, and in processor time, which does not depend on other load."""
 
     def __init__(self) -> None:
-        self.longest_ms = 0.0
+        self.longest_ms = self.longest_cpu_ms = 0.0
 
 
 @contextmanager
 def _timed() -> Iterator[Held]:
     held, enter, leave = Held(), WriterGate.enter, WriterGate.leave
-    began: list[float] = []
+    began: list[tuple[float, float]] = []
 
     def timed_enter(gate: WriterGate, *args: Any) -> None:
         enter(gate, *args)
-        began.append(perf_counter())
+        began.append((perf_counter(), thread_time()))
 
     def timed_leave(gate: WriterGate) -> None:
         leave(gate)
         if began:
-            held.longest_ms = max(held.longest_ms, (perf_counter() - began.pop()) * 1000)
+            clock, cpu = began.pop()
+            held.longest_ms = max(held.longest_ms, (perf_counter() - clock) * 1000)
+            held.longest_cpu_ms = max(held.longest_cpu_ms, (thread_time() - cpu) * 1000)
 
     WriterGate.enter, WriterGate.leave = timed_enter, timed_leave  # type: ignore[method-assign,assignment]
     try:
@@ -230,19 +243,11 @@ def _write_messages(path: Path, number: int) -> None:
     Store.create(str(path))
     with Store.open(str(path)) as store:
         store.create_topic(_TOPIC)
-        for begin in range(0, number, 10_000):
-
-            def change(batch: WriteBatch, begin: int = begin) -> None:
-                topic = OpenTopic.load(batch, topics.get(batch, _TOPIC).topic_id)
-                for at in range(begin, min(begin + 10_000, number)):
-                    columns = Columns([b"%d" % at], [b"%d" % (at % _KEYS)])
-                    log.append(topic, MESSAGES, 1, 0, columns.body("p", at))
-
-            store.connection.write(change)
+        write_messages(store, _TOPIC, number)
 
 
-def measure(path: Path, name: str, number: int) -> tuple[float, float, int]:
-    """Run a scenario on a copy of a store: the time of the call and the longest hold of the gate in ms, operations."""
+def measure(path: Path, name: str, number: int) -> tuple[float, Held, int]:
+    """Run a scenario on a copy of a store: processor time of the call in ms, hold of the gate, operations."""
     type_, scenario = SCENARIOS[name]
     scene_path = path.with_name("scene")
     shutil.copytree(path, scene_path)
@@ -250,10 +255,10 @@ def measure(path: Path, name: str, number: int) -> tuple[float, float, int]:
         with Store.open(str(scene_path)) as store:
             change = scenario(Scene(store, number, type_))
             with counted(store) as operations, _timed() as held:
-                began = perf_counter()
+                began = thread_time()
                 change()
-                call_ms = (perf_counter() - began) * 1000
-            return call_ms, held.longest_ms, operations.total
+                call_ms = (thread_time() - began) * 1000
+            return call_ms, held, operations.total
     finally:
         shutil.rmtree(scene_path)
 
@@ -265,16 +270,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios with this text in their name")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), metavar="DIR")
     options, is_over = parser.parse_args(arguments), False
-    print(f"{'change':40} {'in flight':>9} {'call ms':>9} {'gate ms':>9} {'operations':>10}")
+    print(f"{'change':40} {'in flight':>9} {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}")
     for number in options.in_flight:
         with tempfile.TemporaryDirectory(prefix="txnctl-gate-", dir=options.dir) as directory:
             path = Path(directory) / "store"
             _write_messages(path, number)
             for name in SCENARIOS:
                 if options.only in name:
-                    call_ms, gate_ms, operations = measure(path, name, number)
-                    is_over = is_over or gate_ms > _GOAL_MS
-                    print(f"{name:40} {number:9,} {call_ms:9.1f} {gate_ms:9.1f} {operations:10,}", flush=True)
+                    call_ms, held, operations = measure(path, name, number)
+                    is_over = is_over or held.longest_cpu_ms > _GOAL_MS
+                    print(
+                        f"{name:40} {number:9,} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
+                        f"{held.longest_ms:9.1f} {operations:10,}",
+                        flush=True,
+                    )
     return int(is_over)
 
 

@@ -120,7 +120,7 @@ def _participant(kind: int) -> Participant:
 
         return UncommittedEntries()
     if kind == PART_SUBSCRIPTION:
-        from storage.subscription.pending_ack import PendingAcks
+        from storage.subscription.pending_decision import PendingAcks
 
         return PendingAcks()
     from storage.table.intent import TableIntents

@@ -129,6 +129,12 @@ SPLIT_KEYS = 50_000
 DISPATCH_SCAN_ENTRIES_MAX = 20_000
 """Entries that one dispatch reads, aborted entries and markers included."""
 
+SKIP_STEP_ENTRIES_MAX = 2000
+"""Entries that one step of skipping messages, or of clearing a backlog, examines."""
+
+SPAN_FATES_MAX = 64
+"""Fates (holder, deliveries so far, time due) of the messages of one span; with more, an entry has its own record."""
+
 PENDING_ENTRIES_MAX = 200_000
 """Entries with pending acknowledgements in one transaction."""
 

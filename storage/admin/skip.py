@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.disk.view import WriteBatch
-from storage.limits import DISPATCH_SCAN_ENTRIES_MAX
+from storage.limits import SKIP_STEP_ENTRIES_MAX
 from storage.subscription import delivery as deliveries, message_set, pending_ack
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.visible_set import VisibleSet
@@ -28,7 +28,7 @@ def step(opened: OpenSubscription[WriteBatch], count: int, beyond_max_read: bool
     through = visible.through if beyond_max_read or opened.subscription.skips else state.max_read
     after = opened.cursor.mark_delete
     skipped = looked = 0
-    while after < through and skipped < count and looked < DISPATCH_SCAN_ENTRIES_MAX:
+    while after < through and skipped < count and looked < SKIP_STEP_ENTRIES_MAX:
         page = log.page(batch, topic_id, after, through)
         if not page:
             break

@@ -293,7 +293,7 @@ class WriteBatch(ReadView):
         self.delete(database, key)
 
     def write_open(self) -> None:
-        """Write the open records that have changed."""
+        """Write the open records that have changed, and remove those that encode to nothing."""
         for name in self._open:
             record, before = self._open[name]
             try:
@@ -301,8 +301,12 @@ class WriteBatch(ReadView):
             except (struct_error, CorruptStore) as error:
                 why = f"it does not agree with the records that it counts: {error}"
                 raise corrupt(*name, why) from error
-            if payload != before:
+            if payload == before:
+                continue
+            if payload:
                 self.put(*name, payload)
+            else:
+                self.delete(*name)
 
     def delete(self, database: Database, key: bytes) -> bool:
         """Remove the record; False if there is none."""

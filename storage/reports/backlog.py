@@ -13,7 +13,14 @@ from storage.disk.codec import corrupt, key1
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView
 from storage.reports import skipped
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
+from storage.subscription import (
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+    pending_records,
+    span,
+)
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
@@ -88,13 +95,13 @@ def _count_blocking(
 ) -> None:
     """Count aborted, uncommitted and blocked messages where READ_COMMITTED stops at maxReadPosition."""
     topic_id = subscription.topic_id
-    reserved = list(taken(view, subscription, cursor))
     # Dispatch acknowledges the aborted messages on its way, so only aborted messages behind the read position count.
     # Messages acknowledged or pending behind the read position are classified entry by entry, and subtracted. After a
     # seek or a change of the level, markDeletePosition may lie beyond maxReadPosition.
     covered = covered_whole(cursor)
     passed, last = max(cursor.read, cursor.mark_delete, covered), topic_state.last_confirmed
     waiting = max(topic_state.max_read, cursor.mark_delete, covered)
+    reserved = list(taken(view, subscription, cursor, min(passed, waiting)))
     beyond = _classes_of(view, topic_state, subscription, passed, reserved)
     late = beyond if waiting == passed else _classes_of(view, topic_state, subscription, waiting, reserved)
     backlog.aborted = aborted.messages_between(view, topic_id, topic_state, passed, last) - beyond["aborted"]
@@ -111,7 +118,9 @@ def _count_skipping(
     `has_uncommitted_acks`: then the messages acknowledged ahead are classified entry by entry.
     """
     topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
-    reserved = list(taken(view, subscription, cursor))
+    reserved = list(
+        taken(view, subscription, cursor, cursor.mark_delete if cursor.has_uncommitted_acks else read)
+    )
     beyond = _classes_of(view, topic_state, subscription, read, reserved)
     ahead = beyond
     if cursor.has_uncommitted_acks:
@@ -133,14 +142,11 @@ def _held(
     """Count the messages with a pending acknowledgement, and the messages in flight."""
     pending = in_flight = 0
     cumulative = cursor.pending_cumulative
-    for delivery in deliveries.every(view, subscription.subscription_id):
-        for part in delivery.parts:
-            if part.holder > 0:
-                in_flight += part.messages.bit_count()
-            elif part.holder == deliveries.PENDING:
-                pending += (
-                    part.messages & ~pending_ack.covered(cursor, delivery.at, delivery.count)
-                ).bit_count()
+    for record in deliveries.records(view, subscription.subscription_id):
+        in_flight += record.in_flight().bit_count()
+        held = record.of(deliveries.PENDING)
+        if held:
+            pending += (held & ~pending_ack.covered_of(cursor, record)).bit_count()
     if cumulative is not None:
         pending += _covered_count(view, topic_state, subscription, cursor, cumulative)
     return pending, in_flight
@@ -154,11 +160,15 @@ def pending_in(
     if cumulative is None or cumulative[0] != txn:
         return pending_ack.part_of(view, txn, subscription).messages
     total = _covered_count(view, topic_state, subscription, cursor, cumulative)
-    for at, holder, messages in pending_ack.one_by_one(view, subscription.subscription_id):
-        delivery = deliveries.find(view, subscription.subscription_id, at)
-        if holder == txn and delivery is not None:
-            acknowledged = message_set.decode(messages, delivery.count)
-            total += (acknowledged & ~pending_ack.covered(cursor, at, delivery.count)).bit_count()
+    for record in pending_records.of_transaction(view, txn, subscription.subscription_id):
+        if record.is_span:
+            beyond = ~span.through(record.at, Position(*cumulative[1:3]))
+            total += (record.messages(0) & beyond).bit_count()
+            continue
+        delivery = deliveries.find(view, subscription.subscription_id, record.at)
+        if delivery is not None:
+            acknowledged = record.messages(delivery.count)
+            total += (acknowledged & ~pending_ack.covered(cursor, record.at, delivery.count)).bit_count()
     return total
 
 
@@ -166,7 +176,7 @@ def pending_by_transaction(
     view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
 ) -> dict[int, int]:
     """Count the messages of a subscription with a pending acknowledgement, by transaction."""
-    txns = {txn for _, txn, _ in pending_ack.one_by_one(view, subscription.subscription_id)}
+    txns = {record.txn for record in pending_records.of_subscription(view, subscription.subscription_id)}
     if cursor.pending_cumulative is not None:
         txns.add(cursor.pending_cumulative[0])
     return {txn: pending_in(view, topic_state, subscription, cursor, txn) for txn in sorted(txns)}
@@ -209,14 +219,15 @@ def covered_whole(cursor: Cursor) -> Position:
     return Position(ledger_id, entry_id if index < 0 else entry_id - 1)
 
 
-def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterator[Taken]:
-    """Yield the messages acknowledged ahead, or individually pending, as `Taken`.
+def taken(view: ReadView, subscription: Subscription, cursor: Cursor, after: Position) -> Iterator[Taken]:
+    """Yield the messages acknowledged ahead, or individually pending, after a position as `Taken`.
 
     For the last, partly covered entry of a pending cumulative acknowledgement the covered messages are included.
     """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     for first, last, messages in cursors.ranges(view, subscription_id):
-        yield first, last, int.from_bytes(messages, "big")
+        if Position(first[0], last) > after:
+            yield first, last, int.from_bytes(messages, "big")
     partly: Position | None = None
     if cumulative is not None and cumulative[3] >= 0:
         partly = Position(*cumulative[1:3])
@@ -227,10 +238,13 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
         covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
         if covered:
             yield partly, partly[1], covered
-    for delivery in deliveries.every(view, subscription_id):
-        pending = delivery.of(deliveries.PENDING)
-        if pending and delivery.at != partly:
-            yield delivery.at, delivery.at[1], pending
+    for record in deliveries.records(view, subscription_id):
+        pending = record.of(deliveries.PENDING)
+        if record.is_span:
+            for begin, last in span.runs(record.at, pending & ~span.through(record.at, after)):
+                yield begin, last, 0
+        elif pending and after < record.at != partly:
+            yield record.at, record.at[1], pending
 
 
 def _classes_of(
@@ -244,6 +258,8 @@ def _classes_of(
     counts = {"aborted": 0, "uncommitted": 0, "blocked": 0}
     states: dict[int, TransactionState] = {}
     for first, last, messages in taken:
+        if Position(first[0], last) <= after:
+            continue
         begin = max(Position(first[0], first[1] - 1), after)
         for entry in log.scan(view, subscription.topic_id, begin, Position(first[0], last)):
             taken_here = messages.bit_count() if messages else entry.count

@@ -131,9 +131,8 @@ class Chain:
         if subscription.level is IsolationLevel.READ_UNCOMMITTED:
             return [0] * len(self.links)
         floor = max(cursor.mark_delete, backlog.covered_whole(cursor))
-        taken = [
-            acks for acks in backlog.taken(self._view, subscription, cursor) if self._is_beyond(acks, floor)
-        ]
+        reserved = backlog.taken(self._view, subscription, cursor, floor)
+        taken = [acks for acks in reserved if self._is_beyond(acks, floor)]
         blocked = []
         for link in self.links:
             after = max(link.after, floor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.disk.connection import Connection
-from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_ack
+from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_records
 from storage.topic import catalogue as topics, log
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
@@ -29,7 +29,7 @@ def list_pending(connection: Connection, topic: str, name: str) -> list[PendingR
             txn, *position, index = cursor.pending_cumulative
             through = MessageId(position[0], position[1], index)
             rows.append(PendingRow(through, "cumulative", TxnID(txn), None))
-        for at, txn, messages in pending_ack.one_by_one(view, subscription.subscription_id):
+        for at, txn, messages in pending_records.one_by_one(view, subscription.subscription_id):
             count = log.stored(view, subscription.topic_id, at).count
             bits = message_set.decode(messages, count)
             if bits == message_set.everything(count):

@@ -54,13 +54,13 @@ def _own(
         return runs.messages_through(view, topic_id, skipped.txn, read) - runs.messages_through(
             view, topic_id, skipped.txn, after
         )
-    from storage.subscription import pending_ack
+    from storage.subscription import pending_records
 
     total = 0
     for entry in uncommitted_entries.entries(view, topic_id, skipped.txn, after, read):
         at = entry.position
         taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
-        for _, _, messages in pending_ack.one_by_one(view, subscription.subscription_id, at):
+        for _, messages in pending_records.of_entry(view, subscription.subscription_id, at):
             taken |= message_set.decode(messages, entry.count)
         total += entry.count - taken.bit_count()
     return total

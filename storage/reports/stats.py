@@ -338,7 +338,7 @@ def _consumers(
     for consumer in attached:
         owner, unacked = consumer.owner, in_flight
         if len(attached) > 1 and in_flight:
-            held = deliveries.every(view, subscription_id)
+            held = deliveries.records(view, subscription_id)
             unacked = sum(delivery.of(consumer.consumer_id).bit_count() for delivery in held)
         state = locks.leases.state_of(consumer.lease, owner, view.clock.boot_id())
         rows.append(ConsumerRow(consumer.name, owner, owner.pid, state, unacked, consumer.connected_ms))

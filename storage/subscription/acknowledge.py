@@ -12,8 +12,9 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
 from storage.limits import ENTRY_MESSAGES_MAX
 from storage.process.identity import ProcessIdentity
-from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack
+from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack, span
 from storage.subscription.cursor import Cursor
+from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch.visible_set import OpenKeys
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
@@ -60,14 +61,20 @@ class Acknowledger:
         opened = OpenSubscription(batch, self._subscription)
         last = max((at for at, _ in items), default=opened.cursor.mark_delete)
         open_keys = OpenKeys(batch, self._subscription, last)
-        resolved = [(at, *_resolve(opened, open_keys, at, messages)) for at, messages in items]
+        in_spans, rest = _split(opened, items)
+        resolved = [(at, *_resolve(opened, open_keys, at, messages)) for at, messages in rest]
         if txn:
             record = self._coordinator.use(batch, txn, self._process)
-            message_bound.note_consumed(batch, self._subscription, record, [at for at, _, _ in resolved])
-            record.acknowledgements += pending_ack.add(opened, txn, resolved, self._consumer_id)
-            return sum(messages.bit_count() for _, _, messages in resolved)
+            message_bound.note_consumed(batch, self._subscription, record, [at for at, _ in items])
+            done = pending_ack.add(opened, txn, resolved, in_spans, self._consumer_id)
+            record.acknowledgements += done
+            return done
         self._clear_holders(opened, resolved, force)
-        done = 0
+        done = sum(messages.bit_count() for _, messages in in_spans)
+        for delivery, messages in in_spans:
+            opened.deliveries.note_taken(delivery.take(messages), self._consumer_id)
+            opened.deliveries.put(delivery)
+            opened.acks.acknowledge_span(delivery.at, messages)
         for at, count, messages in resolved:
             done += opened.acks.acknowledge(at, count, messages).bit_count()
             opened.deliveries.settle(at, messages, self._consumer_id)
@@ -172,6 +179,27 @@ def _acknowledged_by(cursor: Cursor, txn: int) -> Position:
     return max(cursor.mark_delete, Position(pending[1], pending[2]))
 
 
+def _split(
+    opened: OpenSubscription[WriteBatch], items: list[Item]
+) -> tuple[list[tuple[Delivery, int]], list[Item]]:
+    """The items that are entries of one message in flight in the record of a span, by span; and the rest.
+
+    Such messages can be acknowledged, are not acknowledged yet, and are pending in no transaction.
+    """
+    in_spans, rest = dict[Position, tuple[Delivery, int]](), list[Item]()
+    for at, messages in items:
+        first, bit = span.first_of(at), span.bit_of(at)
+        if first not in in_spans:
+            record = opened.deliveries.find_span(first)
+            in_spans[first] = record or Delivery(first, span.SPAN_ENTRIES, []), 0
+        record, chosen = in_spans[first]
+        if messages <= 1 and record.in_flight() & bit:
+            in_spans[first] = record, chosen | bit
+        else:
+            rest.append((at, messages))
+    return [(record, chosen) for record, chosen in in_spans.values() if chosen], rest
+
+
 def _resolve(
     opened: OpenSubscription[ReadView], open_keys: OpenKeys, at: Position, messages: int
 ) -> tuple[int, int]:
@@ -256,15 +284,11 @@ def _check_delivered(opened: OpenSubscription[ReadView], through: MessageId) -> 
     cursor, last = opened.cursor, through.position
     if cursor.recalled is not None and cursor.read < min(last, cursor.recalled):
         raise _recalled(cursor.recalled, last)
-    for delivery in opened.deliveries.scan():
-        if delivery.at > last:
-            return
-        inside = message_set.everything(delivery.count)
-        if delivery.at == last and through.batch_index >= 0:
-            inside = message_set.through(through.batch_index)
-        for part in delivery.parts:
+    for record in opened.deliveries.records():
+        inside = record.through(last, pending_ack.messages_through(through))
+        for part in record.parts:
             if part.recalled and part.holder == deliveries.NOBODY and part.messages & inside:
-                raise _recalled(delivery.at, last)
+                raise _recalled(record.first_entry(part.messages & inside), last)
 
 
 def _recalled(position: Position, through: Position) -> NotDeliverable:

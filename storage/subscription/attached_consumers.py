@@ -16,7 +16,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.lock_file import LockFile
-from storage.subscription import delivered_window
+from storage.subscription import delivered_window, span
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.isolation import SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
@@ -113,12 +113,18 @@ def detach(
     """
     opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
     if untouched is not None:
-        queued = untouched
-        released = opened.deliveries.release(consumer_id, lambda at, _: queued.get(at, 0), was_received=True)
+        queued, in_spans = untouched, span.by_span(untouched)
+        released = opened.deliveries.release(
+            consumer_id,
+            lambda record, _: (in_spans if record.is_span else queued).get(record.at, 0),
+            was_received=True,
+        )
     else:
         noted = UntouchedMessages(opened)
         released = opened.deliveries.release(
-            consumer_id, lambda at, messages: noted.among(consumer_id, at, messages), was_received=False
+            consumer_id,
+            lambda record, messages: noted.among(consumer_id, record, messages),
+            was_received=False,
         )
     delivered_window.remove(opened, consumer_id)
     return released

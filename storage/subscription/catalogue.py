@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from storage.actions import Action, Hint
 from storage.disk.codec import key1
-from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
+from storage.disk.schema import ACKS, AWAITED, CONSUMERS, HELD, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionNotFound
-from storage.subscription import cursor as cursors, delivered_window
+from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries
 from storage.subscription.isolation import check_on_open
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
@@ -89,6 +89,7 @@ def delete(batch: WriteBatch, subscription: Subscription) -> None:
     prefix = key1(subscription.subscription_id)
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
     cursors.delete(batch, subscription.subscription_id)
-    for database in (ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING):
+    deliveries.delete_all(batch, subscription.subscription_id)
+    for database in (ACKS, AWAITED, HELD, CONSUMERS, PENDING):
         batch.delete_prefix(database, prefix)
     batch.delete_prefix(CONSUMERS, delivered_window.prefix(subscription.subscription_id))

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from storage.disk.codec import U64, U64X2, key1, key3, key_through, missing, pack, unpack
 from storage.disk.schema import ACKS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import message_set
+from storage.subscription import message_set, span
 from storage.topic import log, written_positions
 from storage.values.position import MessageId, Position, as_position
 
@@ -191,6 +191,14 @@ class Acks(Generic[V]):
         else:
             self.acknowledge_entries(at[0], at[1], at[1])
         return new
+
+    def acknowledge_span(self: Acks[WriteBatch], first: Position, messages: int) -> None:
+        """Acknowledge entries of one message each, none of which is acknowledged, as a set within a span."""
+        for begin, last in span.runs(first, messages):
+            if is_next(self._view, self._topic_id, self._cursor.mark_delete, begin):
+                self._cursor.mark_delete = Position(begin.ledger_id, last)
+            else:
+                self.acknowledge_entries(begin.ledger_id, begin.entry_id, last)
 
     def acknowledge_entries(self: Acks[WriteBatch], ledger_id: int, first: int, last: int) -> None:
         """Acknowledge whole entries ahead of markDeletePosition, joined with adjacent ranges."""

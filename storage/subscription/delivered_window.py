@@ -10,8 +10,8 @@ from __future__ import annotations
 from storage.disk.codec import key2, pack, unpack
 from storage.disk.schema import CONSUMERS
 from storage.disk.view import WriteBatch
-from storage.subscription import message_set
-from storage.subscription.delivery import NOBODY, DeliveryPart
+from storage.subscription import message_set, span
+from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.dispatch.walk_result import Selection
 from storage.subscription.open_subscription import OpenSubscription
 from storage.values.position import MessageId, Position, as_position
@@ -29,19 +29,24 @@ class DeliveredWindow:
         again: messages of the window up to `after`, by entry.
     """
 
-    __slots__ = ("after", "again", "number")
+    __slots__ = ("_again_in_spans", "after", "again", "number")
 
     def __init__(self, number: int, after: Position, again: dict[Position, int]) -> None:
         self.number = number
         self.after = after
         self.again = again
+        self._again_in_spans = span.by_span(again)
 
-    def untouched(self, at: Position, messages: int, last: MessageId | None) -> int:
-        """The messages of an entry in flight at the consumer that its application has not received.
+    def untouched(self, delivery: Delivery, messages: int, last: MessageId | None) -> int:
+        """The messages of a record in flight at the consumer that its application has not received.
 
         Args:
             last: the last message that it has received of the window; None: not one.
         """
+        at = delivery.at
+        if delivery.is_span:
+            inside = messages & (~span.through(at, self.after) | self._again_in_spans.get(at, 0))
+            return inside if last is None else inside & ~span.through(at, last.position)
         inside = messages if at > self.after else messages & self.again.get(at, 0)
         if last is None or at > last.position:
             return inside
@@ -80,17 +85,17 @@ class UntouchedMessages:
         self._opened = opened
         self._known: dict[int, tuple[DeliveredWindow, MessageId | None] | None] = {}
 
-    def among(self, consumer_id: int, at: Position, messages: int) -> int:
-        """Of the messages of an entry in flight at a consumer, those not received; 0 where that is not known."""
+    def among(self, consumer_id: int, delivery: Delivery, messages: int) -> int:
+        """Of the messages of a record in flight at a consumer, those not received; 0 where that is not known."""
         if consumer_id not in self._known:
             self._known[consumer_id] = self._load(consumer_id)
         known = self._known[consumer_id]
-        return 0 if known is None else known[0].untouched(at, messages, known[1])
+        return 0 if known is None else known[0].untouched(delivery, messages, known[1])
 
     def uncount(
-        self, at: Position, taken: list[DeliveryPart], consumer_id: int = NOBODY
+        self, delivery: Delivery, taken: list[DeliveryPart], consumer_id: int = NOBODY
     ) -> list[DeliveryPart]:
-        """Parts taken from an entry, cut so that messages never received do not count as delivered.
+        """Parts taken from a record, cut so that messages never received do not count as delivered.
 
         Args:
             consumer_id: the consumer that names the messages itself, and so has received them.
@@ -99,7 +104,7 @@ class UntouchedMessages:
         for part in taken:
             untouched = 0
             if part.holder > 0 and part.holder != consumer_id:
-                untouched = self.among(part.holder, at, part.messages)
+                untouched = self.among(part.holder, delivery, part.messages)
             holder, times, due_ns, recalled = part.fate()
             if part.messages != untouched:
                 parts.append(DeliveryPart(part.messages & ~untouched, holder, times, due_ns, recalled))

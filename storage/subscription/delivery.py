@@ -1,4 +1,7 @@
-"""Deliveries: the state of an entry's messages that a subscription has delivered or held back (DELIVERIES).
+"""Deliveries: the state of messages that a subscription has delivered or held back (DELIVERIES).
+
+A record is of one entry, or of a span of entries with one message each (`span.py`). An entry of one message with a
+record of its own, which earlier releases wrote, is in no span; `deliveries.py` keeps the records.
 
 Each message that is not acknowledged and at or before the cursor's read position is in exactly one part:
 
@@ -12,25 +15,20 @@ a message before it was delivered again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Generic, TypeVar
+from heapq import merge
 
-from storage.disk.codec import U64X2, corrupt, decoded, key1, key3, key_through, pack, unpack_first
-from storage.disk.schema import CURSORS, DELIVERIES
+from storage.disk.codec import decoded, key1, key3, pack, unpack_first
+from storage.disk.schema import DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
-from storage.subscription import message_set
-from storage.subscription.cursor import Cursor
-from storage.values.position import Position, as_position
+from storage.limits import SPAN_FATES_MAX
+from storage.subscription import message_set, span
+from storage.values.position import Position
 
 NOBODY = 0
 PENDING = -1
-
-Untouched = Callable[[Position, int], int]
-"""Of messages of an entry, those that no application has received."""
-
-V = TypeVar("V", bound=ReadView, covariant=True)
 
 
 class DeliveryPart:
@@ -62,16 +60,31 @@ class DeliveryPart:
 
 
 class Delivery:
-    """The parts of one entry, which has `count` messages."""
+    """The parts of one entry, which has `count` messages, or of a span, in which `count` entries are a message each.
 
-    __slots__ = ("at", "count", "parts", "was_released")
+    Attributes:
+        at: the entry, or the first entry of the span.
+        is_span: whether the record is of a span.
+        has_record: of an entry, whether its record is its own.
+        was_released: the entries with free messages, as the cursor counts them.
+    """
+
+    __slots__ = ("at", "count", "has_record", "is_span", "parts", "was_released")
 
     def __init__(
-        self, at: Position, count: int, parts: list[DeliveryPart], was_released: bool = False
+        self,
+        at: Position,
+        count: int,
+        parts: list[DeliveryPart],
+        *,
+        is_span: bool = False,
+        was_released: int = 0,
     ) -> None:
         self.at = at
         self.count = count
         self.parts = parts
+        self.is_span = is_span
+        self.has_record = count != 1
         self.was_released = was_released
 
     @classmethod
@@ -81,21 +94,66 @@ class Delivery:
         Raises:
             CorruptStore: a message is in two parts, or the payload is no delivery.
         """
-        delivery = decoded(DELIVERIES, key, payload, partial(cls._of, as_position(U64X2.unpack(key[8:]))))
-        delivery.was_released = delivery.is_released
-        return delivery
+        return decoded(DELIVERIES, key, payload, partial(cls._of, *span.unpack(key[8:])))
 
     @classmethod
-    def _of(cls, at: Position, payload: memoryview) -> Delivery:
+    def _of(cls, at: Position, is_span: bool, payload: memoryview) -> Delivery:
         count, packed = unpack_first(payload, 2)
-        delivery, known = cls(at, count, []), 0
+        if is_span and (count != span.SPAN_ENTRIES or at[1] % span.SPAN_ENTRIES):
+            raise CorruptStore("it is no span")
+        delivery, known = cls(at, count, [], is_span=is_span), 0
         for fields in packed:
             part = DeliveryPart(message_set.decode(fields[0], count), *fields[1:])
             if part.messages & known:
                 raise CorruptStore("a message is in two parts")
             known |= part.messages
             delivery.parts.append(part)
+        delivery.has_record = True
+        delivery.was_released = delivery.released
         return delivery
+
+    def encode(self) -> bytes:
+        """The payload; of a delivery without parts, which has no record, nothing."""
+        if not self.parts:
+            return b""
+        packed = [[message_set.encode(part.messages, self.count), *part.fate()] for part in self.parts]
+        return pack([self.count, packed])
+
+    def of_entry(self, at: Position) -> Delivery | None:
+        """The delivery of an entry of this span, or None. Changes of it do not change the span."""
+        bit = span.bit_of(at)
+        for part in self.parts:
+            if part.messages & bit:
+                return Delivery(at, 1, [DeliveryPart(1, *part.fate())])
+        return None
+
+    def entries(self, start: Position | None = None) -> Iterator[Delivery]:
+        """The deliveries of the entries of this span in order, from `start` on."""
+        fates: list[tuple[int, tuple[int, int, int, bool]]] = []
+        beyond = span.EVERY if start is None else ~span.through(self.at, Position(start[0], start[1] - 1))
+        for part in self.parts:
+            fates += [(index, part.fate()) for index in message_set.indexes(part.messages & beyond)]
+        ledger_id, first = self.at
+        for index, fate in sorted(fates):
+            yield Delivery(Position(ledger_id, first + index), 1, [DeliveryPart(1, *fate)])
+
+    def through(self, at: Position, inside: int) -> int:
+        """The messages of this record up to a position, of the entry there those in `inside`."""
+        if self.is_span:
+            return span.through(self.at, at)
+        return message_set.everything(self.count) & (inside if self.at == at else -1) if self.at <= at else 0
+
+    def first_entry(self, messages: int) -> Position:
+        """The first entry of these messages."""
+        if not self.is_span:
+            return self.at
+        return Position(self.at[0], self.at[1] + (messages & -messages).bit_length() - 1)
+
+    @property
+    def released(self) -> int:
+        """The number of entries with free messages."""
+        free = self.of(NOBODY)
+        return free.bit_count() if self.is_span else bool(free)
 
     @property
     def is_released(self) -> bool:
@@ -115,6 +173,14 @@ class Delivery:
             if part.holder == holder:
                 held |= part.messages
         return held
+
+    def due(self, now_ns: int) -> int:
+        """The messages that are free and due."""
+        due = 0
+        for part in self.parts:
+            if part.holder == NOBODY and part.due_ns <= now_ns:
+                due |= part.messages
+        return due
 
     def in_flight(self) -> int:
         """The messages that some consumer has."""
@@ -136,6 +202,34 @@ class Delivery:
         self.parts = kept
         return cut
 
+    def join_due(self, now_ns: int) -> None:
+        """Join the messages that are free and due already, whatever time they were due at."""
+        parts, self.parts = self.parts, []
+        for part in parts:
+            if part.holder == NOBODY and part.due_ns <= now_ns:
+                part.due_ns = 0
+            self.give(part)
+
+    def move(self, bit: int, to: DeliveryPart | None) -> bool:
+        """Give one message the state of a part, or take the message out; False if there is no room for the state."""
+        for part in self.parts:
+            if part.messages & bit:
+                part.messages ^= bit
+                if not part.messages:
+                    self.parts.remove(part)
+                break
+        if to is None:
+            return True
+        fate = to.fate()
+        for part in self.parts:
+            if part.holder == to.holder and part.fate() == fate:
+                part.messages |= bit
+                return True
+        if len(self.parts) >= SPAN_FATES_MAX:
+            return False
+        self.parts.append(DeliveryPart(bit, *fate))
+        return True
+
     def give(self, part: DeliveryPart) -> None:
         """Add a part, joined with a part of the same state."""
         assert part.messages & self.known() == 0, "a message is in one part"
@@ -148,127 +242,60 @@ class Delivery:
 
 def find(view: ReadView, subscription_id: int, at: Position) -> Delivery | None:
     """Find the delivery of an entry, or None."""
+    delivery = find_own(view, subscription_id, at)
+    if delivery is not None:
+        return delivery
+    record = find_span(view, subscription_id, span.first_of(at))
+    return None if record is None else record.of_entry(at)
+
+
+def find_own(view: ReadView, subscription_id: int, at: Position) -> Delivery | None:
+    """Find the record that an entry has for itself, or None."""
     key = key3(subscription_id, *at)
     payload = view.get(DELIVERIES, key)
     return None if payload is None else Delivery.decode(key, payload)
 
 
-def every(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:
-    """Yield the deliveries of a subscription, in position order."""
+def find_span(view: ReadView, subscription_id: int, first: Position) -> Delivery | None:
+    """Find the record of a span, or None. A batch shares one object, and writes its changes."""
+    key = span.key(subscription_id, first)
+    return view.open(DELIVERIES, key, partial(Delivery.decode, key))
+
+
+def own(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:
+    """Yield the records of single entries, in position order."""
     first = None if start is None else key3(subscription_id, start[0], max(start[1], 0))
+    end = span.first_key(subscription_id)
+    for key, payload in view.scan(DELIVERIES, key1(subscription_id), first, end):
+        if key != end:
+            yield Delivery.decode(key, payload)
+
+
+def spans(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:
+    """Yield the records of spans in position order, from the span of `start` on. A batch shares the objects."""
+    first = span.first_key(subscription_id)
+    if start is not None:
+        first = span.key(subscription_id, span.first_of(Position(start[0], max(start[1], 0))))
+    is_batch = isinstance(view, WriteBatch)
     for key, payload in view.scan(DELIVERIES, key1(subscription_id), first):
-        yield Delivery.decode(key, payload)
+        record = find_span(view, subscription_id, span.unpack(key[8:])[0]) if is_batch else None
+        yield record or Delivery.decode(key, payload)
 
 
-class Deliveries(Generic[V]):
-    """The deliveries of one subscription. The cursor counts the entries with free messages."""
-
-    __slots__ = ("_cursor", "_subscription_id", "_view")
-
-    def __init__(self, view: V, subscription_id: int, cursor: Cursor) -> None:
-        self._view = view
-        self._subscription_id = subscription_id
-        self._cursor = cursor
-
-    def find(self, at: Position) -> Delivery | None:
-        """Find the delivery of an entry, or None."""
-        key = key3(self._subscription_id, *at)
-        payload = self._view.get(DELIVERIES, key)
-        return None if payload is None else Delivery.decode(key, payload)
-
-    def scan(self, start: Position | None = None) -> Iterator[Delivery]:
-        """Yield the deliveries in position order, from `start` on.
-
-        Raises:
-            CorruptStore: a delivery with free messages is missing: they would never be delivered again.
-        """
-        expected, released = self._cursor.released, 0
-        for delivery in every(self._view, self._subscription_id, start):
-            released += delivery.was_released
-            yield delivery
-        if start is None and released < expected:
-            why = f"{released} entries with free messages are found; the subscription has {expected}"
-            raise corrupt(DELIVERIES, key1(self._subscription_id), why)
-
-    def put(self: Deliveries[WriteBatch], delivery: Delivery) -> None:
-        """Write a delivery, or remove a delivery without parts, and keep the cursor's count of released entries."""
-        key = key3(self._subscription_id, *delivery.at)
-        if delivery.parts:
-            packed = [
-                [message_set.encode(part.messages, delivery.count), *part.fate()] for part in delivery.parts
-            ]
-            self._view.put(DELIVERIES, key, pack([delivery.count, packed]))
-        else:
-            self._view.delete(DELIVERIES, key)
-        self._cursor.released += delivery.is_released - delivery.was_released
-        delivery.was_released = delivery.is_released
-        if self._cursor.released < 0:
-            why = "it counts fewer entries with free messages than are found"
-            raise corrupt(CURSORS, key1(self._subscription_id), why)
-
-    def settle(self: Deliveries[WriteBatch], at: Position, messages: int, consumer_id: int = NOBODY) -> None:
-        """Forget messages of an entry, acknowledged by a consumer or by an operator (NOBODY)."""
-        delivery = self.find(at)
-        if delivery is not None:
-            cut = delivery.take(messages)
-            if cut:
-                self.note_taken(cut, consumer_id)
-                self.put(delivery)
-
-    def note_taken(self, parts: list[DeliveryPart], consumer_id: int) -> None:
-        """Raise the generation, so that queues drop messages that a different process has taken from a consumer."""
-        if any(part.holder > 0 and part.holder != consumer_id for part in parts):
-            self._cursor.generation += 1
-
-    def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
-        """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
-        for delivery in self.scan():
-            if delivery.at > through:
-                break
-            self._cursor.released -= delivery.is_released
-            self.note_taken(delivery.parts, consumer_id)
-        sid = self._subscription_id
-        self._view.delete_prefix(DELIVERIES, key1(sid), stop=key_through(sid, through))
-
-    def release(
-        self: Deliveries[WriteBatch], consumer_id: int, untouched: Untouched, *, was_received: bool
-    ) -> int:
-        """Free all messages of a consumer that is gone; return the number.
-
-        Args:
-            untouched: of the messages of an entry in flight there, those that the consumer never gave to its
-                application: such messages count as not delivered.
-            was_received: the consumer itself tells that its application received the rest.
-        """
-        released = 0
-        for delivery in list(self.scan()):
-            held = delivery.of(consumer_id)
-            if not held:
-                continue
-            released += held.bit_count()
-            _free(delivery, held, untouched(delivery.at, held), was_received=was_received)
-            self.put(delivery)
-        return released
-
-    def give_back(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> None:
-        """Free messages that a consumer never gave to its application, as if they had not been delivered.
-
-        Args:
-            untouched: the messages, by entry; only the messages in flight at the consumer are freed.
-        """
-        for at, messages in untouched.items():
-            delivery = self.find(at)
-            if delivery is not None:
-                held = delivery.of(consumer_id) & messages
-                _free(delivery, held, held, was_received=False)
-                self.put(delivery)
+def records(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:
+    """Yield the records of entries, then those of spans, each in position order."""
+    yield from own(view, subscription_id, start)
+    yield from spans(view, subscription_id, start)
 
 
-def _free(delivery: Delivery, held: int, untouched: int, *, was_received: bool) -> None:
-    """Free a consumer's messages; untouched messages count as not delivered."""
-    spare = held & untouched
-    for part in delivery.take(spare):
-        part.times -= 1
-        delivery.give(part.freed(was_received=False))
-    for part in delivery.take(held & ~spare):
-        delivery.give(part.freed(was_received=was_received))
+def every(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:
+    """Yield the deliveries of a subscription by entry, in position order."""
+    of_spans = (entry for record in spans(view, subscription_id, start) for entry in record.entries(start))
+    return merge(own(view, subscription_id, start), of_spans, key=lambda delivery: delivery.at)
+
+
+def delete_all(batch: WriteBatch, subscription_id: int) -> None:
+    """Remove all records of a subscription, open ones included."""
+    for record in list(spans(batch, subscription_id)):
+        batch.remove(DELIVERIES, span.key(subscription_id, record.at))
+    batch.delete_prefix(DELIVERIES, key1(subscription_id))

@@ -56,6 +56,15 @@ def has_all(data: bytes | memoryview, messages: int) -> bool:
     return not data or not messages & ~int.from_bytes(data, "big")
 
 
+def has_any(data: bytes | memoryview, messages: int) -> bool:
+    r"""Whether a stored set has any of these messages, for a caller that does not know the number of the entry.
+
+    >>> has_any(b"\x05", 0b110), has_any(b"\x05", 0b010), has_any(ALL, 0b010)
+    (True, False, True)
+    """
+    return not data or bool(messages & int.from_bytes(data, "big"))
+
+
 def through(index: int) -> int:
     """The set of messages 0 to index."""
     return (1 << (index + 1)) - 1

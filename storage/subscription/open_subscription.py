@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from storage.disk.view import ReadView
 from storage.subscription import cursor as cursors
 from storage.subscription.cursor import Acks
-from storage.subscription.delivery import Deliveries
+from storage.subscription.deliveries import Deliveries
 from storage.subscription.subscription import Subscription
 
 V = TypeVar("V", bound=ReadView, covariant=True)

@@ -8,19 +8,19 @@ one transaction, and acknowledging an acknowledged or pending message in a trans
 from __future__ import annotations
 
 from storage.actions import Action, Hint, Keyword
-from storage.disk.codec import corrupt, decoded, key1, key2, key3, key4, missing, pack, part_key, unpack
-from storage.disk.schema import DELIVERIES, PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
+from storage.disk.codec import corrupt, decoded, key2, pack, part_key, unpack
+from storage.disk.schema import PART_SUBSCRIPTION, TXN_PARTS, TXN_PENDING
 from storage.disk.view import ReadView, WriteBatch
-from storage.errors import InvalidValue, TransactionConflict, TxnctlError
+from storage.errors import InvalidValue, TransactionConflict
 from storage.limits import PENDING_ENTRIES_MAX
-from storage.subscription import delivery as deliveries, message_set
+from storage.subscription import delivery as deliveries, message_set, pending_records, span
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.pending_records import PendingRecord
 from storage.subscription.subscription import Subscription
 from storage.topic import log
-from storage.txn.participant import SubscriptionEffect, SubscriptionWork
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 
@@ -74,30 +74,15 @@ def holders(opened: OpenSubscription[ReadView], at: Position, count: int, messag
     """The transactions in which any of these messages of an entry is pending."""
     if not messages:
         return []
-    txns = [
-        int.from_bytes(key[24:], "big")
-        for key, payload in opened.view.scan(PENDING, key3(opened.subscription_id, *at))
-        if message_set.decode(payload, count) & messages
-    ]
+    delivery, txns = opened.deliveries.find(at), list[int]()
+    held = delivery.of(deliveries.PENDING) & messages if delivery is not None else 0
+    if held:
+        pending = pending_records.of_entry(opened.view, opened.subscription_id, at)
+        txns = [txn for txn, stored in pending if message_set.decode(stored, count) & held]
     cumulative = opened.cursor.pending_cumulative
     if cumulative is not None and covers(MessageId(*cumulative[1:4]), at, messages):
         txns.append(cumulative[0])
     return txns
-
-
-def one_by_one(
-    view: ReadView, subscription_id: int, at: Position | None = None
-) -> list[tuple[Position, int, bytes]]:
-    """The messages pending one by one, of one entry or of all: position, transaction, messages as stored."""
-    prefix = key1(subscription_id) if at is None else key3(subscription_id, *at)
-    return [
-        (
-            Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big")),
-            int.from_bytes(key[24:], "big"),
-            bytes(payload),
-        )
-        for key, payload in view.scan(PENDING, prefix)
-    ]
 
 
 def covered(cursor: Cursor, at: Position, count: int) -> int:
@@ -109,6 +94,19 @@ def covered(cursor: Cursor, at: Position, count: int) -> int:
     return every if at < pending[1:3] or pending[3] < 0 else every & message_set.through(pending[3])
 
 
+def covered_of(cursor: Cursor, delivery: Delivery) -> int:
+    """The messages of a delivery that a pending cumulative acknowledgement covers."""
+    pending = cursor.pending_cumulative
+    if pending is None:
+        return 0
+    return delivery.through(Position(*pending[1:3]), messages_through(MessageId(*pending[1:4])))
+
+
+def messages_through(through: MessageId) -> int:
+    """Of the entry of a message, the messages up to and including it (batch index -1: all)."""
+    return -1 if through.batch_index < 0 else message_set.through(through.batch_index)
+
+
 def covers(cumulative: MessageId, at: Position, messages: int) -> bool:
     """Whether a cumulative acknowledgement covers any of these messages of an entry."""
     if at != cumulative[:2]:
@@ -118,14 +116,16 @@ def covers(cumulative: MessageId, at: Position, messages: int) -> bool:
 
 def holders_through(opened: OpenSubscription[ReadView], through: MessageId) -> list[int]:
     """The transactions with anything pending up to and including a message (batch index -1: the whole entry)."""
-    txns, last, index = set[int](), through.position, through.batch_index
-    for key, payload in opened.view.scan(PENDING, key1(opened.subscription_id)):
-        at = Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big"))
-        if at > last:
-            break
-        inside = at < last or index < 0 or not payload
-        if inside or int.from_bytes(payload, "big") & message_set.through(index):
-            txns.add(int.from_bytes(key[24:], "big"))
+    txns, last, inside = set[int](), through.position, messages_through(through)
+    for record in pending_records.of_subscription(opened.view, opened.subscription_id):
+        if record.txn in txns or record.at > last:
+            continue
+        if record.is_span:
+            is_inside = bool(record.messages(0) & span.through(record.at, last))
+        else:
+            is_inside = record.at < last or message_set.has_any(record.stored, inside)
+        if is_inside:
+            txns.add(record.txn)
     if opened.cursor.pending_cumulative is not None:
         txns.add(opened.cursor.pending_cumulative[0])
     return sorted(txns)
@@ -158,18 +158,23 @@ def conflict(subscription: Subscription, what: str, why: str, txn: int | None = 
 
 
 def add(
-    opened: OpenSubscription[WriteBatch], txn: int, acknowledged: list[Acknowledgement], consumer_id: int
+    opened: OpenSubscription[WriteBatch],
+    txn: int,
+    acknowledged: list[Acknowledgement],
+    in_flight: list[tuple[Delivery, int]],
+    consumer_id: int,
 ) -> int:
     """Make acknowledgements pending in a transaction; return the number of messages.
 
     Args:
+        in_flight: further messages, in flight, of records of spans.
         consumer_id: the consumer that acknowledges; 0 for an operator.
 
     Raises:
         TransactionConflict: a message is acknowledged already, or pending in any transaction, this one included.
     """
     batch, subscription, subscription_id = opened.view, opened.subscription, opened.subscription_id
-    part = part_of(batch, txn, subscription)
+    part, in_spans = part_of(batch, txn, subscription), dict[Position, int]()
     for at, count, messages in acknowledged:
         what = f"message {at}"
         if opened.acks.of(at, count) & messages:
@@ -181,21 +186,28 @@ def add(
                 f"is pending in transaction {TxnID(holder)}",
                 holder if holder != txn else None,
             )
-        key = key4(subscription_id, *at, txn)
-        before = batch.get(PENDING, key)
-        part.entries += before is None
-        both = messages | (message_set.decode(before, count) if before is not None else 0)
-        batch.put(PENDING, key, message_set.encode(both, count))
-        batch.put(TXN_PENDING, key4(txn, subscription_id, *at), b"")
+        if count == 1:
+            first = span.first_of(at)
+            in_spans[first] = in_spans.get(first, 0) | span.bit_of(at)
+        else:
+            part.entries += pending_records.add(batch, subscription_id, txn, at, count, messages)
         _hold(opened, (at, count, messages), consumer_id)
         part.messages += messages.bit_count()
+    for delivery, messages in in_flight:
+        _hold_taken(opened, delivery, messages, consumer_id)
+        in_spans[delivery.at] = in_spans.get(delivery.at, 0) | messages
+        part.messages += messages.bit_count()
+    for first, messages in in_spans.items():
+        pending_records.add_entries(batch, subscription_id, txn, first, messages)
+        part.entries += messages.bit_count()
     if part.entries > PENDING_ENTRIES_MAX:
         raise InvalidValue(
             f"a transaction acknowledges messages of at most {PENDING_ENTRIES_MAX:,} entries one by one",
             hint="Acknowledge cumulatively, or commit more often.",
         )
     _save_part(batch, txn, subscription, part)
-    return sum(messages.bit_count() for _, _, messages in acknowledged)
+    done = sum(messages.bit_count() for _, _, messages in acknowledged)
+    return done + sum(messages.bit_count() for _, messages in in_flight)
 
 
 def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, consumer_id: int) -> None:
@@ -203,12 +215,19 @@ def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, c
     at, count, messages = acknowledged
     delivery = opened.deliveries.find(at) or Delivery(at, count, [])
     new = messages & ~delivery.known()
-    cut = delivery.take(messages)
-    opened.deliveries.note_taken(cut, consumer_id)
-    for part in cut:
-        delivery.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
     if new:
         delivery.give(DeliveryPart(new, deliveries.PENDING, 0))
+    _hold_taken(opened, delivery, messages & ~new, consumer_id)
+
+
+def _hold_taken(
+    opened: OpenSubscription[WriteBatch], delivery: Delivery, messages: int, consumer_id: int
+) -> None:
+    """Take messages of a record from their holders."""
+    taken = delivery.take(messages)
+    opened.deliveries.note_taken(taken, consumer_id)
+    for part in taken:
+        delivery.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
     opened.deliveries.put(delivery)
 
 
@@ -239,11 +258,14 @@ def add_cumulative(
     if is_acknowledged_through(opened, through):
         return
     part = part_of(batch, txn, subscription)
-    for at, messages in _all_pending(batch, txn, subscription_id, part):
-        if at < last or (at == last and through.batch_index < 0):
-            _drop(batch, txn, subscription_id, at)
-            part.entries -= 1
-            part.messages -= messages.bit_count() if messages else _count_of(opened, at)
+    for record in all_pending(batch, txn, subscription_id, part):
+        if record.is_span:
+            absorbed = pending_records.remove(batch, subscription_id, record, span.through(record.at, last))
+            part.entries -= absorbed
+            part.messages -= absorbed
+        elif record.at < last or (record.at == last and through.batch_index < 0):
+            part.entries -= pending_records.remove(batch, subscription_id, record)
+            part.messages -= record.messages(_count_of(opened, record.at)).bit_count()
     _hold_through(opened, through, consumer_id)
     part.cumulative = through
     cursor.pending_cumulative = (txn, *through)
@@ -252,18 +274,10 @@ def add_cumulative(
 
 def _hold_through(opened: OpenSubscription[WriteBatch], through: MessageId, consumer_id: int) -> None:
     """Take the delivered messages up to a pending cumulative acknowledgement from their holders."""
-    last = through.position
-    for delivery in list(opened.deliveries.scan()):
-        if delivery.at > last:
-            break
-        inside = message_set.everything(delivery.count)
-        if delivery.at == last and through.batch_index >= 0:
-            inside &= message_set.through(through.batch_index)
-        taken = delivery.take(inside)
-        opened.deliveries.note_taken(taken, consumer_id)
-        for part in taken:
-            delivery.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
-        opened.deliveries.put(delivery)
+    last, inside = through.position, messages_through(through)
+    for record in opened.deliveries.records():
+        if record.at <= last:
+            _hold_taken(opened, record, record.through(last, inside), consumer_id)
 
 
 def _order(through: MessageId) -> tuple[int, int, float]:
@@ -276,137 +290,20 @@ def _count_of(opened: OpenSubscription[ReadView], at: Position) -> int:
     return delivery.count if delivery else 1
 
 
-def _pending_of(view: ReadView, txn: int, subscription_id: int) -> list[tuple[Position, int]]:
-    """The messages of a transaction pending one by one: position and messages, 0 for all of an entry.
-
-    Raises:
-        CorruptStore: a pending message is found by transaction, and not by position.
-    """
-    pending = []
-    for key in view.keys(TXN_PENDING, key2(txn, subscription_id)):
-        at = Position(int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big"))
-        by_position = key4(subscription_id, *at, txn)
-        payload = view.get(PENDING, by_position)
-        if payload is None:
-            raise missing(PENDING, by_position)
-        pending.append((at, int.from_bytes(payload, "big")))
-    return pending
-
-
-def _all_pending(
+def all_pending(
     view: ReadView, txn: int, subscription_id: int, part: SubscriptionPart
-) -> list[tuple[Position, int]]:
-    """The same for an open transaction, which counts its entries.
+) -> list[PendingRecord]:
+    """The messages pending one by one in an open transaction, which counts their entries.
 
     Raises:
         CorruptStore: a pending message is missing.
     """
-    pending = _pending_of(view, txn, subscription_id)
-    if len(pending) != part.entries:
-        why = f"{len(pending)} entries with pending messages are found; the transaction has {part.entries}"
+    pending = pending_records.of_transaction(view, txn, subscription_id)
+    entries = sum(record.entries for record in pending)
+    if entries != part.entries:
+        why = f"{entries} entries with pending messages are found; the transaction has {part.entries}"
         raise corrupt(TXN_PENDING, key2(txn, subscription_id), why)
     return pending
-
-
-def _drop(batch: WriteBatch, txn: int, subscription_id: int, at: Position) -> None:
-    batch.delete(PENDING, key4(subscription_id, *at, txn))
-    batch.delete(TXN_PENDING, key4(txn, subscription_id, *at))
-
-
-def _find_subscription(view: ReadView, topic_id: int, subscription_id: int) -> Subscription | None:
-    for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id)):
-        subscription = Subscription.decode(key, payload)
-        if subscription.subscription_id == subscription_id:
-            return subscription
-    return None
-
-
-def _held_delivery(opened: OpenSubscription[WriteBatch], at: Position, messages: int) -> Delivery:
-    """The delivery of an entry with pending messages.
-
-    Raises:
-        CorruptStore: the delivery is missing, or has no such messages.
-    """
-    delivery, key = opened.deliveries.find(at), key3(opened.subscription_id, *at)
-    if delivery is None:
-        raise missing(DELIVERIES, key)
-    if messages > message_set.everything(delivery.count):
-        raise corrupt(PENDING, key, f"it has messages that an entry of {delivery.count} has not")
-    return delivery
-
-
-class PendingAcks:
-    """A subscription as a participant of the coordinator."""
-
-    kind = PART_SUBSCRIPTION
-
-    def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:  # noqa: ARG002
-        """A pending acknowledgement was checked when made, and stays until its transaction ends: nothing forbids it."""
-        return None
-
-    def decide(
-        self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> SubscriptionEffect:
-        """Apply all acknowledgements of the transaction, or release all."""
-        pending = SubscriptionPart.decode(part)
-        subscription = _find_subscription(batch, pending.topic_id, object_id)
-        if subscription is None:
-            # A subscription with pending acknowledgements is not deleted.
-            raise corrupt(SUBSCRIPTIONS, key1(pending.topic_id), f"subscription {object_id} is not there")
-        opened = OpenSubscription(batch, subscription)
-        before = opened.cursor.mark_delete
-        if committed:
-            self._apply(opened, txn, pending)
-        else:
-            self._release(opened, txn, pending)
-        opened.acks.advance()
-        return SubscriptionEffect(
-            pending.topic_id, opened.subscription.name, pending.messages,
-            pending.cumulative.position if pending.cumulative else None, before, opened.cursor.mark_delete,
-        )  # fmt: skip
-
-    def _apply(self, opened: OpenSubscription[WriteBatch], txn: int, pending: SubscriptionPart) -> None:
-        batch, subscription_id = opened.view, opened.subscription_id
-        for at, messages in _all_pending(batch, txn, subscription_id, pending):
-            delivery = _held_delivery(opened, at, messages)
-            acknowledged = messages or message_set.everything(delivery.count)
-            _drop(batch, txn, subscription_id, at)
-            opened.deliveries.settle(at, acknowledged)
-            opened.acks.acknowledge(at, delivery.count, acknowledged)
-        if pending.cumulative is not None:
-            opened.cursor.pending_cumulative = None
-            acknowledge_cumulative(opened, pending.cumulative)
-
-    def _release(self, opened: OpenSubscription[WriteBatch], txn: int, pending: SubscriptionPart) -> None:
-        batch, subscription_id, cursor = opened.view, opened.subscription_id, opened.cursor
-        first: tuple[Position, int] | None = None
-        is_ordered = opened.subscription.type.is_ordered
-        for at, messages in _all_pending(batch, txn, subscription_id, pending):
-            _drop(batch, txn, subscription_id, at)
-            delivery = _held_delivery(opened, at, messages)
-            released = messages or message_set.everything(delivery.count)
-            first = min(first or (at, released), (at, released))
-            for cut in delivery.take(released):
-                delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, recalled=is_ordered))
-            opened.deliveries.put(delivery)
-        if pending.cumulative is not None:
-            cursor.pending_cumulative = None
-            if pending.cumulative.position > cursor.read:
-                cursor.recalled = pending.cumulative.position
-            cursor.read = cursor.mark_delete
-            recall(opened, cursor.mark_delete, -1)
-        elif first is not None and is_ordered:
-            # In the entry of the first released message, the messages before it stay in flight.
-            recall(opened, first[0], -(first[1] & -first[1]))
-
-    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
-        """Subscription, and the pending messages."""
-        pending = SubscriptionPart.decode(part)
-        subscription = _find_subscription(view, pending.topic_id, object_id)
-        name = f"(deleted, {object_id})" if subscription is None else subscription.name
-        positions = [] if subscription is None else [at for at, _ in _pending_of(view, txn, object_id)[:100]]
-        cumulative = pending.cumulative.position if pending.cumulative else None
-        return SubscriptionWork(pending.topic_id, name, pending.messages, cumulative, positions)
 
 
 def recall(opened: OpenSubscription[WriteBatch], first: Position, inside: int) -> None:
@@ -416,16 +313,30 @@ def recall(opened: OpenSubscription[WriteBatch], first: Position, inside: int) -
         inside: the messages of the entry at `first` to recall; of later entries, all.
     """
     opened.cursor.generation += 1
-    untouched = UntouchedMessages(opened)
-    for delivery in list(opened.deliveries.scan(first)):
+    untouched, before = UntouchedMessages(opened), Position(first[0], first[1] - 1)
+    pending = _pending_by_record(opened)
+    for record in opened.deliveries.records(first):
+        chosen = ~span.through(record.at, before) if record.is_span else -1
+        if record.at == first and not record.is_span:
+            chosen = inside
         still_pending = 0
-        for _, _, messages in one_by_one(opened.view, opened.subscription_id, delivery.at):
-            still_pending |= message_set.decode(messages, delivery.count)
-        taken = (inside if delivery.at == first else -1) & ~still_pending
-        for cut in untouched.uncount(delivery.at, delivery.take(taken)):
+        for stored in pending.get((record.at, record.is_span), ()):
+            still_pending |= message_set.decode(stored, record.count)
+        if record.count == 1:
+            for stored in pending.get((span.first_of(record.at), True), ()):
+                still_pending |= message_set.has_all(stored, span.bit_of(record.at))
+        for cut in untouched.uncount(record, record.take(chosen & ~still_pending)):
             due_ns = cut.due_ns if cut.holder == NOBODY else 0
-            delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
-        opened.deliveries.put(delivery)
+            record.give(DeliveryPart(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
+        opened.deliveries.put(record)
+
+
+def _pending_by_record(opened: OpenSubscription[ReadView]) -> dict[tuple[Position, bool], list[bytes]]:
+    """The messages pending one by one as stored, by the entry or the span."""
+    pending: dict[tuple[Position, bool], list[bytes]] = {}
+    for record in pending_records.of_subscription(opened.view, opened.subscription_id):
+        pending.setdefault((record.at, record.is_span), []).append(record.stored)
+    return pending
 
 
 def acknowledge_cumulative(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.disk.view import ReadView, WriteBatch
+from storage.subscription import span
 from storage.subscription.acknowledge import Item, missing
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
@@ -26,7 +27,8 @@ def negative_acknowledge(
     Raises:
         MessageNotFound: nothing is given back.
     """
-    batch, given_back, untouched = opened.view, list[Item](), UntouchedMessages(opened)
+    given_back, untouched = list[Item](), UntouchedMessages(opened)
+    times_due: dict[Position, int] = {}
     for at, messages in items:
         delivery = opened.deliveries.find(at)
         _check_exists(opened, at, messages, delivery)
@@ -35,9 +37,12 @@ def negative_acknowledge(
         chosen = _returnable(delivery, consumer_id) & (messages or -1)
         taken = delivery.take(chosen)
         opened.deliveries.note_taken(taken, consumer_id)
-        for part in untouched.uncount(at, taken, consumer_id):
+        first = span.first_of(at)
+        if first not in times_due:
+            times_due[first] = opened.deliveries.due_ns(at, delay_ns)
+        for part in untouched.uncount(delivery, taken, consumer_id):
             # A consumer names messages that its application has received; an operator cannot tell.
-            delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=batch.now_ns + delay_ns))
+            delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=times_due[first]))
         opened.deliveries.put(delivery)
         if chosen:
             given_back.append((at, chosen))

@@ -7,7 +7,7 @@ READ_UNCOMMITTED: messages that were left out stay left out. Only a seek shows s
 from __future__ import annotations
 
 from storage.disk.codec import key1
-from storage.disk.schema import ACKS, DELIVERIES, PENDING
+from storage.disk.schema import ACKS, PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ObjectHeld
 from storage.subscription import delivery as deliveries, message_set, pending_ack
@@ -62,13 +62,13 @@ def move(opened: OpenSubscription[WriteBatch], after: Position) -> int:
     No acknowledgement may be pending. `catalogue.save` writes the subscription afterwards.
     """
     batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
-    withdrawn = sum(delivery.in_flight().bit_count() for delivery in opened.deliveries.scan())
+    withdrawn = sum(delivery.in_flight().bit_count() for delivery in opened.deliveries.records())
     cursor.mark_delete = cursor.read = after
     cursor.generation += 1
-    cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False
+    cursor.recalled, cursor.has_uncommitted_acks = None, False
     skipped_txns.clear(opened)
-    for database in (ACKS, DELIVERIES):
-        batch.delete_prefix(database, key1(subscription.subscription_id))
+    opened.deliveries.clear()
+    batch.delete_prefix(ACKS, key1(subscription.subscription_id))
     subscription.start = min(subscription.start, after)
     return withdrawn
 

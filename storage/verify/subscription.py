@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from storage.disk.view import ReadView
 from storage.reports import backlog
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
+from storage.subscription import (
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+    pending_records,
+)
 from storage.subscription.attached_consumers import is_attached
 from storage.subscription.delivery import Delivery
 from storage.subscription.isolation import IsolationLevel
@@ -40,11 +48,15 @@ class SubscriptionCheck:
         self._label = f"{topic.name} {subscription.name}"
         self._report = report
         self._txn_states: dict[int, TransactionState] = {}
+        self._one_by_one: dict[Position, list[bytes]] = {}
 
     def run(self, log: Log | None) -> None:
         """Check the records of the subscription; given the log of the topic, also recount every message."""
         view, cursor = self._view, self._cursor
         delivered = list(deliveries.every(view, self._id))
+        for before, delivery in pairwise(delivered):
+            if before.at == delivery.at:
+                self._problem(23, f"{Position(*delivery.at)} is in a span, and has a record of its own")
         if cursor.mark_delete > self._state.last_confirmed:
             self._problem(1, f"markDeletePosition {Position(*cursor.mark_delete)} is beyond the log")
         self._check_ranges()
@@ -56,7 +68,9 @@ class SubscriptionCheck:
         cumulative = cursor.pending_cumulative
         if cumulative is not None and not self._is_open(cumulative[0]):
             self._problem(7, f"a cumulative acknowledgement of {TxnID(cumulative[0])} is still pending")
+        self._check_pending({delivery.at: delivery for delivery in delivered})
         if log is not None:
+            self._check_counts(log, delivered)
             self._check_classes(log)
 
     def _problem(self, invariant: int, message: str) -> None:
@@ -82,6 +96,21 @@ class SubscriptionCheck:
             if previous == (first.ledger_id, first.entry_id - 1, True) and is_whole:
                 self._problem(23, f"acknowledged ranges that touch at {first} were not joined")
             previous = (first.ledger_id, last, is_whole)
+
+    def _check_pending(self, delivered: dict[Position, Delivery]) -> None:
+        """Check that messages pending one by one are delivered to no consumer."""
+        for at, txn, stored in pending_records.one_by_one(self._view, self._id):
+            delivery = delivered.get(at)
+            held = delivery.of(deliveries.PENDING) if delivery is not None else 0
+            if delivery is None or message_set.decode(stored, delivery.count) & ~held:
+                self._problem(7, f"{at} is pending in {TxnID(txn)}, and not held as pending")
+
+    def _check_counts(self, log: Log, delivered: list[Delivery]) -> None:
+        """Check that deliveries are of entries with as many messages; of a span, of entries of one message."""
+        counts = {entry.at: entry.messages for entry in log.entries if entry.kind == MESSAGES}
+        for delivery in delivered:
+            if counts.get(delivery.at) != delivery.count:
+                self._problem(23, f"{Position(*delivery.at)} is delivered as an entry of {delivery.count}")
 
     def _check_delivery(self, delivery: Delivery) -> None:
         view, at, seen = self._view, Position(*delivery.at), 0
@@ -121,6 +150,8 @@ class SubscriptionCheck:
     def _check_classes(self, log: Log) -> None:
         """Count every message after markDeletePosition by class, and compare with the counts of `backlog`."""
         expected = dict.fromkeys(_CLASSES, 0)
+        for at, _, stored in pending_records.one_by_one(self._view, self._id):
+            self._one_by_one.setdefault(at, []).append(stored)
         held_entries = skipped_txns.held_by_entry(self._view, self._subscription, only_open=True)
         for entry in log.entries:
             if entry.kind == MESSAGES and entry.at > self._cursor.mark_delete:
@@ -145,8 +176,8 @@ class SubscriptionCheck:
     def _pending(self, entry: LoggedEntry) -> int:
         """Return the messages of an entry with a pending acknowledgement, as a bit set."""
         pending = 0
-        for _, _, messages in pending_ack.one_by_one(self._view, self._id, entry.at):
-            pending |= message_set.decode(messages, entry.messages)
+        for stored in self._one_by_one.get(entry.at, ()):
+            pending |= message_set.decode(stored, entry.messages)
         cumulative = self._cursor.pending_cumulative
         if cumulative is not None:
             for bit in message_set.indexes(message_set.everything(entry.messages)):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from storage.disk.codec import U64X2, U64X4, key1
+from storage.disk.codec import U64X2, key1
 from storage.disk.schema import LEASE_TXNS, LEASES, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
 from storage.disk.view import ReadView
+from storage.subscription import span
 from storage.txn import record as records
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -44,11 +45,10 @@ def check_transactions(view: ReadView, report: Report) -> None:
 
 def _check_pending(view: ReadView, report: Report) -> None:
     """Pending acknowledgements are indexed both by entry and by transaction."""
-    by_txn = {U64X4.unpack(key) for key in view.keys(TXN_PENDING)}
-    for key in view.keys(PENDING):
-        subscription_id, ledger_id, entry_id, txn = U64X4.unpack(key)
-        if (txn, subscription_id, ledger_id, entry_id) not in by_txn:
-            report(6, f"transaction {TxnID(txn)}", f"has {ledger_id}:{entry_id} pending, found one way only")
-        by_txn.discard((txn, subscription_id, ledger_id, entry_id))
-    for txn, _, ledger_id, entry_id in by_txn:
-        report(6, f"transaction {TxnID(txn)}", f"has {ledger_id}:{entry_id} pending, found one way only")
+    by_txn = set(view.keys(TXN_PENDING))
+    by_position = {key[24:] + key[:24] for key in view.keys(PENDING)}
+    for key in sorted(by_txn ^ by_position):
+        at, is_span = span.unpack(key[16:])
+        where = f"messages of the span at {at}" if is_span else str(at)
+        txn = TxnID(int.from_bytes(key[:8], "big"))
+        report(6, f"transaction {txn}", f"has {where} pending, found one way only")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from storage.subscription.dispatch.blocked_keys import BlockedKeys
+from storage.subscription.dispatch.span_keys import SpanKeys
 from storage.txn.aborted import AbortedSet
 
 
 class ConsumerMemory:
-    """The knowledge of one consumer that walks share: aborted transactions, and blocked keys."""
+    """The knowledge of one consumer that walks share: aborted transactions, blocked keys, keys of messages in spans."""
 
-    __slots__ = ("aborted", "blocked_keys", "consumer_id")
+    __slots__ = ("aborted", "blocked_keys", "consumer_id", "span_keys")
 
     def __init__(self, consumer_id: int) -> None:
         self.consumer_id = consumer_id
@@ -19,3 +20,4 @@ class ConsumerMemory:
         """Forget everything: after a failed batch, whose changes the memory may contain."""
         self.aborted = AbortedSet()
         self.blocked_keys = BlockedKeys()
+        self.span_keys = SpanKeys()

@@ -20,6 +20,7 @@ from storage.subscription import delivery as deliveries, message_set
 from storage.subscription.acknowledge import Item, add_item
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
+from storage.subscription.dispatch.span_keys import UNREAD, SpanKeys
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
@@ -39,7 +40,7 @@ class KeyOrder:
     Without effect on every type but Key_Shared.
     """
 
-    __slots__ = ("_consumer_id", "_is_key_shared", "_pending", "_queue", "_subscription")
+    __slots__ = ("_consumer_id", "_is_key_shared", "_keys", "_pending", "_queue", "_subscription")
 
     def __init__(self, subscription: Subscription, consumer_id: int, queue: ReceiverQueue) -> None:
         self._subscription = subscription
@@ -47,6 +48,7 @@ class KeyOrder:
         self._queue = queue
         self._is_key_shared = subscription.type is SubscriptionType.KEY_SHARED
         self._pending: Messages = {}
+        self._keys = SpanKeys()
 
     def note_pending(self, items: list[Item]) -> None:
         """Note messages that the consumer has acknowledged in a transaction, for `would_overtake` to examine."""
@@ -86,7 +88,8 @@ class KeyOrder:
         return self._send_back(batch, behind(self._queue, blockers))
 
     def _all_blockers(self, view: ReadView) -> KeyBlockers:
-        return blockers_before(view, self._subscription, self._consumer_id, self._queue.last)
+        keys = {key for piece in self._queue for key in piece.entry.keys or () if key is not None}
+        return blockers_before(view, self._subscription, self._consumer_id, keys, self._keys)
 
     def _pending_blockers(self, view: ReadView) -> KeyBlockers:
         """Keys of messages that this consumer acknowledged in transactions that are not committed."""
@@ -123,21 +126,36 @@ def block_keys(blockers: KeyBlockers, entry: Entry, messages: int) -> None:
 
 
 def blockers_before(
-    view: ReadView, subscription: Subscription, consumer_id: int, through: Position
+    view: ReadView, subscription: Subscription, consumer_id: int, keys: set[bytes], known: SpanKeys
 ) -> KeyBlockers:
-    """Keys blocked by messages, up to an entry, that are neither acknowledged nor in flight at this consumer.
+    """The first messages of these keys that are neither acknowledged nor in flight at this consumer.
 
-    Examines all deliveries, and reads the entries of which not everything is in flight here.
+    Examines all deliveries, and reads the entries of which not everything is in flight here; of spans, only those that
+    were so not yet at the last call with `known`.
     """
-    blockers: KeyBlockers = {}
-    for delivery in deliveries.every(view, subscription.subscription_id):
-        if delivery.at > through:
-            break
-        elsewhere = delivery.known() & ~delivery.of(consumer_id)
-        if elsewhere:
-            entry = log.stored(view, subscription.topic_id, delivery.at)
+
+    def read(at: Position) -> object:
+        entry = log.stored(view, subscription.topic_id, at)
+        filters = entry.txn and subscription.level is not IsolationLevel.READ_UNCOMMITTED
+        if filters and records.state_of(view, entry.txn) is TransactionState.OPEN:
+            return UNREAD
+        return entry.keys[0] if entry.keys and not _is_left_out(view, subscription, entry) else None
+
+    blockers, waiting = KeyBlockers(), dict[Position, int]()
+    for record in deliveries.records(view, subscription.subscription_id):
+        elsewhere = record.known() & ~record.of(consumer_id)
+        if elsewhere and record.is_span:
+            waiting[record.at] = elsewhere
+        elif elsewhere:
+            entry = log.stored(view, subscription.topic_id, record.at)
             if not _is_left_out(view, subscription, entry):
                 block_keys(blockers, entry, elsewhere)
+    known.load(waiting.items(), read)
+    for key in keys:
+        first = known.first(key)
+        if first is not None:
+            here = (*first, 0)
+            blockers[key] = min(blockers.get(key, here), here)
     return blockers
 
 

@@ -16,17 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import merge
 
-from storage.disk.codec import U64, key1, key3
-from storage.disk.schema import ACKS, DELIVERIES, Database
+from storage.disk.codec import U64, key3
+from storage.disk.schema import ACKS, DELIVERIES
 from storage.disk.view import ReadView
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
-from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription import cursor as cursors, message_set, pending_ack, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
+from storage.subscription.dispatch.record_ahead import RecordAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
+from storage.subscription.dispatch.spans_again import SpansAgain
 from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
@@ -38,26 +40,6 @@ from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
 _NO_TXN = 0
-
-
-class _Ahead:
-    """The next record of a subscription at or after a position, looked up again only after the walk has passed it."""
-
-    __slots__ = ("_at", "_database", "_prefix", "_record", "_view")
-
-    def __init__(self, view: ReadView, database: Database, subscription_id: int) -> None:
-        self._view = view
-        self._database = database
-        self._prefix = key1(subscription_id)
-        self._record: tuple[bytes, memoryview] | None = None
-        self._at: bytes | None = None
-
-    def at(self, key: bytes) -> memoryview | None:
-        """The record with exactly this key; keys are asked for in order."""
-        if self._at is None or (self._record is not None and self._record[0] < key):
-            self._record = self._view.first(self._database, self._prefix, key)
-            self._at = key
-        return self._record[1] if self._record is not None and self._record[0] == key else None
 
 
 class Walk:
@@ -80,6 +62,7 @@ class Walk:
         self._subscription = opened.subscription
         self._subscription_id = opened.subscription_id
         self._cursor = opened.cursor
+        self._memory = memory
         self._consumer_id = memory.consumer_id
         self._room = room
         self._bytes = DISPATCH_BYTES_MAX
@@ -92,13 +75,15 @@ class Walk:
             SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
         )
         self._moved: set[Position] = set()
+        self._spans_again: SpansAgain | None = None
+        self._span: tuple[Position, Delivery | None] | None = None
         self._selection = Selection(opened.cursor.read)
         self._look_ahead()
 
     def _look_ahead(self) -> None:
         """Begin again at an earlier entry."""
-        self._deliveries = _Ahead(self._view, DELIVERIES, self._subscription_id)
-        self._acks = _Ahead(self._view, ACKS, self._subscription_id)
+        self._deliveries = RecordAhead(self._view, DELIVERIES, self._subscription_id)
+        self._acks = RecordAhead(self._view, ACKS, self._subscription_id)
 
     def select(self) -> Selection:
         """Run the walk."""
@@ -117,18 +102,33 @@ class Walk:
         """Examine deliveries up to the read position: some of their messages may be free by now."""
         subscription, read = self._subscription, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
-        for delivery in self._opened.deliveries.scan():
-            if delivery.at > read:
-                return
-            if not delivery.is_released and (
-                not self._by_key or delivery.known() == delivery.of(self._consumer_id)
-            ):
-                continue
+        if self._by_key and self._skips is None:
+            self._spans_again = SpansAgain(self._opened, self._memory, self._key_at)
+        again = self._spans_again
+        for delivery in self._opened.deliveries.among(self._chosen_again):
             entry = log.stored(self._view, subscription.topic_id, delivery.at)
             if self._skips is None or not self._skips.is_skipped(entry):
                 self._visit(entry, delivery, delivery.known())
             if self._is_full():
                 return
+        if again is not None:
+            self._held_count += again.held
+            again.end(self._selection)
+
+    def _chosen_again(self, record: Delivery) -> int:
+        """The messages of a record to examine again: free and due; on Key_Shared all that may block their key."""
+        if self._spans_again is not None and record.is_span:
+            return self._spans_again.chosen(record)
+        now_ns = self._view.now_ns
+        chosen = record.known() & ~record.of(self._consumer_id) if self._by_key else record.due(now_ns)
+        return chosen & record.through(self._cursor.read, -1)
+
+    def _key_at(self, at: Position) -> bytes | None:
+        """The key of the one message of an entry; None without a key, or for a message that is not delivered."""
+        entry = log.stored(self._view, self._subscription.topic_id, at)
+        if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
+            return None
+        return entry.keys[0] if entry.keys else None
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""
@@ -183,9 +183,15 @@ class Walk:
         self._visit(entry, self._decoded(entry, payload), message_set.everything(entry.count))
 
     def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
-        if payload is None:
-            return Delivery(entry.position, entry.count, [])
-        return Delivery.decode(key3(self._subscription_id, *entry.position), payload)
+        if payload is not None:
+            return Delivery.decode(key3(self._subscription_id, *entry.position), payload)
+        at, record = entry.position, None
+        if entry.count == 1:
+            first = span.first_of(at)
+            if self._span is None or self._span[0] != first:
+                self._span = first, self._opened.deliveries.find_span(first)
+            record = self._span[1]
+        return (record and record.of_entry(at)) or Delivery(at, entry.count, [])
 
     def _visit(self, entry: Entry, delivery: Delivery, messages: int) -> None:
         if delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
@@ -308,11 +314,7 @@ class Walk:
 
     def _free(self, delivery: Delivery, open_: int) -> int:
         """Messages that are free and due."""
-        free = open_ & ~delivery.known()
-        for part in delivery.parts:
-            if part.holder == NOBODY and part.due_ns <= self._view.now_ns:
-                free |= part.messages & open_
-        return free
+        return open_ & (~delivery.known() | delivery.due(self._view.now_ns))
 
     def _free_of_keys(self, entry: Entry, delivery: Delivery, open_: int, free: int) -> tuple[int, int]:
         """Key_Shared: the free messages whose earlier messages of the key are acknowledged or in flight right here.
@@ -330,7 +332,7 @@ class Walk:
             if txn and not known & bit:
                 behind[txn] = behind.get(txn, 0) | bit
                 free &= ~bit
-            elif txn or not free & bit or self._blocked_keys.get(key, here) < here:
+            elif txn or not free & bit or self._is_blocked(key, here):
                 self._held_count += bool(free & bit)
                 self._blocked_keys[key] = min(self._blocked_keys.get(key, here), here)
                 free &= ~bit
@@ -338,12 +340,19 @@ class Walk:
         # The messages left when the room is full block their keys too, but no entry is examined afterwards.
         return message_set.lowest(free, self._room), sum(behind.values())
 
+    def _is_blocked(self, key: bytes, here: MessageOrder) -> bool:
+        """Whether an earlier message of a key, which this walk or the spans know, is not to be delivered here."""
+        again = self._spans_again
+        return self._blocked_keys.get(key, here) < here or (again is not None and again.blocks(key, here))
+
     def _suspects(self, keys: list[bytes | None] | None, elsewhere: int, free: int) -> list[int]:
         """The messages of an entry whose key may be blocked, by a message of the same entry included."""
         if keys is None:
             return []
         own = {key for key in keys if key is not None}
         held = self._blocked_keys.keys() & own
+        if self._spans_again is not None:
+            held |= self._spans_again.among(own)
         held.update(
             key for index in message_set.indexes(elsewhere & ~free) if (key := keys[index]) is not None
         )

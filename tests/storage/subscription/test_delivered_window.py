@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage.subscription.delivered_window import DeliveredWindow
+from storage.subscription.delivery import Delivery
 from storage.values.position import MessageId, Position
 
 AFTER = Position(2, 5)
@@ -30,4 +31,4 @@ def test_messages_behind_the_mark_were_not_received(
     at: Position, held: int, last: MessageId | None, untouched: int
 ) -> None:
     """Of this window alone: every message of an earlier one was received."""
-    assert WINDOW.untouched(at, held, last) == untouched
+    assert WINDOW.untouched(Delivery(at, 4, []), held, last) == untouched

@@ -1,0 +1,239 @@
+"""The records of deliveries of one subscription, and their changes.
+
+Invariant 23: the cursor counts the entries with free messages. An entry of one message is kept in the record of its
+span, unless it has a record of its own: an earlier release wrote it, or the span has its bound of different fates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import merge
+from typing import Generic, TypeVar
+
+from storage.disk.codec import corrupt, key1, key3, key_through, pack
+from storage.disk.schema import CURSORS, DELIVERIES
+from storage.disk.view import ReadView, WriteBatch
+from storage.limits import SPAN_FATES_MAX
+from storage.subscription import delivery as records, span
+from storage.subscription.cursor import Cursor
+from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
+from storage.values.position import Position
+
+Untouched = Callable[[Delivery, int], int]
+"""Of messages of a record, those that no application has received."""
+
+V = TypeVar("V", bound=ReadView, covariant=True)
+
+
+class Deliveries(Generic[V]):
+    """The deliveries of one subscription."""
+
+    __slots__ = ("_cursor", "_known", "_subscription_id", "_view")
+
+    def __init__(self, view: V, subscription_id: int, cursor: Cursor) -> None:
+        self._view = view
+        self._subscription_id = subscription_id
+        self._cursor = cursor
+        self._known: tuple[Position, Delivery | None] | None = None
+
+    # Reading
+
+    def find(self, at: Position) -> Delivery | None:
+        """Find the delivery of an entry, or None."""
+        return records.find_own(self._view, self._subscription_id, at) or self.find_in_span(at)
+
+    def find_in_span(self, at: Position) -> Delivery | None:
+        """Find the delivery of an entry in the record of its span, or None."""
+        record = self.find_span(span.first_of(at))
+        return None if record is None else record.of_entry(at)
+
+    def find_span(self, first: Position) -> Delivery | None:
+        """Find the record of the span that begins at an entry, or None."""
+        if isinstance(self._view, WriteBatch):
+            return records.find_span(self._view, self._subscription_id, first)
+        if self._known is None or self._known[0] != first:
+            self._known = first, records.find_span(self._view, self._subscription_id, first)
+        return self._known[1]
+
+    def among(self, chosen: Callable[[Delivery], int]) -> Iterator[Delivery]:
+        """Yield, by entry in position order, the deliveries with chosen messages.
+
+        Args:
+            chosen: of the messages of a record, those to yield.
+
+        Raises:
+            CorruptStore: a delivery with free messages is missing: they would never be delivered again.
+        """
+        released = 0
+
+        def counted(stored: Iterator[Delivery]) -> Iterator[Delivery]:
+            nonlocal released
+            for record in stored:
+                released += record.released
+                yield record
+
+        view, subscription_id = self._view, self._subscription_id
+        own = (record for record in counted(records.own(view, subscription_id)) if chosen(record))
+        of_spans = (
+            record.of_entry(at)
+            for record in counted(records.spans(view, subscription_id))
+            for at in span.entries(record.at, chosen(record))
+        )
+        yield from merge(own, filter(None, of_spans), key=lambda delivery: delivery.at)
+        self._check_released(released)
+
+    def records(self, start: Position | None = None) -> list[Delivery]:
+        """The records, from the entry or the span of `start` on: of single entries, then of spans.
+
+        Raises:
+            CorruptStore: a delivery with free messages is missing: they would never be delivered again.
+        """
+        stored = list(records.records(self._view, self._subscription_id, start))
+        if start is None:
+            self._check_released(sum(record.released for record in stored))
+        return stored
+
+    def _check_released(self, released: int) -> None:
+        if released < self._cursor.released:
+            why = f"{released} entries with free messages are found; the subscription has {self._cursor.released}"
+            raise corrupt(DELIVERIES, key1(self._subscription_id), why)
+
+    # Changing
+
+    def put(self: Deliveries[WriteBatch], delivery: Delivery) -> None:
+        """Write a delivery, or remove a delivery without parts, and keep the cursor's count of released entries.
+
+        The record of a span is written by the batch, which has it open.
+        """
+        if delivery.is_span:
+            self._count(delivery)
+        elif delivery.has_record or not self._put_in_span(delivery):
+            self._put_own(delivery)
+
+    def _put_own(self: Deliveries[WriteBatch], delivery: Delivery) -> None:
+        key = key3(self._subscription_id, *delivery.at)
+        if delivery.parts:
+            self._view.put(DELIVERIES, key, delivery.encode())
+        else:
+            self._view.delete(DELIVERIES, key)
+        delivery.has_record = True
+        self._count(delivery)
+
+    def _put_in_span(self: Deliveries[WriteBatch], delivery: Delivery) -> bool:
+        """Put the one message of an entry into its span; False if the span has its bound of different fates."""
+        first, bit = span.first_of(delivery.at), span.bit_of(delivery.at)
+        record = self.find_span(first)
+        if record is None and not delivery.parts:
+            return True
+        record = record or self._new_span(first)
+        has_room = record.move(bit, delivery.parts[0] if delivery.parts else None)
+        self._count(record)
+        return has_room
+
+    def _new_span(self: Deliveries[WriteBatch], first: Position) -> Delivery:
+        """Open a new record. Scans find open records by their keys, so that one without parts is stored at once."""
+        record, key = (
+            Delivery(first, span.SPAN_ENTRIES, [], is_span=True),
+            span.key(self._subscription_id, first),
+        )
+        self._view.put(DELIVERIES, key, pack([span.SPAN_ENTRIES, []]))
+        self._view.add(DELIVERIES, key, record)
+        return record
+
+    def _count(self, record: Delivery) -> None:
+        released = record.released
+        self._cursor.released += released - record.was_released
+        record.was_released = released
+        if self._cursor.released < 0:
+            why = "it counts fewer entries with free messages than are found"
+            raise corrupt(CURSORS, key1(self._subscription_id), why)
+
+    def due_ns(self: Deliveries[WriteBatch], at: Position, delay_ns: int) -> int:
+        """The time from which a message of an entry may be delivered again, after a delay.
+
+        In a span with many different fates the time is rounded up by a sixteenth of the delay at most, so that messages
+        given back one by one share a few times.
+        """
+        now_ns, record = self._view.now_ns, self.find_span(span.first_of(at))
+        if record is None or len(record.parts) < SPAN_FATES_MAX // 2:
+            return now_ns + delay_ns
+        record.join_due(now_ns)
+        step_ns = max(delay_ns // 16, 1)
+        return -(-(now_ns + delay_ns) // step_ns) * step_ns
+
+    def settle(self: Deliveries[WriteBatch], at: Position, messages: int, consumer_id: int = NOBODY) -> None:
+        """Forget messages of an entry, acknowledged by a consumer or by an operator (NOBODY)."""
+        delivery = self.find(at)
+        if delivery is not None:
+            cut = delivery.take(messages)
+            if cut:
+                self.note_taken(cut, consumer_id)
+                self.put(delivery)
+
+    def note_taken(self, parts: list[DeliveryPart], consumer_id: int) -> None:
+        """Raise the generation, so that queues drop messages that a different process has taken from a consumer."""
+        if any(part.holder > 0 and part.holder != consumer_id for part in parts):
+            self._cursor.generation += 1
+
+    def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
+        """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
+        view, subscription_id = self._view, self._subscription_id
+        for delivery in records.own(view, subscription_id):
+            if delivery.at > through:
+                break
+            self._cursor.released -= delivery.released
+            self.note_taken(delivery.parts, consumer_id)
+        view.delete_prefix(DELIVERIES, key1(subscription_id), stop=key_through(subscription_id, through))
+        for record in records.spans(view, subscription_id):
+            if record.at > through:
+                break
+            self.note_taken(record.take(span.through(record.at, through)), consumer_id)
+            self._count(record)
+
+    def clear(self: Deliveries[WriteBatch]) -> None:
+        """Forget all messages."""
+        records.delete_all(self._view, self._subscription_id)
+        self._cursor.released = 0
+
+    def release(
+        self: Deliveries[WriteBatch], consumer_id: int, untouched: Untouched, *, was_received: bool
+    ) -> int:
+        """Free all messages of a consumer that is gone; return the number.
+
+        Args:
+            untouched: of the messages of a record in flight there, those that the consumer never gave to its
+                application: such messages count as not delivered.
+            was_received: the consumer itself tells that its application received the rest.
+        """
+        released = 0
+        for record in self.records():
+            held = record.of(consumer_id)
+            if not held:
+                continue
+            released += held.bit_count()
+            _free(record, held, untouched(record, held), was_received=was_received)
+            self.put(record)
+        return released
+
+    def give_back(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> None:
+        """Free messages that a consumer never gave to its application, as if they had not been delivered.
+
+        Args:
+            untouched: the messages, by entry; only the messages in flight at the consumer are freed.
+        """
+        for at, messages in untouched.items():
+            delivery = self.find(at)
+            if delivery is not None:
+                held = delivery.of(consumer_id) & messages
+                _free(delivery, held, held, was_received=False)
+                self.put(delivery)
+
+
+def _free(delivery: Delivery, held: int, untouched: int, *, was_received: bool) -> None:
+    """Free a consumer's messages; untouched messages count as not delivered."""
+    spare = held & untouched
+    for part in delivery.take(spare):
+        part.times -= 1
+        delivery.give(part.freed(was_received=False))
+    for part in delivery.take(held & ~spare):
+        delivery.give(part.freed(was_received=was_received))

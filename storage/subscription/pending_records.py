@@ -1,0 +1,127 @@
+"""Records of acknowledgements pending one by one, by subscription and by transaction (PENDING, TXN_PENDING).
+
+A record is of one entry, or of a span of entries with one message each (`span.py`). A message is pending in at most one
+transaction, and entries of one message are added to spans only; earlier releases wrote a record for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.disk.codec import key1, key2, key3, missing
+from storage.disk.schema import PENDING, TXN_PENDING
+from storage.disk.view import ReadView, WriteBatch
+from storage.subscription import message_set, span
+from storage.values.position import Position
+
+
+class PendingRecord:
+    """Messages of an entry, or of a span, that are pending in one transaction.
+
+    Attributes:
+        at: the entry, or the first entry of the span.
+        stored: the messages as stored; of a single entry empty for all.
+    """
+
+    __slots__ = ("at", "is_span", "stored", "txn")
+
+    def __init__(self, at: Position, is_span: bool, txn: int, stored: bytes) -> None:
+        self.at = at
+        self.is_span = is_span
+        self.txn = txn
+        self.stored = stored
+
+    @classmethod
+    def decode(cls, key: bytes, payload: memoryview) -> PendingRecord:
+        """Decode a record of PENDING."""
+        return cls(*span.unpack(key[8:24]), int.from_bytes(key[24:], "big"), bytes(payload))
+
+    def messages(self, count: int) -> int:
+        """The messages; of a single entry, which has `count` messages."""
+        return message_set.decode(self.stored, span.SPAN_ENTRIES if self.is_span else count)
+
+    @property
+    def entries(self) -> int:
+        """The number of entries."""
+        return self.messages(0).bit_count() if self.is_span else 1
+
+    def positions(self) -> list[Position]:
+        """The entries, in order."""
+        return span.entries(self.at, self.messages(0)) if self.is_span else [self.at]
+
+
+def of_subscription(view: ReadView, subscription_id: int) -> Iterator[PendingRecord]:
+    """Yield the records of a subscription: of entries, then of spans, each in position order."""
+    for key, payload in view.scan(PENDING, key1(subscription_id)):
+        yield PendingRecord.decode(key, payload)
+
+
+def of_transaction(view: ReadView, txn: int, subscription_id: int) -> list[PendingRecord]:
+    """The records of a transaction on one subscription.
+
+    Raises:
+        CorruptStore: a record is found by transaction, and not by position.
+    """
+    pending = []
+    for key in view.keys(TXN_PENDING, key2(txn, subscription_id)):
+        by_position = key[8:] + key[:8]
+        payload = view.get(PENDING, by_position)
+        if payload is None:
+            raise missing(PENDING, by_position)
+        pending.append(PendingRecord.decode(by_position, payload))
+    return pending
+
+
+def of_entry(view: ReadView, subscription_id: int, at: Position) -> list[tuple[int, bytes]]:
+    """The messages of an entry pending one by one: transaction, and messages as stored."""
+    own = view.scan(PENDING, key3(subscription_id, *at))
+    pending = [(int.from_bytes(key[24:], "big"), bytes(payload)) for key, payload in own]
+    first, bit = span.first_of(at), span.bit_of(at)
+    for key, payload in view.scan(PENDING, span.key(subscription_id, first)):
+        record = PendingRecord.decode(key, payload)
+        if record.messages(0) & bit:
+            pending.append((record.txn, message_set.ALL))
+    return pending
+
+
+def one_by_one(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
+    """All messages pending one by one, in position order: entry, transaction, messages as stored."""
+    pending: list[tuple[Position, int, bytes]] = []
+    for record in of_subscription(view, subscription_id):
+        stored = message_set.ALL if record.is_span else record.stored
+        pending += [(at, record.txn, stored) for at in record.positions()]
+    return sorted(pending)
+
+
+def add(batch: WriteBatch, subscription_id: int, txn: int, at: Position, count: int, messages: int) -> bool:
+    """Add messages of an entry of several messages; whether the entry is new to the transaction."""
+    key = key3(subscription_id, *at) + key1(txn)
+    before = batch.get(PENDING, key)
+    both = messages | (message_set.decode(before, count) if before is not None else 0)
+    batch.put(PENDING, key, message_set.encode(both, count))
+    batch.put(TXN_PENDING, key1(txn) + key3(subscription_id, *at), b"")
+    return before is None
+
+
+def add_entries(batch: WriteBatch, subscription_id: int, txn: int, first: Position, messages: int) -> None:
+    """Add entries of one message each to the span that begins at `first`."""
+    position = span.key(subscription_id, first)
+    before = batch.get(PENDING, position + key1(txn))
+    if before is None:
+        batch.put(TXN_PENDING, key1(txn) + position, b"")
+    else:
+        messages |= message_set.decode(before, span.SPAN_ENTRIES)
+    batch.put(PENDING, position + key1(txn), message_set.encode(messages, span.SPAN_ENTRIES))
+
+
+def remove(batch: WriteBatch, subscription_id: int, record: PendingRecord, messages: int = -1) -> int:
+    """Remove a record; of a span only these messages. Return the number of entries removed."""
+    position = span.key(subscription_id, record.at) if record.is_span else key3(subscription_id, *record.at)
+    key, known = position + key1(record.txn), record.messages(0) if record.is_span else 1
+    kept = known & ~messages
+    if kept:
+        batch.put(PENDING, key, message_set.encode(kept, span.SPAN_ENTRIES))
+    else:
+        batch.delete(PENDING, key)
+        batch.delete(TXN_PENDING, key1(record.txn) + position)
+    return (known & ~kept).bit_count()

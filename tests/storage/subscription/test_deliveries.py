@@ -1,0 +1,262 @@
+"""The records of deliveries: `storage/subscription/deliveries.py`."""
+
+from __future__ import annotations
+
+from hypothesis import given, strategies as st
+
+from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage.disk.codec import key3, pack
+from storage.disk.schema import DELIVERIES
+from storage.disk.view import WriteBatch
+from storage.limits import SPAN_FATES_MAX
+from storage.process.clock import ManualClock
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.delivery import NOBODY, PENDING, Delivery, DeliveryPart, every
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import catalogue as topics
+from storage.values.position import Position
+from tests.storage.damage import broken_by
+from tests.storage.lmdb_operations import counted
+from tests.storage.many_messages import write_messages
+from tests.storage.walk_steps import Attach, receive, send, values
+
+NUMBER = 20_000
+
+Opened = OpenSubscription[WriteBatch]
+
+
+def opened(batch: WriteBatch) -> Opened:
+    return OpenSubscription(batch, subscriptions.get(batch, topics.get(batch, "t"), "a"))
+
+
+def count_records(store: Store) -> int:
+    with store.connection.view() as view:
+        return view.count(DELIVERIES)
+
+
+def receive_all(consumer: Consumer, number: int = NUMBER) -> None:
+    while number > 0:
+        number -= len(consumer.receive_batch(1000, timeout=0))
+
+
+class TestRecords:
+    """Messages sent one by one share a record, 1,024 neighbouring entries at a time."""
+
+    def test_messages_in_flight(self, store: Store, attach: Attach) -> None:
+        """20,000 of them are 20 records, whoever has them."""
+        write_messages(store, "t", NUMBER)
+        one, two = attach(SubscriptionType.SHARED, window=100), attach(SubscriptionType.SHARED, window=100)
+        for _ in range(NUMBER // 200):
+            one.receive_batch(100, timeout=0)
+            two.receive_batch(100, timeout=0)
+        assert count_records(store) == 20
+
+    def test_nothing_is_left_when_all_are_acknowledged(self, store: Store, attach: Attach) -> None:
+        """Last first, one by one."""
+        send(store, *"0123456789")
+        consumer = attach(SubscriptionType.SHARED)
+        for message in receive(consumer)[::-1]:
+            assert count_records(store) == 1
+            consumer.acknowledge(message)
+        assert count_records(store) == 0
+
+    def test_batches_between_single_messages(self, store: Store, attach: Attach) -> None:
+        """An entry of several messages has a record of its own, and the order is that of the log."""
+        producer = store.create_producer("t")
+        producer.send(b"0")
+        producer.send_batch([b"1", b"2"])
+        producer.send(b"3")
+        with attach(SubscriptionType.SHARED) as consumer:
+            assert values(consumer) == [b"0", b"1", b"2", b"3"]
+            assert count_records(store) == 2
+        assert [(message.value, message.redelivery_count) for message in receive(attach())] == [
+            (b"0", 1), (b"1", 1), (b"2", 1), (b"3", 1),
+        ]  # fmt: skip
+
+    def test_a_record_of_an_earlier_release_stays_beside_the_span(self, store: Store, attach: Attach) -> None:
+        """One entry's record is used until nothing of it is left; the neighbours are in the span."""
+        send(store, *"0123")
+        consumer = attach(SubscriptionType.SHARED)
+        messages = receive(consumer)
+
+        def write_as_before(batch: WriteBatch) -> None:
+            subscription = opened(batch)
+            at = Position(1, 1)
+            delivery = subscription.deliveries.find(at)
+            assert delivery is not None
+            (part,) = delivery.parts
+            subscription.deliveries.settle(at, 1, part.holder)
+            record = pack([1, [[b"", *part.fate()]]])
+            batch.put(DELIVERIES, key3(subscription.subscription_id, *at), record)
+
+        store.connection.write(write_as_before)
+        assert store.maintenance.verify_store(full=True) == []
+        assert count_records(store) == 2
+        txn = store.begin_transaction()
+        consumer.acknowledge(messages[1:3], txn=txn)
+        store.admin.transactions.abort_transaction(txn)
+        again = attach(SubscriptionType.SHARED)
+        assert values(again) == [b"1", b"2"]
+        consumer.close()
+        assert values(again) == [b"0", b"3"]
+        again.acknowledge([message.message_id for message in messages])
+        assert count_records(store) == 0
+
+    def test_an_entry_in_a_span_with_a_record_of_its_own(self, store: Store, attach: Attach) -> None:
+        """Verify finds it: the message would be delivered twice."""
+        send(store, *"01")
+        consumer = attach(SubscriptionType.SHARED)
+        receive(consumer)
+        found = broken_by(
+            store,
+            lambda batch: batch.put(
+                DELIVERIES, key3(opened(batch).subscription_id, 1, 0), pack([1, [[b"", 1, 1, 0, False]]])
+            ),
+        )
+        assert 23 in found
+        store.connection.write(
+            lambda batch: batch.delete(DELIVERIES, key3(opened(batch).subscription_id, 1, 0))
+        )
+
+    def test_a_span_over_a_batch(self, store: Store, attach: Attach) -> None:
+        """Verify finds a bit of an entry of several messages."""
+        store.create_producer("t").send_batch([b"0", b"1"])
+        attach(SubscriptionType.SHARED)
+
+        def put(batch: WriteBatch) -> None:
+            opened(batch).deliveries.put(Delivery(Position(1, 0), 1, [DeliveryPart(1, NOBODY, 0)]))
+
+        assert 23 in broken_by(store, put)
+        store.connection.write(lambda batch: opened(batch).deliveries.settle(Position(1, 0), 1))
+
+    def test_many_fates_in_one_span(self, store: Store, attach: Attach, clock: ManualClock) -> None:
+        """Messages beyond the bound have records of their own, and come when they are due."""
+        write_messages(store, "t", 3 * SPAN_FATES_MAX)
+        attach(SubscriptionType.SHARED).close()
+
+        def hold(batch: WriteBatch) -> None:
+            subscription = opened(batch)
+            for entry in range(3 * SPAN_FATES_MAX):
+                part = DeliveryPart(1, NOBODY, 1, due_ns=1 + entry)
+                subscription.deliveries.put(Delivery(Position(1, entry), 1, [part]))
+            subscription.cursor.read = Position(1, 3 * SPAN_FATES_MAX - 1)
+
+        store.connection.write(hold)
+        assert count_records(store) == 1 + 2 * SPAN_FATES_MAX
+        assert store.maintenance.verify_store(full=True) == []
+        with attach(SubscriptionType.SHARED) as consumer:
+            clock.advance(1)
+            assert values(consumer, 999) == [b"%d" % at for at in range(3 * SPAN_FATES_MAX)]
+
+    def test_messages_given_back_one_by_one_share_times(
+        self, store: Store, attach: Attach, clock: ManualClock
+    ) -> None:
+        """However many, each at a time of its own: they come after their delay, a sixteenth of it late at most."""
+        write_messages(store, "t", 600)
+        consumer = attach(SubscriptionType.SHARED)
+        for message in consumer.receive_batch(600, timeout=0):
+            clock.advance(0.01)
+            consumer.negative_acknowledge(message, delay=16)
+        assert count_records(store) == 1
+        clock.advance(16 - 6)
+        early = len(consumer.receive_batch(600, timeout=0))
+        assert early <= 1
+        clock.advance(6 + 1)
+        assert len(consumer.receive_batch(600, timeout=0)) == 600 - early
+
+
+class TestWorkUnderTheGate:
+    """Operations of LMDB under the writer gate, with 20,000 messages in flight, each an entry of its own."""
+
+    def test_closing_a_consumer(self, store: Store, attach: Attach) -> None:
+        """It gives the messages back."""
+        write_messages(store, "t", NUMBER)
+        consumer = attach(SubscriptionType.SHARED)
+        receive_all(consumer)
+        with counted(store) as operations:
+            consumer.close()
+        assert operations.total < 200
+        assert len(receive(attach(SubscriptionType.SHARED))) == 99
+
+    def test_evicting_a_consumer(self, store: Store, attach: Attach) -> None:
+        """An operator takes the messages from it."""
+        write_messages(store, "t", NUMBER)
+        receive_all(attach(SubscriptionType.SHARED))
+        with counted(store) as operations:
+            result = store.admin.subscriptions.evict_consumers("t", "a")
+        assert result.effects.change.messages_released == NUMBER
+        assert operations.total < 200
+
+    def test_acknowledging_many(self, store: Store, attach: Attach) -> None:
+        """In one call, 5,000 messages."""
+        write_messages(store, "t", NUMBER)
+        consumer = attach(SubscriptionType.SHARED)
+        messages = [message for _ in range(5) for message in consumer.receive_batch(1000, timeout=0)]
+        with counted(store) as operations:
+            consumer.acknowledge(messages)
+        assert operations.total < 200
+
+    def test_seeking(self, store: Store, attach: Attach) -> None:
+        """The messages in flight are withdrawn."""
+        write_messages(store, "t", NUMBER)
+        receive_all(attach(SubscriptionType.SHARED))
+        with counted(store) as operations:
+            result = store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
+        assert result.effects.change.messages_withdrawn == NUMBER
+        assert operations.total < 200
+
+
+FATES = st.tuples(st.sampled_from([NOBODY, PENDING, 1, 2]), st.integers(0, 2))
+Step = tuple[str, int, tuple[int, int]]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(0, 2100), FATES),
+        st.tuples(st.just("settle"), st.integers(0, 2100), FATES),
+        st.tuples(st.just("through"), st.integers(-1, 2100), FATES),
+        st.tuples(st.just("release"), st.just(0), FATES),
+    ),
+    max_size=30,
+)
+
+
+def test_spans_hold_what_single_records_would(store: Store, attach: Attach) -> None:
+    """The same fate for every entry, and the same count of entries with free messages, as a plain mapping."""
+    attach(SubscriptionType.SHARED)
+
+    def run(batch: WriteBatch) -> None:
+        @given(STEPS)
+        def check(steps: list[Step]) -> None:
+            check_steps(opened(batch), steps)
+
+        check()
+
+    store.connection.write(run, dry_run=True)
+
+
+def check_steps(subscription: Opened, steps: list[Step]) -> None:
+    expected: dict[int, tuple[int, int]] = {}
+    subscription.deliveries.clear()
+    for what, entry, (holder, times) in steps:
+        at = Position(1, entry)
+        if what == "put":
+            delivery = subscription.deliveries.find(at) or Delivery(at, 1, [])
+            delivery.parts = [DeliveryPart(1, holder, times)]
+            subscription.deliveries.put(delivery)
+            expected[entry] = holder, times
+        elif what == "settle":
+            subscription.deliveries.settle(at, 1)
+            expected.pop(entry, None)
+        elif what == "through":
+            subscription.deliveries.settle_through(at)
+            expected = {other: fate for other, fate in expected.items() if other > entry}
+        else:
+            held = [other for other, fate in expected.items() if fate[0] == 1]
+            assert subscription.deliveries.release(1, lambda *_: 0, was_received=True) == len(held)
+            expected.update({other: (NOBODY, expected[other][1]) for other in held})
+    found = {
+        delivery.at.entry_id: delivery.parts[0].fate()[:2]
+        for delivery in every(subscription.view, subscription.subscription_id)
+    }
+    assert found == expected
+    assert list(found) == sorted(found)
+    assert subscription.cursor.released == sum(holder == NOBODY for holder, _ in expected.values())
