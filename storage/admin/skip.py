@@ -65,7 +65,9 @@ def _skip_entry(opened: OpenSubscription[WriteBatch], visible: VisibleSet, entry
     elif skipped_txns.find(opened.view, opened.subscription_id, entry.txn) is not None:
         # Dispatch has not reached the marker yet: the backlog has to examine this entry for acknowledged messages.
         opened.cursor.has_uncommitted_acks = True
-    if free or not entry.count:
-        opened.acks.acknowledge(at, max(entry.count, 1), free or 1)
+    if not entry.count:
+        opened.acks.pass_marker(at)
+    elif free:
+        opened.acks.acknowledge(at, entry.count, free)
         opened.deliveries.settle(at, free)
     return skipped

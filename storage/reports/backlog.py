@@ -14,6 +14,7 @@ from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView
 from storage.reports import skipped
 from storage.subscription import (
+    ack_spans,
     cursor as cursors,
     delivery as deliveries,
     message_set,
@@ -197,7 +198,9 @@ def _covered_count(
     inside = entry.count if cumulative[3] < 0 else cumulative[3] + 1
     total = entry.messages_before + inside
     total -= log.messages_through(view, topic_id, topic_state, cursor.mark_delete)
-    for first, last, messages in cursors.ranges(view, subscription.subscription_id):
+    for first, acknowledged in ack_spans.every(view, subscription.subscription_id, stop=at):
+        total -= (acknowledged & span.through(first, at)).bit_count()
+    for first, last, messages in cursors.stored_ranges(view, subscription.subscription_id):
         if first > at:
             break
         if messages:
@@ -225,9 +228,12 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor, after: Pos
     For the last, partly covered entry of a pending cumulative acknowledgement the covered messages are included.
     """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
-    for first, last, messages in cursors.ranges(view, subscription_id):
+    for first, last, messages in cursors.stored_ranges(view, subscription_id):
         if Position(first[0], last) > after:
             yield first, last, int.from_bytes(messages, "big")
+    for first, acknowledged in ack_spans.every(view, subscription_id, after):
+        for begin, last in span.runs(first, acknowledged & ~span.through(first, after)):
+            yield begin, last, 0
     partly: Position | None = None
     if cumulative is not None and cumulative[3] >= 0:
         partly = Position(*cumulative[1:3])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from storage.disk.codec import U64, U64X2, key1, key3, key_through, missing, pack, unpack
+from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpack
 from storage.disk.schema import ACKS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import message_set, span
+from storage.subscription import ack_spans, message_set, span
 from storage.topic import log, written_positions
 from storage.values.position import MessageId, Position, as_position
 
@@ -123,7 +123,13 @@ def acknowledged(view: ReadView, subscription_id: int, cursor: Cursor, at: Posit
 
 
 def _range_at(view: ReadView, subscription_id: int, at: Position) -> tuple[int, int, bytes] | None:
-    """The range that contains a position: first and last entry, and the messages."""
+    """The range, or the run in a span, that contains a position: first and last entry, and the messages."""
+    ack_range = _stored_range_at(view, subscription_id, at)
+    run = ack_spans.run_at(view, subscription_id, at) if ack_range is None else None
+    return ack_range if run is None else (*run, message_set.ALL)
+
+
+def _stored_range_at(view: ReadView, subscription_id: int, at: Position) -> tuple[int, int, bytes] | None:
     prefix = key1(subscription_id) + U64.pack(at[0])
     record = view.last(ACKS, prefix, prefix + U64.pack(at[1]))
     if record is None:
@@ -188,21 +194,54 @@ class Acks(Generic[V]):
             self._view.delete(ACKS, key)
         if is_next(self._view, self._topic_id, self._cursor.mark_delete, at):
             self._cursor.mark_delete = at
+        elif count == 1 and not self._touches_range(at):
+            self._add_to_span(span.first_of(at), span.bit_of(at))
         else:
             self.acknowledge_entries(at[0], at[1], at[1])
         return new
 
+    def _touches_range(self, at: Position) -> bool:
+        prefix = key1(self._subscription_id) + U64.pack(at[0])
+        after = self._view.get(ACKS, prefix + U64.pack(at[1] + 1))
+        before = self._view.last(ACKS, prefix, prefix + U64.pack(at[1]))
+        return (after is not None and len(after) == 8) or (
+            before is not None and len(before[1]) == 8 and U64.unpack(before[1])[0] + 1 == at[1]
+        )
+
+    def _add_to_span(self: Acks[WriteBatch], first: Position, messages: int) -> None:
+        """Add entries of one message to their span; a span with every entry becomes a range."""
+        messages |= ack_spans.of_span(self._view, self._subscription_id, first)
+        if messages == span.EVERY:
+            self.acknowledge_entries(first[0], first[1], first[1] + span.SPAN_ENTRIES - 1)
+        else:
+            ack_spans.put(self._view, self._subscription_id, first, messages)
+
     def acknowledge_span(self: Acks[WriteBatch], first: Position, messages: int) -> None:
         """Acknowledge entries of one message each, none of which is acknowledged, as a set within a span."""
-        for begin, last in span.runs(first, messages):
-            if is_next(self._view, self._topic_id, self._cursor.mark_delete, begin):
-                self._cursor.mark_delete = Position(begin.ledger_id, last)
-            else:
-                self.acknowledge_entries(begin.ledger_id, begin.entry_id, last)
+        index = (messages & -messages).bit_length() - 1
+        if is_next(
+            self._view, self._topic_id, self._cursor.mark_delete, Position(first[0], first[1] + index)
+        ):
+            last = Position(first[0], first[1] + ack_spans.end_of_run(messages, index))
+            self._cursor.mark_delete = last
+            messages &= ~span.through(first, last)
+        if messages:
+            self._add_to_span(first, messages)
+
+    def pass_marker(self: Acks[WriteBatch], at: Position) -> None:
+        """Acknowledge a marker. `advance` follows."""
+        if self.of(at, 1):
+            return
+        if is_next(self._view, self._topic_id, self._cursor.mark_delete, at):
+            self._cursor.mark_delete = at
+        else:
+            self.acknowledge_entries(at[0], at[1], at[1])
 
     def acknowledge_entries(self: Acks[WriteBatch], ledger_id: int, first: int, last: int) -> None:
         """Acknowledge whole entries ahead of markDeletePosition, joined with adjacent ranges."""
         batch, prefix = self._view, key1(self._subscription_id) + U64.pack(ledger_id)
+        before = Position(ledger_id, first - 1)
+        ack_spans.remove(batch, self._subscription_id, before, Position(ledger_id, last))
         after = batch.get(ACKS, prefix + U64.pack(last + 1))
         if after is not None and len(after) == 8:
             batch.delete(ACKS, prefix + U64.pack(last + 1))
@@ -222,7 +261,8 @@ class Acks(Generic[V]):
             return
         cursor.mark_delete = through
         cursor.read = max(cursor.read, through)
-        straddling = _range_at(self._view, sid, through) if through[1] >= 0 else None
+        straddling = _stored_range_at(self._view, sid, through) if through[1] >= 0 else None
+        ack_spans.remove(self._view, sid, Position(0, -1), through)
         self._view.delete_prefix(ACKS, key1(sid), stop=key_through(sid, through))
         if straddling is not None and straddling[1] > through[1]:
             cursor.mark_delete = Position(through[0], straddling[1])
@@ -240,12 +280,17 @@ class Acks(Generic[V]):
         if at <= self._cursor.mark_delete:
             self._move_back(at)
         prefix = key1(self._subscription_id) + U64.pack(at[0])
-        around = _range_at(batch, self._subscription_id, at)
+        first = span.first_of(at)
+        in_span = ack_spans.of_span(batch, self._subscription_id, first) if count == 1 else 0
+        if in_span & span.bit_of(at):
+            ack_spans.put(batch, self._subscription_id, first, in_span & ~span.bit_of(at))
+            return taken
+        around = _stored_range_at(batch, self._subscription_id, at)
         assert around is not None, "acknowledged messages ahead of markDeletePosition are in a range"
-        first, last, _ = around
-        batch.delete(ACKS, prefix + U64.pack(first))
-        if first < at[1]:
-            batch.put(ACKS, prefix + U64.pack(first), U64.pack(at[1] - 1))
+        begin, last, _ = around
+        batch.delete(ACKS, prefix + U64.pack(begin))
+        if begin < at[1]:
+            batch.put(ACKS, prefix + U64.pack(begin), U64.pack(at[1] - 1))
         if last > at[1]:
             batch.put(ACKS, prefix + U64.pack(at[1] + 1), U64.pack(last))
         if rest:
@@ -266,17 +311,31 @@ class Acks(Generic[V]):
 
     def advance(self: Acks[WriteBatch]) -> None:
         """Take into markDeletePosition the acknowledged entries that follow it without a gap."""
-        batch, cursor, prefix = self._view, self._cursor, key1(self._subscription_id)
-        while True:
-            record = batch.first(ACKS, prefix)
-            if record is None:
-                break
-            at = as_position(U64X2.unpack(record[0][8:]))
-            if len(record[1]) > 8 or not is_next(batch, self._topic_id, cursor.mark_delete, at):
-                break
-            batch.delete(ACKS, record[0])
-            cursor.mark_delete = Position(at[0], U64.unpack_from(record[1])[0])
+        cursor = self._cursor
+        while self._advance_over_range() or self._advance_over_run():
+            pass
         cursor.read = max(cursor.read, cursor.mark_delete)
+
+    def _advance_over_range(self: Acks[WriteBatch]) -> bool:
+        batch, cursor = self._view, self._cursor
+        record = batch.first(ACKS, key1(self._subscription_id))
+        if record is None:
+            return False
+        at, is_span = span.unpack(record[0][8:])
+        if is_span or len(record[1]) > 8 or not is_next(batch, self._topic_id, cursor.mark_delete, at):
+            return False
+        batch.delete(ACKS, record[0])
+        cursor.mark_delete = Position(at[0], U64.unpack_from(record[1])[0])
+        return True
+
+    def _advance_over_run(self: Acks[WriteBatch]) -> bool:
+        batch, cursor = self._view, self._cursor
+        run = ack_spans.first_run(batch, self._subscription_id)
+        if run is None or not is_next(batch, self._topic_id, cursor.mark_delete, run[0]):
+            return False
+        before, cursor.mark_delete = cursor.mark_delete, Position(run[0][0], run[1])
+        ack_spans.remove(batch, self._subscription_id, before, cursor.mark_delete)
+        return True
 
     def begin_inside(self: Acks[WriteBatch], start: MessageId) -> None:
         """Begin the subscription at a message inside a batch: acknowledge the messages before it."""
@@ -296,21 +355,41 @@ def is_next(view: ReadView, topic_id: int, mark: Position, at: Position) -> bool
 
 
 def ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
-    """The acknowledged ranges ahead of markDeletePosition: first entry, last entry id, messages."""
+    """The acknowledged entries ahead of markDeletePosition in order: first entry, last entry id, messages."""
+    joined: list[tuple[Position, int, bytes]] = []
+    for first, last, messages in pieces(view, subscription_id):
+        before = joined[-1] if joined and not messages else None
+        if before is not None and not before[2] and (before[0][0], before[1] + 1) == first:
+            joined[-1] = before[0], last, messages
+        else:
+            joined.append((first, last, messages))
+    return joined
+
+
+def pieces(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
+    """The same, as the records have them: ranges, and the runs of spans."""
+    runs = ((first, last, message_set.ALL) for first, last in ack_spans.runs(view, subscription_id))
+    return sorted([*stored_ranges(view, subscription_id), *runs])
+
+
+def stored_ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
+    """The ranges that are records: first entry, last entry id, messages."""
+    end = span.first_key(subscription_id)
     return [
         (
             Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big")),
             U64.unpack_from(payload)[0],
             bytes(payload[8:]),
         )
-        for key, payload in view.scan(ACKS, key1(subscription_id))
+        for key, payload in view.scan(ACKS, key1(subscription_id), stop=end)
+        if key != end
     ]
 
 
 def acknowledged_count(view: ReadView, topic_id: int, subscription_id: int) -> int:
     """Count the messages acknowledged ahead of markDeletePosition, without a scan of the log."""
-    total = 0
-    for first, last, messages in ranges(view, subscription_id):
+    total = sum(messages.bit_count() for _, messages in ack_spans.every(view, subscription_id))
+    for first, last, messages in stored_ranges(view, subscription_id):
         if messages:
             total += int.from_bytes(messages, "big").bit_count()
             continue

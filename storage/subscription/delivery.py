@@ -262,6 +262,25 @@ def find_span(view: ReadView, subscription_id: int, first: Position) -> Delivery
     return view.open(DELIVERIES, key, partial(Delivery.decode, key))
 
 
+class DeliveriesInSpans:
+    """The deliveries of entries in spans, for a walk that asks for entries in order and writes nothing."""
+
+    __slots__ = ("_known", "_subscription_id", "_view")
+
+    def __init__(self, view: ReadView, subscription_id: int) -> None:
+        self._view = view
+        self._subscription_id = subscription_id
+        self._known: tuple[Position, Delivery | None] | None = None
+
+    def find(self, at: Position) -> Delivery | None:
+        """Find the delivery of an entry in the record of its span, or None."""
+        first = span.first_of(at)
+        if self._known is None or self._known[0] != first:
+            self._known = first, find_span(self._view, self._subscription_id, first)
+        record = self._known[1]
+        return None if record is None else record.of_entry(at)
+
+
 def own(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:
     """Yield the records of single entries, in position order."""
     first = None if start is None else key3(subscription_id, start[0], max(start[1], 0))

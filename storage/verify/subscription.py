@@ -7,11 +7,13 @@ from itertools import pairwise
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription import (
+    ack_spans,
     cursor as cursors,
     delivery as deliveries,
     message_set,
     pending_ack,
     pending_records,
+    span,
 )
 from storage.subscription.attached_consumers import is_attached
 from storage.subscription.delivery import Delivery
@@ -85,7 +87,8 @@ class SubscriptionCheck:
     def _check_ranges(self) -> None:
         """Check that acknowledged ranges lie apart from each other, and after markDeletePosition with a gap."""
         mark_delete, previous = self._cursor.mark_delete, (-1, -1, False)
-        for first, last, messages in cursors.ranges(self._view, self._id):
+        stored = {record[:2] for record in cursors.stored_ranges(self._view, self._id) if not record[2]}
+        for first, last, messages in cursors.pieces(self._view, self._id):
             is_whole = not messages
             if first <= mark_delete or last < first.entry_id:
                 self._problem(1, f"acknowledged {first}..{last} is not ahead of {Position(*mark_delete)}")
@@ -93,9 +96,9 @@ class SubscriptionCheck:
                 self._problem(1, f"acknowledged {first} follows markDeletePosition and was not taken into it")
             if previous[0] == first.ledger_id and first.entry_id <= previous[1]:
                 self._problem(23, f"acknowledged ranges overlap at {first}")
-            if previous == (first.ledger_id, first.entry_id - 1, True) and is_whole:
+            if previous == (first.ledger_id, first.entry_id - 1, True) and (first, last) in stored:
                 self._problem(23, f"acknowledged ranges that touch at {first} were not joined")
-            previous = (first.ledger_id, last, is_whole)
+            previous = (first.ledger_id, last, is_whole and (first, last) in stored)
 
     def _check_pending(self, delivered: dict[Position, Delivery]) -> None:
         """Check that messages pending one by one are delivered to no consumer."""
@@ -108,6 +111,10 @@ class SubscriptionCheck:
     def _check_counts(self, log: Log, delivered: list[Delivery]) -> None:
         """Check that deliveries are of entries with as many messages; of a span, of entries of one message."""
         counts = {entry.at: entry.messages for entry in log.entries if entry.kind == MESSAGES}
+        for first, acknowledged in ack_spans.every(self._view, self._id):
+            for at in span.entries(first, acknowledged):
+                if counts.get(at) != 1:
+                    self._problem(23, f"{at} is acknowledged as an entry of 1")
         for delivery in delivered:
             if counts.get(delivery.at) != delivery.count:
                 self._problem(23, f"{Position(*delivery.at)} is delivered as an entry of {delivery.count}")

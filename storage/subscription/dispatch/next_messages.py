@@ -20,8 +20,9 @@ from storage.disk.codec import U64, key3
 from storage.disk.schema import ACKS, DELIVERIES
 from storage.disk.view import ReadView
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
-from storage.subscription import cursor as cursors, message_set, pending_ack, span
-from storage.subscription.delivery import NOBODY, PENDING, Delivery
+from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription.ack_spans import AcknowledgedRuns
+from storage.subscription.delivery import NOBODY, PENDING, DeliveriesInSpans, Delivery
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
@@ -76,7 +77,8 @@ class Walk:
         )
         self._moved: set[Position] = set()
         self._spans_again: SpansAgain | None = None
-        self._span: tuple[Position, Delivery | None] | None = None
+        self._runs = AcknowledgedRuns(self._view, self._subscription_id)
+        self._deliveries_in_spans = DeliveriesInSpans(self._view, self._subscription_id)
         self._selection = Selection(opened.cursor.read)
         self._look_ahead()
 
@@ -169,6 +171,8 @@ class Walk:
         payload = self._acks.at(key3(self._subscription_id, *at))
         if payload is not None and len(payload) == 8:
             return Position(at[0], U64.unpack(payload)[0])
+        if entry.count == 1 and (end := self._runs.end_of_run(at)) is not None:
+            return end
         if self._skips is None or not entry.txn or entry.kind != MESSAGES:
             return None
         if not self._skips.must_skip(entry):
@@ -185,13 +189,8 @@ class Walk:
     def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
         if payload is not None:
             return Delivery.decode(key3(self._subscription_id, *entry.position), payload)
-        at, record = entry.position, None
-        if entry.count == 1:
-            first = span.first_of(at)
-            if self._span is None or self._span[0] != first:
-                self._span = first, self._opened.deliveries.find_span(first)
-            record = self._span[1]
-        return (record and record.of_entry(at)) or Delivery(at, entry.count, [])
+        known = self._deliveries_in_spans.find(entry.position) if entry.count == 1 else None
+        return known or Delivery(entry.position, entry.count, [])
 
     def _visit(self, entry: Entry, delivery: Delivery, messages: int) -> None:
         if delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):

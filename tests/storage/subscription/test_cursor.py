@@ -36,8 +36,11 @@ class Acknowledged:
         if not messages:
             return
         mine = {(index, place) for place in message_set.indexes(messages)}
-        new = self.acks.acknowledge(entry.at, max(entry.count, 1), messages)
-        assert {(index, place) for place in message_set.indexes(new)} == mine - self.members
+        if not entry.count:
+            self.acks.pass_marker(entry.at)
+        else:
+            new = self.acks.acknowledge(entry.at, entry.count, messages)
+            assert {(index, place) for place in message_set.indexes(new)} == mine - self.members
         self.members |= mine
         self.acks.advance()
 
