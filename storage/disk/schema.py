@@ -93,10 +93,12 @@ CURSORS = Database("cursors")
 """u64 subscription -> M(cursor): markDeletePosition, read position, counters."""
 
 ACKS = Database("acks")
-"""u64 subscription, u64 ledger, u64 first entry -> u64 last entry, bitmap: acknowledged ahead of markDeletePosition."""
+"""u64 subscription, u64 ledger, u64 first entry -> u64 last entry, bitmap: acknowledged ahead of markDeletePosition.
+With the top bit of the ledger, of a span: -> bitmap."""
 
 DELIVERIES = Database("deliveries")
-"""u64 subscription, u64 ledger, u64 entry -> M(parts): messages delivered or held back, with the consumer."""
+"""u64 subscription, u64 ledger, u64 entry -> M(parts): messages delivered or held back, with the consumer. With the top
+bit of the ledger, of a span."""
 
 AWAITED = Database("awaited")
 """u64 subscription, u64 txn -> M(skipped transaction): with `--on-open skip`, transactions that dispatch skipped."""
@@ -109,7 +111,8 @@ CONSUMERS = Database("consumers")
 """u64 subscription, u64 consumer -> M(consumer record)."""
 
 PENDING = Database("pending")
-"""u64 subscription, u64 ledger, u64 entry, u64 txn -> bitmap: acknowledgements of open transactions."""
+"""u64 subscription, u64 ledger, u64 entry, u64 txn -> bitmap: acknowledgements of open transactions. With the top bit
+of the ledger, of a span."""
 
 TXN_PENDING = Database("txn_pending")
 """u64 txn, u64 subscription, u64 ledger, u64 entry -> nothing: the index of PENDING by transaction."""

@@ -20,7 +20,7 @@ from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.values.position import Position
 
 Untouched = Callable[[Delivery, int], int]
-"""Of messages of a record, those that no application has received."""
+"""The messages of a record, among some, that no application has received."""
 
 V = TypeVar("V", bound=ReadView, covariant=True)
 
@@ -59,7 +59,7 @@ class Deliveries(Generic[V]):
         """Yield, by entry in position order, the deliveries with chosen messages.
 
         Args:
-            chosen: of the messages of a record, those to yield.
+            chosen: the messages of a record to yield.
 
         Raises:
             CorruptStore: a delivery with free messages is missing: they would never be delivered again.
@@ -201,8 +201,8 @@ class Deliveries(Generic[V]):
         """Free all messages of a consumer that is gone; return the number.
 
         Args:
-            untouched: of the messages of a record in flight there, those that the consumer never gave to its
-                application: such messages count as not delivered.
+            untouched: the messages of a record in flight there that the consumer never gave to an application: such
+                messages count as not delivered.
             was_received: the consumer itself tells that its application received the rest.
         """
         released = 0
