@@ -155,7 +155,7 @@ class Deliveries(Generic[V]):
         given back one by one share a few times.
         """
         now_ns, record = self._view.now_ns, self.find_span(span.first_of(at))
-        if record is None or len(record.parts) < SPAN_FATES_MAX // 2:
+        if record is None or len(record.parts) < SPAN_FATES_MAX // 8:
             return now_ns + delay_ns
         record.join_due(now_ns)
         step_ns = max(delay_ns // 16, 1)

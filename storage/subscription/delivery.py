@@ -204,6 +204,8 @@ class Delivery:
 
     def join_due(self, now_ns: int) -> None:
         """Join the messages that are free and due already, whatever time they were due at."""
+        if not any(part.holder == NOBODY and 0 < part.due_ns <= now_ns for part in self.parts):
+            return
         parts, self.parts = self.parts, []
         for part in parts:
             if part.holder == NOBODY and part.due_ns <= now_ns:

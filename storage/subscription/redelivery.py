@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.disk.view import ReadView, WriteBatch
+from storage.limits import SPAN_FATES_MAX
 from storage.subscription import span
 from storage.subscription.acknowledge import Item, missing
 from storage.subscription.delivered_window import UntouchedMessages
@@ -29,24 +30,51 @@ def negative_acknowledge(
     """
     given_back, untouched = list[Item](), UntouchedMessages(opened)
     times_due: dict[Position, int] = {}
-    for at, messages in items:
+
+    def free(delivery: Delivery, messages: int) -> None:
+        first = span.first_of(delivery.at)
+        if first not in times_due:
+            times_due[first] = opened.deliveries.due_ns(first, delay_ns)
+        taken = delivery.take(messages)
+        opened.deliveries.note_taken(taken, consumer_id)
+        for part in untouched.uncount(delivery, taken, consumer_id):
+            # A consumer names messages that its application has received; an operator cannot tell.
+            delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=times_due[first]))
+        opened.deliveries.put(delivery)
+
+    in_spans, rest = _split(opened, items, consumer_id)
+    for record, messages in in_spans:
+        free(record, messages)
+        given_back += [(at, 1) for at in span.entries(record.at, messages)]
+    for at, messages in rest:
         delivery = opened.deliveries.find(at)
         _check_exists(opened, at, messages, delivery)
         if delivery is None:
             continue
         chosen = _returnable(delivery, consumer_id) & (messages or -1)
-        taken = delivery.take(chosen)
-        opened.deliveries.note_taken(taken, consumer_id)
-        first = span.first_of(at)
-        if first not in times_due:
-            times_due[first] = opened.deliveries.due_ns(at, delay_ns)
-        for part in untouched.uncount(delivery, taken, consumer_id):
-            # A consumer names messages that its application has received; an operator cannot tell.
-            delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=times_due[first]))
-        opened.deliveries.put(delivery)
+        free(delivery, chosen)
         if chosen:
             given_back.append((at, chosen))
     return given_back
+
+
+def _split(
+    opened: OpenSubscription[WriteBatch], items: list[Item], consumer_id: int
+) -> tuple[list[tuple[Delivery, int]], list[Item]]:
+    """The returnable messages in records of spans that have room for further fates, by span; and the other items."""
+    in_spans, rest = dict[Position, tuple[Delivery, int, int]](), list[Item]()
+    for at, messages in items:
+        first, bit = span.first_of(at), span.bit_of(at)
+        if first not in in_spans:
+            record = opened.deliveries.find_span(first) or Delivery(first, span.SPAN_ENTRIES, [])
+            has_room = len(record.parts) < SPAN_FATES_MAX // 2
+            in_spans[first] = record, _returnable(record, consumer_id) if has_room else 0, 0
+        record, returnable, chosen = in_spans[first]
+        if messages <= 1 and returnable & bit:
+            in_spans[first] = record, returnable, chosen | bit
+        else:
+            rest.append((at, messages))
+    return [(record, chosen) for record, _, chosen in in_spans.values() if chosen], rest
 
 
 def _check_exists(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
 from storage.disk.codec import key3, pack
 from storage.disk.schema import DELIVERIES
 from storage.disk.view import WriteBatch
@@ -195,6 +195,18 @@ class TestWorkUnderTheGate:
         with counted(store) as operations:
             consumer.acknowledge(messages)
         assert operations.total < 200
+
+    def test_giving_back_many(self, store: Store, attach: Attach) -> None:
+        """An operator names 5,000 messages; each comes again after the delay."""
+        write_messages(store, "t", NUMBER)
+        consumer = attach(SubscriptionType.SHARED)
+        receive_all(consumer)
+        ids = [MessageId(1, at) for at in range(0, 10_000, 2)]
+        with counted(store) as operations:
+            result = store.admin.acknowledgements.negative_acknowledge_messages("t", "a", ids, delay=0)
+        assert result.given_back == 5000
+        assert operations.total < 200
+        assert [message.message_id.entry_id for message in receive(consumer, 3)] == [0, 2, 4]
 
     def test_seeking(self, store: Store, attach: Attach) -> None:
         """The messages in flight are withdrawn."""
