@@ -13,7 +13,7 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.maintenance import table_gc, topic_gc
+from storage.maintenance import compaction_gc, table_gc, topic_gc
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
 from storage.reports import store_info
@@ -30,6 +30,7 @@ class Collected(NamedTuple):
     ledgers_trimmed: int
     messages_trimmed: int
     bytes_trimmed: int
+    topics_compacted: int
     tables: Flat[TableCollected]
 
 
@@ -66,7 +67,9 @@ def collect_garbage(
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
         trimmed = topic_gc.forecast(connection, trust_clock)
         tables = table_gc.forecast(connection, trust_clock)
-        collected = Collected(dead, deleted_topics, deleted_tables, None, *trimmed, tables)
+        with connection.view() as view:
+            compacted = len(compaction_gc.topics_with_work(view))
+        collected = Collected(dead, deleted_topics, deleted_tables, None, *trimmed, compacted, tables)
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
     writer.trims_on_the_way = False
@@ -89,9 +92,10 @@ def _collect(
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
     trimmed = topic_gc.collect(connection, trust_clock)
+    compacted = compaction_gc.collect(connection)
     tables = table_gc.collect(connection)
-    collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, tables)
-    counts = (freed, deleted_topics, deleted_tables, *trimmed, *tables.counts)
+    collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, compacted, tables)
+    counts = (freed, deleted_topics, deleted_tables, *trimmed, compacted, *tables.counts)
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(

@@ -88,7 +88,7 @@ def _count_blocking(
 ) -> None:
     """Count aborted, uncommitted and blocked messages where READ_COMMITTED stops at maxReadPosition."""
     topic_id = subscription.topic_id
-    reserved = list(taken(view, subscription, cursor))
+    reserved = list(taken(view, topic_state, subscription, cursor))
     # Dispatch acknowledges the aborted messages on its way, so only aborted messages behind the read position count.
     # Messages acknowledged or pending behind the read position are classified entry by entry, and subtracted. After a
     # seek or a change of the level, markDeletePosition may lie beyond maxReadPosition.
@@ -111,7 +111,7 @@ def _count_skipping(
     `has_uncommitted_acks`: then the messages acknowledged ahead are classified entry by entry.
     """
     topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
-    reserved = list(taken(view, subscription, cursor))
+    reserved = list(taken(view, topic_state, subscription, cursor))
     beyond = _classes_of(view, topic_state, subscription, read, reserved)
     ahead = beyond
     if cursor.has_uncommitted_acks:
@@ -133,7 +133,9 @@ def _held(
     """Count the messages with a pending acknowledgement, and the messages in flight."""
     pending = in_flight = 0
     cumulative = cursor.pending_cumulative
-    for delivery in deliveries.every(view, subscription.subscription_id):
+    # Messages that only the compacted view has are in no class: they are not stored in the log.
+    first = Position(topic_state.first_ledger, 0)
+    for delivery in deliveries.every(view, subscription.subscription_id, first):
         for part in delivery.parts:
             if part.holder > 0:
                 in_flight += part.messages.bit_count()
@@ -181,7 +183,7 @@ def _covered_count(
 ) -> int:
     """Count the unacknowledged messages after markDeletePosition covered by a pending cumulative acknowledgement."""
     topic_id, at = subscription.topic_id, Position(*cumulative[1:3])
-    if at <= cursor.mark_delete:
+    if at <= cursor.mark_delete or at[0] < topic_state.first_ledger:
         return 0
     entry = log.stored(view, topic_id, at)
     inside = entry.count if cumulative[3] < 0 else cumulative[3] + 1
@@ -190,6 +192,8 @@ def _covered_count(
     for first, last, messages in cursors.ranges(view, subscription.subscription_id):
         if first > at:
             break
+        if first.ledger_id < topic_state.first_ledger:
+            continue
         if messages:
             known = int.from_bytes(messages, "big")
             total -= (known & pending_ack.covered(cursor, first, known.bit_length())).bit_count()
@@ -209,16 +213,20 @@ def covered_whole(cursor: Cursor) -> Position:
     return Position(ledger_id, entry_id if index < 0 else entry_id - 1)
 
 
-def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterator[Taken]:
-    """Yield the messages acknowledged ahead, or individually pending, as `Taken`.
+def taken(
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
+) -> Iterator[Taken]:
+    """Yield the messages of the log acknowledged ahead, or individually pending, as `Taken`.
 
     For the last, partly covered entry of a pending cumulative acknowledgement the covered messages are included.
     """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
+    begin = Position(topic_state.first_ledger, 0)
     for first, last, messages in cursors.ranges(view, subscription_id):
-        yield first, last, int.from_bytes(messages, "big")
+        if first >= begin:
+            yield first, last, int.from_bytes(messages, "big")
     partly: Position | None = None
-    if cumulative is not None and cumulative[3] >= 0:
+    if cumulative is not None and cumulative[3] >= 0 and cumulative[1] >= begin.ledger_id:
         partly = Position(*cumulative[1:3])
         entry = log.stored(view, subscription.topic_id, partly)
         covered = message_set.through(cumulative[3])
@@ -227,7 +235,7 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
         covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
         if covered:
             yield partly, partly[1], covered
-    for delivery in deliveries.every(view, subscription_id):
+    for delivery in deliveries.every(view, subscription_id, begin):
         pending = delivery.of(deliveries.PENDING)
         if pending and delivery.at != partly:
             yield delivery.at, delivery.at[1], pending

@@ -132,7 +132,9 @@ class Chain:
             return [0] * len(self.links)
         floor = max(cursor.mark_delete, backlog.covered_whole(cursor))
         taken = [
-            acks for acks in backlog.taken(self._view, subscription, cursor) if self._is_beyond(acks, floor)
+            acks
+            for acks in backlog.taken(self._view, self.topic_state, subscription, cursor)
+            if self._is_beyond(acks, floor)
         ]
         blocked = []
         for link in self.links:

@@ -15,6 +15,8 @@ from storage.actions import Action, Hint
 from storage.disk.codec import corrupt, key1, pack, unpack_first
 from storage.disk.schema import (
     ABORTED,
+    COMPACTED,
+    COMPACTED_KEYS,
     ENTRIES,
     HEADS,
     LEDGERS,
@@ -24,6 +26,7 @@ from storage.disk.schema import (
     SEQUENCES,
     SUBSCRIPTIONS,
     TABLES,
+    TOMBSTONES,
     TOPICS,
     TXN_RUNS,
 )
@@ -31,8 +34,12 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
 from storage.topic import retention, state as states
+from storage.topic.compaction import compaction_state
 from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
+
+PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, COMPACTED, COMPACTED_KEYS, TOMBSTONES)
+"""Records of a deleted topic that are removed in steps."""
 
 PURGE_STEP = 5_000
 """Records that one step of a purge removes."""
@@ -198,6 +205,7 @@ def delete(batch: WriteBatch, topic: Topic) -> None:
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     states.delete(batch, topic.topic_id)
     retention.forget(batch, topic.topic_id)
+    compaction_state.forget(batch, topic.topic_id)
     batch.delete_prefix(PRODUCERS, key1(topic.topic_id))
     batch.put(PURGES, key1(topic.topic_id), b"")
 
@@ -208,7 +216,7 @@ def purge_step(batch: WriteBatch) -> bool:
     if purge is None:
         return False
     key, room = purge[0], PURGE_STEP
-    for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED):
+    for database in PURGED:
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:
             break

@@ -9,24 +9,19 @@ from collections.abc import Iterator
 
 from storage.disk.codec import U64, key1
 from storage.disk.schema import (
-    ABORTED,
     ACKS,
     AWAITED,
+    COMPACTIONS,
     CONSUMERS,
     CURSORS,
     DELIVERIES,
-    ENTRIES,
     HEADS,
     HELD,
-    LEDGERS,
     OPEN_FIRST,
-    OWNERS,
     PENDING,
     PRODUCERS,
     PURGES,
-    SEQUENCES,
     SUBSCRIPTIONS,
-    TXN_RUNS,
     Database,
 )
 from storage.disk.view import ReadView
@@ -34,8 +29,8 @@ from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics
 from storage.verify.problem import Report
 
-_OF_TOPICS = (HEADS, PRODUCERS, SUBSCRIPTIONS, OPEN_FIRST)
-_PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED)
+_OF_TOPICS = (HEADS, PRODUCERS, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS)
+_PURGED = topics.PURGED
 """Of a deleted topic, these are removed in steps."""
 _OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING)
 _SUPERBLOCK = 0

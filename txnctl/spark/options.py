@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from storage.errors import InvalidValue
-from storage.subscription.isolation import IsolationLevel
+from storage.subscription.isolation import IsolationLevel, check_compacted
 from storage.txn.options import CheckMode
 from storage.values.names import check_name, full_topic_name, named
 from txnctl.cli.settings import store as store_setting
@@ -27,6 +27,7 @@ _MESSAGES: Final = (
     "includeProperties",
     "startingPosition",
     "startingTimestamp",
+    "readCompacted",
 )
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -76,6 +77,7 @@ class TopicReadOptions:
     Attributes:
         min_partitions: the least number of partitions; None to go by size.
         offload_path: the root of offloaded files; None to read the store itself.
+        compacted: read the compacted view of each topic up to its horizon, and then the log.
     """
 
     path: str
@@ -85,6 +87,7 @@ class TopicReadOptions:
     end: Edge
     min_partitions: int | None
     offload_path: str | None
+    compacted: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class TopicStreamOptions:
     max_bytes: int | None
     min_partitions: int | None
     offload_path: str | None
+    compacted: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,7 @@ def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
     return TopicReadOptions(
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "earliest"),
         parse_edge(parsed, "endingPosition", "endingTimestamp", "latest"),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        _count(parsed, "minPartitions"), parsed.get("offloadPath"), _compacted(parsed),
     )  # fmt: skip
 
 
@@ -172,7 +176,7 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "latest"),
         None if subscription is None else check_name("subscription name", subscription),
         _count(parsed, "maxMessagesPerTrigger"), _size(parsed, "maxBytesPerTrigger"),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        _count(parsed, "minPartitions"), parsed.get("offloadPath"), _compacted(parsed),
     )  # fmt: skip
 
 
@@ -299,6 +303,22 @@ def _pattern(text: str) -> str:
 def _level(parsed: dict[str, str]) -> IsolationLevel:
     level = named(IsolationLevel, parsed.get("isolationLevel"), "isolation level")
     return level or IsolationLevel.READ_COMMITTED
+
+
+def _compacted(parsed: dict[str, str]) -> bool:
+    """Return whether the compacted view is read.
+
+    Raises:
+        InvalidValue: at READ_UNCOMMITTED, or from offloaded files, which have the log alone.
+    """
+    if not _flag(parsed, "readCompacted", default=False):
+        return False
+    check_compacted(_level(parsed))
+    if "offloadPath" in parsed:
+        raise InvalidValue(
+            "readCompacted reads the store, and offloadPath files of the log", hint="Leave one of them out."
+        )
+    return True
 
 
 def _start(parsed: dict[str, str], default: str) -> Edge:

@@ -7,12 +7,17 @@ from storage.txn.aborted import AbortedSet
 
 
 class ConsumerMemory:
-    """The knowledge of one consumer that walks share: aborted transactions, and blocked keys."""
+    """The knowledge of one consumer that walks share: aborted transactions, and blocked keys.
 
-    __slots__ = ("aborted", "blocked_keys", "consumer_id")
+    Attributes:
+        reads_compacted: whether the consumer reads the compacted view, and then the log behind the horizon.
+    """
 
-    def __init__(self, consumer_id: int) -> None:
+    __slots__ = ("aborted", "blocked_keys", "consumer_id", "reads_compacted")
+
+    def __init__(self, consumer_id: int, *, reads_compacted: bool = False) -> None:
         self.consumer_id = consumer_id
+        self.reads_compacted = reads_compacted
         self.forget()
 
     def forget(self) -> None:

@@ -16,21 +16,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import merge
 
-from storage.disk.codec import U64, key1, key3
-from storage.disk.schema import ACKS, DELIVERIES, Database
+from storage.disk.codec import U64, key3
+from storage.disk.schema import ACKS, DELIVERIES
 from storage.disk.view import ReadView
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
 from storage.subscription import cursor as cursors, message_set, pending_ack
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
-from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch import compacted_walk, skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
+from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
+from storage.topic.compaction import compacted_view
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records, runs, uncommitted_entries
@@ -38,26 +40,6 @@ from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
 _NO_TXN = 0
-
-
-class _Ahead:
-    """The next record of a subscription at or after a position, looked up again only after the walk has passed it."""
-
-    __slots__ = ("_at", "_database", "_prefix", "_record", "_view")
-
-    def __init__(self, view: ReadView, database: Database, subscription_id: int) -> None:
-        self._view = view
-        self._database = database
-        self._prefix = key1(subscription_id)
-        self._record: tuple[bytes, memoryview] | None = None
-        self._at: bytes | None = None
-
-    def at(self, key: bytes) -> memoryview | None:
-        """The record with exactly this key; keys are asked for in order."""
-        if self._at is None or (self._record is not None and self._record[0] < key):
-            self._record = self._view.first(self._database, self._prefix, key)
-            self._at = key
-        return self._record[1] if self._record is not None and self._record[0] == key else None
 
 
 class Walk:
@@ -84,6 +66,7 @@ class Walk:
         self._room = room
         self._bytes = DISPATCH_BYTES_MAX
         self._aborted = memory.aborted
+        self._reads_compacted = memory.reads_compacted
         self._by_key = opened.subscription.keeps_keys
         self._blocked_keys: dict[bytes, MessageOrder] = {}
         self._held_count = 0
@@ -97,8 +80,8 @@ class Walk:
 
     def _look_ahead(self) -> None:
         """Begin again at an earlier entry."""
-        self._deliveries = _Ahead(self._view, DELIVERIES, self._subscription_id)
-        self._acks = _Ahead(self._view, ACKS, self._subscription_id)
+        self._deliveries = RecordsAhead(self._view, DELIVERIES, self._subscription_id)
+        self._acks = RecordsAhead(self._view, ACKS, self._subscription_id)
 
     def select(self) -> Selection:
         """Run the walk."""
@@ -115,7 +98,7 @@ class Walk:
 
     def _select_again(self) -> None:
         """Examine deliveries up to the read position: some of their messages may be free by now."""
-        subscription, read = self._subscription, self._cursor.read
+        read = self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
         for delivery in self._opened.deliveries.scan():
             if delivery.at > read:
@@ -124,19 +107,23 @@ class Walk:
                 not self._by_key or delivery.known() == delivery.of(self._consumer_id)
             ):
                 continue
-            entry = log.stored(self._view, subscription.topic_id, delivery.at)
+            entry, known = self._stored(delivery)
+            if entry is None:
+                continue
             if self._skips is None or not self._skips.is_skipped(entry):
-                self._visit(entry, delivery, delivery.known())
+                self._visit(entry, delivery, known)
             if self._is_full():
                 return
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""
-        cursor, subscription, selection = self._cursor, self._subscription, self._selection
+        subscription, selection = self._subscription, self._selection
         through = subscription.bound(self._topic.state)
-        after = max(cursor.read, cursor.mark_delete)
+        after = max(self._cursor.read, self._cursor.mark_delete)
         after = cursors.acknowledged_through(self._view, self._subscription_id, after)
-        while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX:
+        if self._reads_compacted:
+            after = self._select_compacted(after, through)
+        while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX and not self._is_full():
             page = log.page(self._view, subscription.topic_id, after, through)
             if not page:
                 return
@@ -160,8 +147,43 @@ class Walk:
                 if self._is_full():
                     break
             selection.read = max(selection.read, after)
-            if self._is_full():
-                return
+
+    def _select_compacted(self, after: Position, through: Position) -> Position:
+        """Go on through the compacted view, up to its horizon; return the position reached."""
+        selection = self._selection
+        for step in compacted_walk.steps(self._topic, self._opened, after, through):
+            selection.gaps += step.gap
+            for entry in step.judged:
+                self._pass(entry, self._delivery_of(entry))
+            if step.entry is not None:
+                entry, kept = step.entry.expanded(), step.entry.kept
+                delivery = self._delivery_of(entry)
+                pending = delivery.of(PENDING) | pending_ack.covered(
+                    self._cursor, entry.position, entry.count
+                )
+                gone = message_set.everything(entry.count) & ~kept & ~pending
+                if gone:
+                    selection.passed.append((*entry.position, entry.count, gone))
+                self._offer(entry, delivery, kept)
+            after = selection.read = max(after, step.reached)
+            if self._is_full() or selection.changes >= DISPATCH_SCAN_ENTRIES_MAX:
+                break
+        return after
+
+    def _stored(self, delivery: Delivery) -> tuple[Entry | None, int]:
+        """The entry of a delivery, and its messages that are in a part and stored.
+
+        Where the log was trimmed, messages that the compacted view has no more are passed over: it has newer ones.
+        """
+        topic_id, known = self._subscription.topic_id, delivery.known()
+        if delivery.at[0] >= self._topic.state.first_ledger:
+            return log.stored(self._view, topic_id, delivery.at), known
+        compacted = compacted_view.read(self._view, topic_id, delivery.at)
+        kept = 0 if compacted is None else compacted.kept
+        gone = delivery.of(NOBODY) & ~kept
+        if gone:
+            self._selection.passed.append((*delivery.at, delivery.count, gone))
+        return None if compacted is None else compacted.expanded(), known & kept
 
     def _jump(self, entry: Entry) -> Position | None:
         """The end of a range to jump over from this entry on: an acknowledged range, or a run to skip."""
@@ -179,8 +201,10 @@ class Walk:
         return end
 
     def _visit_new(self, entry: Entry) -> None:
-        payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
-        self._visit(entry, self._decoded(entry, payload), message_set.everything(entry.count))
+        self._visit(entry, self._delivery_of(entry), message_set.everything(entry.count))
+
+    def _delivery_of(self, entry: Entry) -> Delivery:
+        return self._decoded(entry, self._deliveries.at(key3(self._subscription_id, *entry.position)))
 
     def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
         if payload is None:
@@ -220,8 +244,7 @@ class Walk:
 
     def _examine_entry(self, entry: Entry, messages: bytes | None, marker: Entry) -> None:
         """Examine an entry of the transaction itself, or the blocked messages of an entry behind it."""
-        payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
-        delivery = self._decoded(entry, payload)
+        delivery = self._delivery_of(entry)
         if messages is not None:
             blocked = message_set.decode(messages, entry.count)
             self._selection.unblocked.append((marker.txn, delivery.at, blocked))

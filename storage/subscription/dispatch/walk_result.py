@@ -30,6 +30,8 @@ class Selection:
         read: the position that the walk has reached.
         dispatched: the messages to deliver; at most one value for each entry.
         passed: entries to pass over for good: ledger, entry, number of messages, the messages (WHOLE: all).
+        gaps: runs of entries to pass over for good, because the compacted view has nothing of them: ledger, first
+            entry, last entry.
         held: messages to hold back now, because their key is blocked or the room is full.
         exhausted: messages for the dead-letter topic, or to be dropped there.
         skipped: open transactions whose entries the walk skipped.
@@ -48,6 +50,7 @@ class Selection:
         "ended",
         "examined",
         "exhausted",
+        "gaps",
         "held",
         "is_cut",
         "markers",
@@ -61,6 +64,7 @@ class Selection:
         self.read = read
         self.dispatched: list[Dispatched] = []
         self.passed: list[tuple[int, int, int, int]] = []
+        self.gaps: list[tuple[int, int, int]] = []
         self.held: list[tuple[Delivery, int]] = []
         self.exhausted: list[tuple[Entry, Delivery, int]] = []
         self.skipped: dict[int, None] = {}
@@ -74,12 +78,19 @@ class Selection:
     @property
     def changes(self) -> int:
         """About the number of records that the selection changes besides deliveries."""
-        return len(self.passed) + len(self.held) + len(self.behind) + len(self.unblocked) + len(self.skipped)
+        return (
+            len(self.passed)
+            + len(self.gaps)
+            + len(self.held)
+            + len(self.behind)
+            + len(self.unblocked)
+            + len(self.skipped)
+        )
 
     @property
     def is_worth_recording(self) -> bool:
         """Whether to record the selection. Entries that were only skipped are skipped again by the next walk."""
         return bool(
-            self.dispatched or self.exhausted or self.passed or self.behind or self.ended or self.is_cut
+            self.dispatched or self.exhausted or self.passed or self.gaps or self.behind or self.ended or self.is_cut
             or len(self.skipped) >= PASSED_OVER_KEPT
         )  # fmt: skip

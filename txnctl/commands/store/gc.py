@@ -30,6 +30,7 @@ class GarbageCollected(NamedTuple):
     ledgers_trimmed: int
     messages_trimmed: int
     bytes_trimmed: int
+    topics_compacted: int
     counts: Flat[TableCounts]
     staged_writes: int
     table_window_start_at_ms: TimeText
@@ -47,6 +48,7 @@ COLLECTED = fields_of(
         "ledgers_trimmed": "Ledgers past the retention of their topic.",
         "messages_trimmed": "Their messages.",
         "bytes_trimmed": Help("Their bytes.", kind="size"),
+        "topics_compacted": "Topics compacted beyond their threshold, or whose compacted view was cleaned up.",
         "intents_finalized": "Write intents of ended transactions that became values, or nothing.",
         "versions_removed": "Versions of table rows that were older than what is kept.",
         "tombstones_removed": "Keys deleted so long ago that nothing needs to know of them.",
@@ -74,7 +76,8 @@ def gc(context: Context, trust_clock: bool) -> None:
     """Free unused records, pages and files.
 
     Removes the rest of a `topics delete` or `tables delete` that was killed; reader slots of dead processes, whose
-    pages are not reused until then; acknowledged messages past the retention of their topic; write intents of
+    pages are not reused until then; acknowledged messages past the retention of their topic; messages of compacted
+    views that newer ones replace, of topics beyond their compaction threshold, and tombstones due; write intents of
     transactions that have ended; versions of table rows older than `store config table-retention` says; unfinished
     stores (`.NAME.PID.new`) that killed or failed backups left beside the store or in it; and files staged in the
     store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a line in cron
@@ -99,6 +102,7 @@ def gc(context: Context, trust_clock: bool) -> None:
             ledgers_trimmed=collected.ledgers_trimmed,
             messages_trimmed=collected.messages_trimmed,
             bytes_trimmed=collected.bytes_trimmed,
+            topics_compacted=collected.topics_compacted,
             counts=tables.counts,
             staged_writes=0 if skips_old_files else _staged_writes(context),
             table_window_start_at_ms=tables.table_window_start_at_ms,
@@ -137,6 +141,9 @@ def _collected(row: GarbageCollected) -> Iterator[str]:
         trimmed = "Would trim" if row.dry_run else "Trimmed"
         ledgers, messages = plural(row.ledgers_trimmed, "ledger"), plural(row.messages_trimmed, "message")
         yield f"{trimmed} {ledgers} past their retention: {messages}, {size(row.bytes_trimmed)}."
+    if row.topics_compacted:
+        compacted = "Would compact" if row.dry_run else "Compacted"
+        yield f"{compacted} {plural(row.topics_compacted, 'topic')}."
     would = "Would finalise" if row.dry_run else "Finalised"
     intents = plural(row.counts.intents_finalized, "write intent")
     versions = plural(row.counts.versions_removed, "old version")
