@@ -11,6 +11,9 @@ Three rules make it safe:
 3. *Fenced is over.* A leader that was stopped, or cut off, cannot know that it lost the topic; its next append is
    refused, and so are all after it. It throws its state away and stands in the queue again like everybody else.
 
+The state is read from the compacted topic: the newest message of each key, and what was written since. So a new leader
+is as quick after ten million writes as after ten, and `txnctl topics compact` with a retention keeps the topic small.
+
 Run it in two terminals, as examples/README.md shows:
 
     python examples/leader_kv.py STORE TOPIC NAME [--take-over]
@@ -44,7 +47,7 @@ class State:
     """What the messages of a topic add up to. Anybody may follow it: it only reads."""
 
     def __init__(self, store: Store, topic: str) -> None:
-        self._reader = store.reader(topic, isolation_level=IsolationLevel.READ_COMMITTED)
+        self._reader = store.reader(topic, isolation_level=IsolationLevel.READ_COMMITTED, read_compacted=True)
         self.entries: dict[bytes, Entry] = {}
 
     def read_on(self) -> None:

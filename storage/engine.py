@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from storage.disk.connection import Connection
-from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.disk.schema import COMPACTIONS, PART_SUBSCRIPTION, PART_TOPIC
 from storage.limits import LOCK_TIMEOUT_S, TRIM_TOPICS_LOOKED_AT
 from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.topic import retention
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from storage.process.lock_file import LockFile
     from storage.process.writer_gate import OnWait
     from storage.subscription.trimming import Trimmer
+    from storage.txn.compaction import Compactor
     from storage.txn.coordinator import Coordinator
     from storage.txn.participant import Participant
     from storage.txn.reaper import Reaper
@@ -32,9 +33,11 @@ class Engine:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        if not connection.read_only and connection.environment.writer.prologue is None:
-            connection.environment.writer.prologue = self.upkeep
-            connection.environment.writer.holder_ends = self.reaper
+        # All handles of a process share the writer, which calls the upkeep of the first one also when that is closed.
+        self._writer = connection.environment.writer
+        if not connection.read_only and self._writer.prologue is None:
+            self._writer.prologue = self.upkeep
+            self._writer.holder_ends = self.reaper
 
     @classmethod
     def open(
@@ -92,18 +95,29 @@ class Engine:
 
         return Trimmer()
 
-    def upkeep(self, batch: WriteBatch, is_due: bool) -> int:
-        """At the begin of a write: end transactions that are due, and trim topics; return when it is due again."""
-        due_ns = self.reaper.reap_some(batch, is_due)
-        if is_due and retention.are_set(batch) and self._trim_some(batch):
-            return batch.now_ns
-        return due_ns
+    @cached_property
+    def compactor(self) -> Compactor:
+        """The compactor, which compacts topics beyond their threshold on the way of this process's writes."""
+        from storage.txn.compaction import Compactor
 
-    def _trim_some(self, batch: WriteBatch) -> bool:
+        return Compactor()
+
+    def upkeep(self, batch: WriteBatch, is_due: bool) -> int:
+        """At the begin of a write: end due transactions, trim and compact topics; return when it is due again."""
+        due_ns = self.reaper.reap_some(batch, is_due)
+        if not is_due or not self._may_remove(batch):
+            return due_ns
+        has_more = False
+        if batch.count(COMPACTIONS) and not self._writer.uses_reserve:
+            has_more = self.compactor.compact_some(batch)
+        if retention.are_set(batch):
+            has_more |= self.trimmer.trim_some(batch, TRIM_TOPICS_LOOKED_AT)
+        return batch.now_ns if has_more else due_ns
+
+    def _may_remove(self, batch: WriteBatch) -> bool:
         from storage.txn.reaper import EVERY
 
-        is_allowed = batch.naming != EVERY and self.connection.environment.writer.trims_on_the_way
-        return is_allowed and self.trimmer.trim_some(batch, TRIM_TOPICS_LOOKED_AT)
+        return batch.naming != EVERY and self._writer.trims_on_the_way
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """Within a batch, end the transactions of a lease whose process is dead."""

@@ -27,6 +27,8 @@ POINTS = (
     "subscription.before_acknowledge",
     "topic.after_trim",
     "topic.between_purge_steps",
+    "topic.half_compacted",
+    "topic.between_compaction_steps",
     "read_cache.half_changed",
     "table.before_write",
     "table.between_gc_steps",

@@ -183,6 +183,16 @@ TRIM_STEP_LEDGERS = 100
 TRIM_TOPICS_LOOKED_AT = 4
 """Topics that a writing process looks at on its way, each time that it looks for dead owners."""
 
+TOMBSTONE_RETENTION_MS = 24 * 3600 * 1000
+"""Time for which a compacted view keeps a tombstone at least, unless the topic has a time of its own."""
+
+COMPACTION_STEP_MESSAGES = 200
+COMPACTION_STEP_BYTES = 512 * 1024
+"""Messages that one step of compaction writes, about, and bytes of the log that it reads."""
+
+COMPACTION_ON_THE_WAY_NS = 5_000_000
+"""Time after which compaction on the way of a write leaves the rest to the next write."""
+
 CLOCKS_DISAGREE_NS = 60 * 1_000_000_000
 """Difference of wall clock and boot clock above which nothing is removed for its age."""
 

@@ -22,7 +22,7 @@ from storage.client.run_transaction import TransactionRunner
 from storage.engine import Engine
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
 from storage.process.clock import SYSTEM_CLOCK, Clock
-from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
 from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
 from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
@@ -248,12 +248,12 @@ class Store(TransactionRunner):
 
     def reader(
         self, topic: str, *, start: Start = EARLIEST,
-        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED,
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_COMMITTED, read_compacted: bool = False,
     ) -> Reader:  # fmt: skip
-        """Make a reader of a topic from `start` on. A reader leaves nothing in the store.
+        """Make a reader from `start` on, of the compacted view first if asked. A reader leaves nothing in the store.
 
         Raises:
-            TopicNotFound, InvalidName
+            TopicNotFound, InvalidName, InvalidValue
         """
         from storage.client.reader import Reader
         from storage.txn.aborted import AbortedSet
@@ -263,14 +263,14 @@ class Store(TransactionRunner):
         # An aborted transaction stays aborted, so that all readers of a topic share one set.
         aborted = self._aborted_sets.setdefault(entry.topic_id, AbortedSet())
         level = named(IsolationLevel, isolation_level, "isolation level") or IsolationLevel.READ_COMMITTED
-        return Reader(self.connection, entry, start_of(start), level, aborted)
+        return Reader(self.connection, entry, start_of(start), level, aborted, read_compacted=read_compacted)
 
     def subscribe(
         self, topic: str, subscription_name: str, *, subscription_type: SubscriptionType | None = None,
         subscription_isolation_level: IsolationLevel | None = None, on_open: OnOpen | str | None = None,
         initial_position: Start = LATEST, consumer_name: str | None = None,
         receiver_queue_size: int = RECEIVER_QUEUE_SIZE, dead_letter_topic: str | None = None,
-        max_redeliver_count: int | None = None,
+        max_redeliver_count: int | None = None, read_compacted: bool = False,
     ) -> Consumer:  # fmt: skip
         """Attach a consumer to a subscription, which is created if missing.
 
@@ -282,6 +282,7 @@ class Store(TransactionRunner):
             initial_position: the start of a new subscription.
             receiver_queue_size: most messages delivered in one store transaction.
             max_redeliver_count: redeliveries after which a message goes to the dead-letter topic; never if None.
+            read_compacted: as `reader` has it, on Exclusive and Failover; messages compacted away are acknowledged.
 
         Raises:
             TopicNotFound, InvalidName
@@ -291,12 +292,12 @@ class Store(TransactionRunner):
         from storage.client.attachment import Attachment
         from storage.client.consumer import Consumer
         from storage.subscription import attach
-        from storage.subscription.isolation import SubscriptionMode
 
         check_count("the size of a receiver queue", receiver_queue_size, 1)
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
         options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
+        options.reads_compacted = read_compacted
         connection, coordinator = self.connection, self.engine.coordinator
         attached = attach.attach(connection, coordinator, options, consumer_name)
         return Consumer(Attachment(connection, coordinator, *attached), receiver_queue_size)

@@ -38,6 +38,7 @@ FREEING: Final = frozenset(
         "subscriptions evict",
         "subscriptions skip",
         "tables delete",
+        "topics compact",
         "topics config",
         "topics delete",
         "topics trim",

@@ -24,7 +24,13 @@ from storage.subscription import (
     dead_letter,
     update as changes,
 )
-from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
+from storage.subscription.isolation import (
+    IsolationLevel,
+    OnOpen,
+    SubscriptionMode,
+    SubscriptionType,
+    check_compacted,
+)
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
@@ -107,16 +113,24 @@ class SubscriptionAdmin:
         initial_position: Start = LATEST,
         dead_letter_topic: str | None = None,
         max_redeliver_count: int | None = None,
+        read_compacted: bool = False,
         dry_run: bool = False,
     ) -> SubscriptionCreated:
         """Create a subscription without consumers.
 
+        Args:
+            read_compacted: begin in the compacted view, which may have messages that were trimmed from the log.
+
         Raises:
-            TopicNotFound, AlreadyExists, InvalidName
+            TopicNotFound, AlreadyExists, InvalidName, InvalidValue
         """
+        if read_compacted:
+            check_compacted(subscription_isolation_level, subscription_type)
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
-        options = attach.SubscribeOptions(topic, name, mode, initial_position, dead_letters)
+        options = attach.SubscribeOptions(
+            topic, name, mode, initial_position, dead_letters, reads_compacted=read_compacted
+        )
 
         def change(batch: WriteBatch) -> SubscriptionCreated:
             entry = topics.get(batch, topic)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from storage.actions import Action, Hint, Keyword
 from storage.admin.audited_change import (
     Changed,
@@ -24,6 +26,7 @@ from storage.subscription.subscription import Subscription
 from storage.subscription.trimming import Hold
 from storage.topic import catalogue as topics, retention, state, trim
 from storage.topic.catalogue import Topic
+from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import session as sessions
 from storage.topic.retention import RetentionLimits
@@ -33,6 +36,9 @@ from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
+
+if TYPE_CHECKING:
+    from storage.admin.compaction import CompactionSet, TopicCompacted
 
 
 class TopicDeleted(NamedTuple):
@@ -255,6 +261,9 @@ class TopicAdmin:
                 subscriptions.save(batch, subscription)
             has_entries = opened.state.next_entry > 0
             trimmed = trimming.drop(opened, opened.state.ledger_id + has_entries)
+            compacted = compaction_state.load(batch, topic.topic_id)
+            if compacted is not None:
+                compacted.restart()
             return TopicTruncated(
                 topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
                 [subscription.name for subscription in attached], withdrawn, aborted,
@@ -267,16 +276,66 @@ class TopicAdmin:
             self._remove_trimmed_entries(name)
         return result
 
+    def compact_topic(
+        self, name: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[TopicCompacted]:
+        """Compact a topic up to maxReadPosition: its view keeps the newest committed message of each key.
+
+        Messages without a key stay, and so do tombstones for the tombstone retention. The run is many store
+        transactions, each of which leaves a complete view; after a kill the next run goes on.
+
+        Raises:
+            TopicNotFound, StoreFull
+        """
+        from storage.admin import compaction
+
+        return compaction.compact_topic(self._engine, name, dry_run, reason)
+
+    def set_compaction(
+        self,
+        name: str,
+        *,
+        threshold: int | str | None = None,
+        tombstone_retention_ms: int | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> Changed[CompactionSet]:
+        """Set the size at which writers compact a topic on their way, and the time for which tombstones stay.
+
+        Args:
+            threshold: bytes of committed log behind the horizon; `unset` for never, None leaves it as it is.
+            tombstone_retention_ms: ms from the time at which a tombstone enters the view; None leaves it as it is.
+
+        Raises:
+            TopicNotFound, InvalidValue
+        """
+        from storage.admin import compaction
+
+        return compaction.set_compaction(
+            self._engine, name, threshold, tombstone_retention_ms, dry_run, reason
+        )
+
+    def remove_compacted(
+        self, name: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[TopicCompacted]:
+        """Remove the compacted view of a topic, and its threshold: the log is trimmed without regard to it.
+
+        Raises:
+            TopicNotFound
+        """
+        from storage.admin import compaction
+
+        return compaction.remove_view(self._engine, name, dry_run, reason)
+
     def _remove_trimmed_entries(self, name: str) -> None:
-        """Remove the entries of trimmed ledgers, in steps. After a kill any trimming goes on."""
+        """Remove entries of trimmed ledgers and remains of a view, in steps. After a kill any trimming goes on."""
 
         def purge(batch: WriteBatch) -> int:
             topic = topics.find(batch, name)
-            return (
-                0
-                if topic is None
-                else trim.purge_step(OpenTopic.load(batch, topic.topic_id), TRIM_STEP_ENTRIES)
-            )
+            if topic is None:
+                return 0
+            removed = trim.purge_step(OpenTopic.load(batch, topic.topic_id), TRIM_STEP_ENTRIES)
+            return removed or compacted_view.purge_step(batch, topic.topic_id, TRIM_STEP_ENTRIES)
 
         while self._engine.connection.write(purge, share=ReserveShare.WHOLE):
             pass

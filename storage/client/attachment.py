@@ -57,6 +57,11 @@ class Attachment:
         return self._consumer.consumer_id
 
     @property
+    def reads_compacted(self) -> bool:
+        """Whether the consumer reads the compacted view, and then the log behind the horizon."""
+        return self._consumer.reads_compacted
+
+    @property
     def consumer_name(self) -> str:
         return self._consumer.name
 

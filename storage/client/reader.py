@@ -13,10 +13,11 @@ from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import WaitTimeout
 from storage.process.clock import nanoseconds
-from storage.subscription.isolation import IsolationLevel, bound, delivers
+from storage.subscription.isolation import IsolationLevel, bound, check_compacted, delivers
 from storage.subscription.start_position import start_after
 from storage.topic import log, state, trim
 from storage.topic.catalogue import Topic
+from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.entry import Entry
 from storage.topic.message import Message, MessageOrigin
 from storage.topic.open_topic import OpenTopic
@@ -37,7 +38,15 @@ class Reader:
         start: Position | MessageId | Extreme,
         level: IsolationLevel,
         aborted: AbortedSet,
+        *,
+        read_compacted: bool = False,
     ) -> None:
+        """Raises:
+        InvalidValue: `read_compacted` at READ_UNCOMMITTED.
+        """
+        if read_compacted:
+            check_compacted(level)
+        self._reads_compacted = read_compacted
         self._connection = connection
         self._topic = topic
         self._origin = MessageOrigin(topic.name, topic.topic_id, connection.incarnation)
@@ -51,6 +60,8 @@ class Reader:
         self._is_earliest = start is EARLIEST
         with connection.view() as view:
             self._after = start_after(state.load(view, topic.topic_id), start, level)
+            if read_compacted and self._is_earliest:
+                self._after = compacted_view.before_first(view, topic.topic_id)
         if isinstance(start, MessageId) and start.batch_index > 0:
             self._begin = start
 
@@ -145,17 +156,21 @@ class Reader:
             with self._connection.view() as view:
                 self._seen = view.commit
                 topic = OpenTopic.load(view, self._topic.topic_id, self._topic.name)
-                if self._is_earliest:
-                    self._after = max(self._after, Position(topic.state.first_ledger, -1))
-                trim.check_kept(topic, self._after)
-                through = bound(self._level, topic.state.max_read, topic.state.last_confirmed)
-                if self._after >= through:
-                    return False
-                page = log.page(view, self._topic.topic_id, self._after, through)
-                if not page:
-                    return False
-                last = page[-1].position
-                self._page = visible(topic, self._level, self._aborted, self._after, page)
+                compacted = self._compacted_page(view) if self._reads_compacted else []
+                if compacted:
+                    self._page, last = compacted, compacted[-1].position
+                else:
+                    if self._is_earliest:
+                        self._after = max(self._after, Position(topic.state.first_ledger, -1))
+                    trim.check_kept(topic, self._after)
+                    through = bound(self._level, topic.state.max_read, topic.state.last_confirmed)
+                    if self._after >= through:
+                        return False
+                    page = log.page(view, self._topic.topic_id, self._after, through)
+                    if not page:
+                        return False
+                    last = page[-1].position
+                    self._page = visible(topic, self._level, self._aborted, self._after, page)
             self._after, self._at, self._index = last, 0, 0
             self._is_earliest = False
             if self._begin is not None:
@@ -163,14 +178,24 @@ class Reader:
             if self._page:
                 return True
 
+    def _compacted_page(self, view: ReadView) -> list[Entry]:
+        """The next page of the compacted view; empty behind its last message, where the log goes on at the horizon."""
+        state = compaction_state.load(view, self._topic.topic_id)
+        if state is None or state.horizon is None or self._after >= state.horizon:
+            return []
+        page = compacted_view.page(view, self._topic.topic_id, state, self._after, state.horizon)
+        if not page:
+            self._after = state.horizon
+        return list(page)
+
     def _begin_inside(self, begin: MessageId) -> None:
         """The start named a message inside a batch: leave out those before it, if that entry is to be seen at all."""
         self._begin = None
         if self._page and self._page[0].position == begin.position:
-            if begin.batch_index < self._page[0].count:
-                self._index = begin.batch_index
-            else:
+            self._index = self._page[0].index_of(begin.batch_index)
+            if self._index >= self._page[0].count:
                 del self._page[0]
+                self._index = 0
 
 
 def visible(

@@ -48,7 +48,7 @@ class ReceiveWindow:
     def __init__(self, attachment: Attachment, size: int) -> None:
         self._attachment = attachment
         self._size = size
-        self._memory = ConsumerMemory(attachment.consumer_id)
+        self._memory = ConsumerMemory(attachment.consumer_id, reads_compacted=attachment.reads_compacted)
         self._queue = ReceiverQueue()
         self._key_order = KeyOrder(attachment.subscription, attachment.consumer_id, self._queue)
         self._generation = -1

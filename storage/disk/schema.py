@@ -158,15 +158,31 @@ CONFLICTS = Database("conflicts")
 TABLE_PURGES = Database("table_purges")
 """u64 table -> nothing: deleted tables with rows still to be removed."""
 
+COMPACTIONS = Database("compactions")
+"""u64 topic -> M(compaction): threshold and tombstone retention of the topic, horizon and counters of its view."""
+
+COMPACTED = Database("compacted")
+"""u64 topic, u64 generation, u64 ledger, u64 entry, u32 batch index -> message header, M(message): the newest message
+of a key, or a message without a key, at its original position."""
+
+COMPACTED_KEYS = Database("compacted_keys")
+"""u64 topic, u64 generation, BLAKE2b-160 of a key -> u64 ledger, u64 entry, u32 batch index: the key's message."""
+
+TOMBSTONES = Database("tombstones")
+"""u64 topic, u64 generation, u64 ms, u64 ledger, u64 entry, u32 batch index -> nothing: tombstones of a compacted
+view, by the time at which each entered the view."""
+
+NEW_IN_2: tuple[Database, ...] = (
+    DELAYED, DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX, COMPACTIONS, COMPACTED, COMPACTED_KEYS, TOMBSTONES,
+)  # fmt: skip
+"""The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
+
 ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
     OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
-    PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES, DELAYED,
-    DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX,
+    PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
+    *NEW_IN_2,
 )  # fmt: skip
-
-NEW_IN_2: tuple[Database, ...] = (DELAYED, DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX)
-"""The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
 
 PART_TOPIC = 1
 PART_SUBSCRIPTION = 2

@@ -133,6 +133,11 @@ class Writer:
         self.prologue_due_ns = 0
         self.trims_on_the_way = True
 
+    @property
+    def uses_reserve(self) -> bool:
+        """Whether the batch runs on the reserve of a full disk, and so does nothing but its change."""
+        return self._reserve.is_given_up
+
     def recorded_view(
         self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
     ) -> AbstractContextManager[ReadView]:

@@ -13,7 +13,7 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.schema import PURGES, TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.maintenance import record_gc, table_gc, topic_gc
+from storage.maintenance import compaction_gc, record_gc, table_gc, topic_gc
 from storage.maintenance.record_gc import Forgotten
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
@@ -31,6 +31,7 @@ class Collected(NamedTuple):
     ledgers_trimmed: int
     messages_trimmed: int
     bytes_trimmed: int
+    topics_compacted: int
     forgotten: Flat[Forgotten]
     tables: Flat[TableCollected]
 
@@ -71,7 +72,11 @@ def collect_garbage(
         trimmed = topic_gc.forecast(connection, trust_clock)
         tables = table_gc.forecast(connection, trust_clock)
         forgotten = record_gc.forecast(connection, trust_clock)
-        collected = Collected(dead, deleted_topics, deleted_tables, None, *trimmed, forgotten, tables)
+        with connection.view() as view:
+            compacted = len(compaction_gc.topics_with_work(view))
+        collected = Collected(
+            dead, deleted_topics, deleted_tables, None, *trimmed, compacted, forgotten, tables
+        )
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
     writer.trims_on_the_way = False
@@ -95,10 +100,13 @@ def _collect(
     # Outcomes of transactions go once their messages are gone.
     trimmed = topic_gc.collect(connection, trust_clock)
     topic_gc.complete_aborted_blocks(connection)
+    compacted = compaction_gc.collect(connection)
     forgotten = record_gc.collect(connection)
     tables = table_gc.collect(connection)
-    collected = Collected(freed, deleted_topics, deleted_tables, steps, *trimmed, forgotten, tables)
-    counts = (freed, deleted_topics, deleted_tables, *trimmed, *forgotten, *tables.counts)
+    collected = Collected(
+        freed, deleted_topics, deleted_tables, steps, *trimmed, compacted, forgotten, tables
+    )
+    counts = (freed, deleted_topics, deleted_tables, *trimmed, compacted, *forgotten, *tables.counts)
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(

@@ -117,7 +117,7 @@ def _count_blocking(
     covered = covered_whole(cursor)
     passed, last = max(cursor.read, cursor.mark_delete, covered), topic_state.last_confirmed
     waiting = max(topic_state.max_read, cursor.mark_delete, covered)
-    reserved = list(taken(view, subscription, cursor, min(passed, waiting)))
+    reserved = list(taken(view, topic_state, subscription, cursor, min(passed, waiting)))
     beyond = _classes_of(view, topic_state, subscription, passed, reserved)
     late = beyond if waiting == passed else _classes_of(view, topic_state, subscription, waiting, reserved)
     backlog.aborted = aborted.messages_between(view, topic_id, topic_state, passed, last) - beyond["aborted"]
@@ -134,9 +134,8 @@ def _count_skipping(
     `has_uncommitted_acks`: then the messages acknowledged ahead are classified entry by entry.
     """
     topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
-    reserved = list(
-        taken(view, subscription, cursor, cursor.mark_delete if cursor.has_uncommitted_acks else read)
-    )
+    begin = cursor.mark_delete if cursor.has_uncommitted_acks else read
+    reserved = list(taken(view, topic_state, subscription, cursor, begin))
     beyond = _classes_of(view, topic_state, subscription, read, reserved)
     ahead = beyond
     if cursor.has_uncommitted_acks:
@@ -158,7 +157,9 @@ def _held(
     """Count the messages with a pending acknowledgement, and the messages in flight."""
     pending = in_flight = 0
     cumulative = cursor.pending_cumulative
-    for record in deliveries.records(view, subscription.subscription_id):
+    # Messages that only the compacted view has are in no class: they are not stored in the log.
+    first = Position(topic_state.first_ledger, 0)
+    for record in deliveries.records(view, subscription.subscription_id, first):
         in_flight += record.in_flight().bit_count()
         held = record.of(deliveries.PENDING)
         if held:
@@ -207,7 +208,7 @@ def _covered_count(
 ) -> int:
     """Count the unacknowledged messages after markDeletePosition covered by a pending cumulative acknowledgement."""
     topic_id, at = subscription.topic_id, Position(*cumulative[1:3])
-    if at <= cursor.mark_delete:
+    if at <= cursor.mark_delete or at[0] < topic_state.first_ledger:
         return 0
     entry = log.stored(view, topic_id, at)
     inside = entry.count if cumulative[3] < 0 else cumulative[3] + 1
@@ -218,6 +219,8 @@ def _covered_count(
     for first, last, messages in cursors.stored_ranges(view, subscription.subscription_id):
         if first > at:
             break
+        if first.ledger_id < topic_state.first_ledger:
+            continue
         if messages:
             known = int.from_bytes(messages, "big")
             total -= (known & pending_ack.covered(cursor, first, known.bit_length())).bit_count()
@@ -237,12 +240,15 @@ def covered_whole(cursor: Cursor) -> Position:
     return Position(ledger_id, entry_id if index < 0 else entry_id - 1)
 
 
-def taken(view: ReadView, subscription: Subscription, cursor: Cursor, after: Position) -> Iterator[Taken]:
-    """Yield the messages acknowledged ahead, or individually pending, after a position as `Taken`.
+def taken(
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor, after: Position
+) -> Iterator[Taken]:
+    """Yield the messages of the log acknowledged ahead, or individually pending, after a position as `Taken`.
 
     For the last, partly covered entry of a pending cumulative acknowledgement the covered messages are included.
     """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
+    after = max(after, Position(topic_state.first_ledger, -1))
     for first, last, messages in cursors.stored_ranges(view, subscription_id):
         if Position(first[0], last) > after:
             yield first, last, int.from_bytes(messages, "big")
@@ -250,7 +256,7 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor, after: Pos
         for begin, last in span.runs(first, acknowledged & ~span.through(first, after)):
             yield begin, last, 0
     partly: Position | None = None
-    if cumulative is not None and cumulative[3] >= 0:
+    if cumulative is not None and cumulative[3] >= 0 and cumulative[1] >= topic_state.first_ledger:
         partly = Position(*cumulative[1:3])
         entry = log.stored(view, subscription.topic_id, partly)
         covered = message_set.through(cumulative[3])

@@ -134,7 +134,7 @@ class Chain:
         if subscription.level is IsolationLevel.READ_UNCOMMITTED:
             return [0] * len(self.links)
         floor = max(cursor.mark_delete, backlog.covered_whole(cursor))
-        reserved = backlog.taken(self._view, subscription, cursor, floor)
+        reserved = backlog.taken(self._view, self.topic_state, subscription, cursor, floor)
         taken = [acks for acks in reserved if self._is_beyond(acks, floor)]
         blocked = []
         for link in self.links:

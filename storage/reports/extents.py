@@ -15,6 +15,7 @@ from storage.limits import TOGETHER_ENTRIES_MAX
 from storage.subscription.isolation import IsolationLevel, bound
 from storage.topic import catalogue as topics, log, state, trim
 from storage.topic.catalogue import Topic
+from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.entry import MESSAGES
 from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
@@ -31,6 +32,8 @@ class Extent:
     Attributes:
         topic: the full name; a topic that was deleted and created again has a new `topic_id`.
         before: the position before the first entry, `L:-1`.
+        horizon: the end of the compacted view; None without one.
+        before_compacted: the position before the first message of view and log.
         max_read, last_confirmed: maxReadPosition, lastConfirmedEntry.
         is_trimmed: whether entries were removed from the front.
         last_trimmed: the last ledger that was trimmed: after its end, nothing is missing. None if none was.
@@ -41,6 +44,8 @@ class Extent:
 
     __slots__ = (
         "before",
+        "before_compacted",
+        "horizon",
         "is_trimmed",
         "last_confirmed",
         "last_trimmed",
@@ -56,6 +61,9 @@ class Extent:
         self.topic = topic.full_name
         self.topic_id = topic.topic_id
         self.before = Position(topic_state.first_ledger, -1)
+        horizon = compaction_state.horizon(view, topic.topic_id)
+        self.horizon = None if horizon is None else Position(*horizon)
+        self.before_compacted = Position(*compacted_view.before_first(view, topic.topic_id))
         self.max_read = topic_state.max_read_position
         self.last_confirmed = topic_state.last_confirmed_position
         self.is_trimmed = topic_state.bytes_trimmed > 0

@@ -144,6 +144,9 @@ def _retention_held(facts: Facts) -> Iterator[Finding]:
         if row.held_by.kind == "subscription":
             why = f"It has acknowledged all up to {row.held_by.position}; its next message was published at {since}."
             action = Action("store.reports.subscription_stats", row.name, row.held_by.name)
+        elif row.held_by.kind == "compaction":
+            why = f"It is compacted up to {row.held_by.name}; the next message was published at {since}."
+            action = Action("store.admin.topics.compact_topic", row.name)
         else:
             why = f"It is open since {since}."
             action = Action("store.reports.explain_transaction", row.held_by.name)

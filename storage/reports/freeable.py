@@ -16,6 +16,7 @@ from storage.disk.view import ReadView
 from storage.subscription import trimming
 from storage.table import catalogue as tables, state as table_states
 from storage.topic import catalogue as topics, log, retention, trim
+from storage.topic.compaction import compaction_state
 from storage.topic.open_topic import OpenTopic
 from storage.topic.retention import RetentionLimits
 from storage.values.named_tuple import NamedTuple
@@ -23,6 +24,7 @@ from storage.values.named_tuple import NamedTuple
 _NOTHING_KEPT = RetentionLimits(0, 0)
 _DESTROYING = {
     "store.admin.subscriptions.clear_backlog",
+    "store.admin.topics.remove_compacted",
     "store.admin.topics.truncate_topic",
     "store.admin.tables.delete_table",
 }
@@ -81,6 +83,10 @@ def _of_topics(view: ReadView) -> Iterator[Freeable]:
         if size > acknowledged and hold is not None and hold.kind == "subscription":
             action = Action("store.admin.subscriptions.clear_backlog", name, hold.name)
             yield Freeable("backlog", name, size, size - acknowledged, held_by, action)
+        compacted = compaction_state.load(view, entry.topic_id)
+        if compacted is not None and compacted.bytes:
+            action = Action("store.admin.topics.remove_compacted", name)
+            yield Freeable("topic", name, size + compacted.bytes, compacted.bytes, None, action)
         if size > acknowledged:
             action = Action("store.admin.topics.truncate_topic", name)
             yield Freeable("topic", name, size, size, held_by, action)

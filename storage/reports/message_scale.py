@@ -113,13 +113,16 @@ class MessageScale:
     def _examined(self, subscription: Subscription) -> Iterator[tuple[int, int, str]]:
         """The messages with a record of their own: begin, end, state."""
         view, topic_id, subscription_id = self._view, self._topic_id, subscription.subscription_id
+        on_scale = Position(self._state.first_ledger, 0)
         for first, last, messages in cursors.ranges(view, subscription_id)[:EXAMINED_MAX]:
+            if first < on_scale:
+                continue
             begin = log.stored(view, topic_id, first).messages_before - self._before
             if messages:
                 yield from _bits(begin, int.from_bytes(messages, "big"), "acknowledged")
             else:
                 yield begin, self.through(Position(first.ledger_id, last)), "acknowledged"
-        for delivery in islice(deliveries.every(view, subscription_id), EXAMINED_MAX):
+        for delivery in islice(deliveries.every(view, subscription_id, on_scale), EXAMINED_MAX):
             begin = log.stored(view, topic_id, delivery.at).messages_before - self._before
             yield from _bits(begin, delivery.in_flight(), "inFlight")
             yield from _bits(begin, delivery.of(deliveries.PENDING), "pending")

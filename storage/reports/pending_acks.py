@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from storage.disk.connection import Connection
 from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_records
-from storage.topic import catalogue as topics, log
+from storage.topic import catalogue as topics
+from storage.topic.compaction import compacted_view
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
@@ -30,7 +31,7 @@ def list_pending(connection: Connection, topic: str, name: str) -> list[PendingR
             through = MessageId(position[0], position[1], index)
             rows.append(PendingRow(through, "cumulative", TxnID(txn), None))
         for at, txn, messages in pending_records.one_by_one(view, subscription.subscription_id):
-            count = log.stored(view, subscription.topic_id, at).count
+            count = compacted_view.stored_anywhere(view, subscription.topic_id, at).count
             bits = message_set.decode(messages, count)
             if bits == message_set.everything(count):
                 rows.append(PendingRow(Position(*at), "individual", TxnID(txn), count))

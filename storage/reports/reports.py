@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from storage.audit_trail import AuditRecord
     from storage.client.transaction import Transaction
     from storage.reports.browse import EntryRow
+    from storage.reports.compaction import TopicCompaction
     from storage.reports.explain import Explanation
     from storage.reports.extents import Extent, Reached
     from storage.reports.freeable import Freeable
@@ -98,6 +99,12 @@ class Reports:
         from storage.reports import retention
 
         return retention.topic_retention(self._connection, topic)
+
+    def topic_compaction(self, topic: str) -> TopicCompaction:
+        """The compaction of a topic: settings, and horizon and counters of the compacted view."""
+        from storage.reports import compaction
+
+        return compaction.topic_compaction(self._connection, topic)
 
     def topic_log(self, topic: str, start: Start = EARLIEST, limit: int | None = None) -> Iterator[EntryRow]:
         """Every entry of a topic from `start` on, transaction markers included."""

@@ -11,7 +11,8 @@ from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
-from storage.reports import backlog as backlogs, producers, skipped
+from storage.reports import backlog as backlogs, compaction, producers, skipped
+from storage.reports.compaction import CompactionRow
 from storage.reports.producers import ProducerRow
 from storage.reports.skipped import HeldBack
 from storage.subscription import (
@@ -165,6 +166,7 @@ class TopicStats(NamedTuple):
     waiting_publishers: int
     publishers: list[ProducerRow]
     subscriptions: dict[str, SubscriptionStats]
+    compaction: CompactionRow | None
 
 
 def list_topics(connection: Connection) -> list[TopicRow]:
@@ -197,6 +199,7 @@ def topic_stats(connection: Connection, name: str) -> TopicStats:
                 subscription.name: subscription_of(view, locks, topic_state, subscription)
                 for subscription in subscriptions.every(view, topic.topic_id)
             },
+            compaction=compaction.row_of(view, topic.topic_id),
         )  # fmt: skip
 
 

@@ -20,7 +20,9 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import Acknowledgement
 from storage.subscription.subscription import Subscription
-from storage.topic import log, state as states
+from storage.topic import state as states
+from storage.topic.compaction import compacted_view
+from storage.topic.compaction.compacted_entry import CompactedEntry
 from storage.topic.entry import MESSAGES, Entry
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
@@ -160,7 +162,10 @@ class Acknowledger:
         through = min(position, subscription.bound(state))
         opened = OpenSubscription(batch, subscription)
         if through > opened.cursor.mark_delete:
-            if through[1] >= 0 and log.read(batch, subscription.topic_id, through) is None:
+            if (
+                through[1] >= 0
+                and compacted_view.read_anywhere(batch, subscription.topic_id, through) is None
+            ):
                 raise missing(through)
             holding = pending_ack.holders_through(opened, MessageId(*through))
             if holding:
@@ -215,11 +220,12 @@ def _resolve(
             raise missing(at)
         if not (messages or every) & ~delivery.in_flight():
             return delivery.count, messages or every
-    entry = log.read(opened.view, opened.topic_id, at)
+    entry = compacted_view.read_anywhere(opened.view, opened.topic_id, at)
     if entry is None or entry.kind != MESSAGES or messages >> entry.count:
         raise missing(at)
     chosen = messages or message_set.everything(entry.count)
-    _check_deliverable(opened, entry)
+    if not isinstance(entry, CompactedEntry):
+        _check_deliverable(opened, entry)
     _check_no_key_blocked(opened, open_keys, entry, chosen)
     return entry.count, chosen
 

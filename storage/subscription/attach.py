@@ -12,12 +12,19 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.subscription import attached_consumers, catalogue as subscriptions, dead_letter, update
 from storage.subscription.attached_consumers import AttachedConsumer
-from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
+from storage.subscription.isolation import (
+    IsolationLevel,
+    OnOpen,
+    SubscriptionMode,
+    SubscriptionType,
+    check_compacted,
+)
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, state as states
 from storage.topic.catalogue import Topic
+from storage.topic.compaction import compacted_view
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
 from storage.values.arguments import check_count
@@ -51,9 +58,10 @@ class SubscribeOptions:
 
     Attributes:
         start: the begin of a new subscription.
+        reads_compacted: whether the consumer reads the compacted view, and then the log behind its horizon.
     """
 
-    __slots__ = ("dead_letters", "mode", "name", "start", "topic")
+    __slots__ = ("dead_letters", "mode", "name", "reads_compacted", "start", "topic")
 
     def __init__(
         self,
@@ -62,10 +70,13 @@ class SubscribeOptions:
         mode: SubscriptionMode,
         start: Start = LATEST,
         dead_letters: DeadLetterPolicy | None = None,
+        *,
+        reads_compacted: bool = False,
     ) -> None:
         """Raises:
         InvalidPosition
         """
+        self.reads_compacted = reads_compacted
         self.topic = topic
         self.name = name
         self.mode = mode
@@ -94,8 +105,11 @@ def attach(
             subscription = create(batch, topic, options)
         else:
             _join(batch, topic, subscription, options, end_owned)
+        if options.reads_compacted:
+            check_compacted(subscription.level, subscription.type)
         lease = connection.lease(batch)
         attached = attached_consumers.attach(batch, subscription, consumer_name, lease, connection.identity)
+        attached.reads_compacted = options.reads_compacted
         return topic, subscription, attached
 
     return connection.write(join_or_create, share=ReserveShare.PART)
@@ -109,7 +123,8 @@ def create(batch: WriteBatch, topic: Topic, options: SubscribeOptions) -> Subscr
     """
     mode, dead_letters = options.mode, options.dead_letters
     level = mode.level or IsolationLevel.READ_COMMITTED
-    after, inside = subscription_start(states.load(batch, topic.topic_id), options.start, level)
+    first = compacted_view.before_first(batch, topic.topic_id) if options.reads_compacted else None
+    after, inside = subscription_start(states.load(batch, topic.topic_id), options.start, level, first)
     dead_letter.check_policy(topic, options.name, dead_letters.topic, dead_letters.max_redeliver_count)
     subscription = Subscription(topic.topic_id, options.name)
     subscription.type = mode.type or SubscriptionType.EXCLUSIVE

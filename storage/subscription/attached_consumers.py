@@ -27,9 +27,13 @@ from storage.values.position import Position
 
 
 class AttachedConsumer:
-    """The record of a consumer."""
+    """The record of a consumer.
 
-    __slots__ = ("connected_ms", "consumer_id", "lease", "name", "owner_fields")
+    Attributes:
+        reads_compacted: in the process of the consumer alone, whether the compacted view is read; not recorded.
+    """
+
+    __slots__ = ("connected_ms", "consumer_id", "lease", "name", "owner_fields", "reads_compacted")
 
     def __init__(
         self, consumer_id: int, name: str, lease: int, owner_fields: list[object], connected_ms: int
@@ -39,6 +43,7 @@ class AttachedConsumer:
         self.lease = lease
         self.owner_fields = owner_fields
         self.connected_ms = connected_ms
+        self.reads_compacted = False
 
     @property
     def owner(self) -> ProcessIdentity:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpack
-from storage.disk.schema import ACKS, CURSORS
+from storage.disk.schema import ACKS, COMPACTIONS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import ack_spans, message_set, span
 from storage.subscription.delayed import Delayed
-from storage.topic import log, written_positions
+from storage.topic import log, state as states, written_positions
+from storage.topic.compaction import compacted_view
 from storage.values.position import MessageId, Position, as_position
 
 V = TypeVar("V", bound=ReadView, covariant=True)
@@ -351,7 +352,7 @@ class Acks(Generic[V]):
     def begin_inside(self: Acks[WriteBatch], start: MessageId) -> None:
         """Begin the subscription at a message inside a batch: acknowledge the messages before it."""
         at = start.position
-        entry = log.read(self._view, self._topic_id, at)
+        entry = compacted_view.read_anywhere(self._view, self._topic_id, at)
         if entry is not None and start.batch_index > 0 and entry.count:
             before = message_set.through(min(start.batch_index, entry.count) - 1)
             self._cursor.has_uncommitted_acks = True
@@ -359,10 +360,23 @@ class Acks(Generic[V]):
 
 
 def is_next(view: ReadView, topic_id: int, mark: Position, at: Position) -> bool:
-    """Whether the entry at `at` is the first entry after `mark`."""
-    if at[0] == mark[0]:
-        return at[1] == mark[1] + 1
-    return at[1] == 0 and at == written_positions.following(view, topic_id, mark)
+    """Whether the entry at `at` is the first entry after `mark`.
+
+    Where the log was trimmed, only the entries count that the compacted view has.
+    """
+    if at[0] == mark[0] and at[1] == mark[1] + 1:
+        return True
+    if view.count(COMPACTIONS) and mark[0] < states.load(view, topic_id).first_ledger:
+        return _is_next_compacted(view, topic_id, mark, at)
+    return at[0] != mark[0] and at[1] == 0 and at == written_positions.following(view, topic_id, mark)
+
+
+def _is_next_compacted(view: ReadView, topic_id: int, mark: Position, at: Position) -> bool:
+    first_ledger = states.load(view, topic_id).first_ledger
+    between = compacted_view.first_after(view, topic_id, mark)
+    if between is not None and between < min(at, (first_ledger, 0)):
+        return False
+    return at[0] < first_ledger or at == written_positions.following(view, topic_id, mark)
 
 
 def ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
@@ -398,9 +412,16 @@ def stored_ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, 
 
 
 def acknowledged_count(view: ReadView, topic_id: int, subscription_id: int) -> int:
-    """Count the messages acknowledged ahead of markDeletePosition, without a scan of the log."""
-    total = sum(messages.bit_count() for _, messages in ack_spans.every(view, subscription_id))
+    """Count the messages acknowledged ahead of markDeletePosition, without a scan of the log.
+
+    Messages that only the compacted view has, because their originals were trimmed, do not count.
+    """
+    first_ledger = states.load(view, topic_id).first_ledger
+    in_spans = ack_spans.every(view, subscription_id, Position(first_ledger, 0))
+    total = sum(messages.bit_count() for _, messages in in_spans)
     for first, last, messages in stored_ranges(view, subscription_id):
+        if first.ledger_id < first_ledger:
+            continue
         if messages:
             total += int.from_bytes(messages, "big").bit_count()
             continue

@@ -106,3 +106,21 @@ def delivers(level: IsolationLevel, kind: int, txn: int, aborted: Container[int]
         aborted: ids of the aborted transactions around it.
     """
     return kind == MESSAGES and (level is IsolationLevel.READ_UNCOMMITTED or txn not in aborted)
+
+
+def check_compacted(level: IsolationLevel, type_: SubscriptionType | None = None) -> None:
+    """Check that a reader of this level, or a subscription of this type, may read a compacted view.
+
+    Raises:
+        InvalidValue: the view has committed messages alone, and each key once, in the order of positions.
+    """
+    if level is not IsolationLevel.READ_COMMITTED:
+        raise InvalidValue(
+            "a compacted view is read at READ_COMMITTED: open and aborted messages are not in it",
+            hint="Leave the isolation level out, or read the log.",
+        )
+    if type_ is not None and not type_.is_ordered:
+        raise InvalidValue(
+            f"a compacted view is for readers, Exclusive and Failover: {type_.value} shares messages out",
+            hint="Take one of those types, or read the log.",
+        )

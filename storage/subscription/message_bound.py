@@ -29,7 +29,10 @@ def readable_since(view: ReadView, entry: Entry) -> int:
     """The timestamp at which the messages of an entry were published plainly, or committed; NEVER if neither."""
     if not entry.txn:
         return entry.timestamp
-    record = records.get(view, entry.txn)
+    record = records.find(view, entry.txn)
+    if record is None:
+        # The outcome is forgotten, long after the commit: only the compacted view has the message still.
+        return entry.timestamp
     if record.state is not TransactionState.COMMITTED or record.ended_timestamp is None:
         return NEVER
     return record.ended_timestamp

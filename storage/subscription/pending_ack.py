@@ -20,7 +20,7 @@ from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_records import PendingRecord
 from storage.subscription.subscription import Subscription
-from storage.topic import log
+from storage.topic.compaction import compacted_view
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 
@@ -352,7 +352,9 @@ def acknowledge_cumulative(
     before = Position(at[0], at[1] - 1)
     opened.deliveries.settle_through(before, consumer_id)
     opened.acks.acknowledge_through(before)
-    entry = log.stored(opened.view, opened.topic_id, at)
+    delivery = opened.deliveries.find(at)
+    # A message in flight may have left the compacted view, which was all that had it.
+    holder = delivery or compacted_view.stored_anywhere(opened.view, opened.topic_id, at)
     messages = message_set.through(index)
     opened.deliveries.settle(at, messages, consumer_id)
-    opened.acks.acknowledge(at, entry.count, messages)
+    opened.acks.acknowledge(at, holder.count, messages)

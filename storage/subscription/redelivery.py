@@ -9,7 +9,7 @@ from storage.subscription.acknowledge import Item, missing
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.open_subscription import OpenSubscription
-from storage.topic import log
+from storage.topic.compaction import compacted_view
 from storage.topic.entry import MESSAGES
 from storage.values.position import Position
 
@@ -84,7 +84,7 @@ def _check_exists(
     if delivery is not None:
         count = delivery.count
     else:
-        entry = log.read(opened.view, opened.topic_id, at)
+        entry = compacted_view.read_anywhere(opened.view, opened.topic_id, at)
         count = entry.count if entry is not None and entry.kind == MESSAGES else 0
     if not count or messages >> count:
         raise missing(at)

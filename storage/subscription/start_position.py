@@ -26,11 +26,17 @@ def start_after(state: TopicState, start: Start, level: IsolationLevel) -> Posit
 
 
 def subscription_start(
-    state: TopicState, start: Start, level: IsolationLevel
+    state: TopicState, start: Start, level: IsolationLevel, first: Position | None = None
 ) -> tuple[Position, MessageId | None]:
     """The position after which a subscription starts, and the first message if that lies inside a batch.
 
     The position lies within the topic, so that every later message is in the subscription's backlog.
+
+    Args:
+        first: the position before the first message, where the subscription reads a compacted view that begins before
+            the log.
     """
-    after = max(min(start_after(state, start, level), state.last_confirmed), Position(state.first_ledger, -1))
+    first = first or Position(state.first_ledger, -1)
+    after = first if start is EARLIEST else start_after(state, start, level)
+    after = max(min(after, state.last_confirmed), first)
     return after, start if isinstance(start, MessageId) and start.batch_index > 0 else None

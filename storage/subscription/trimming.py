@@ -21,6 +21,7 @@ from storage.disk.wall_clock import clocks_agree
 from storage.limits import SEQUENCES_LOOKED_AT, TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import log, retention, sequence_retention, trim
+from storage.topic.compaction import compaction_state
 from storage.topic.log import LedgerInfo
 from storage.topic.open_topic import OpenTopic
 from storage.topic.retention import RetentionLimits
@@ -37,10 +38,11 @@ class Hold(NamedTuple):
     """The object that holds the first messages of a topic back from trimming.
 
     Attributes:
-        kind: `subscription` or `transaction`.
-        name: of the subscription, or the id of the transaction.
+        kind: `subscription`, `transaction`, or `compaction`: the horizon of the compacted view.
+        name: of the subscription, or the id of the transaction, or the horizon.
         position: everything up to here is free to go.
-        since_at_ms: the publish time of the first message not acknowledged, or the begin of the transaction.
+        since_at_ms: the publish time of the first message not acknowledged, or not compacted, or the begin of the
+            transaction.
     """
 
     kind: str
@@ -61,15 +63,28 @@ NOTHING = Trimmed(0, 0, 0)
 
 
 def find_hold(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
-    """The slowest subscription or the oldest open transaction of a topic, whichever is further back; None if neither
-    holds a message.
+    """The slowest subscription, the oldest open transaction or the compaction of a topic, whichever is furthest back;
+    None if none holds a message.
     """
-    slowest, oldest = _slowest(view, topic_id, state), _oldest(view, topic_id)
-    if slowest is None or oldest is None:
-        return slowest or oldest
     # A subscription that has everything up to the transaction can do nothing about it.
-    free = log.messages_through(view, topic_id, state, slowest.position)
-    return slowest if free < log.messages_through(view, topic_id, state, oldest.position) else oldest
+    holds = (_oldest(view, topic_id), _uncompacted(view, topic_id, state), _slowest(view, topic_id, state))
+    return min(
+        (hold for hold in holds if hold is not None),
+        key=lambda hold: log.messages_through(view, topic_id, state, hold.position),
+        default=None,
+    )
+
+
+def _uncompacted(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
+    """The log behind the compacted view, of a topic with a view or a threshold: kept until it is compacted."""
+    compaction = compaction_state.load(view, topic_id)
+    if compaction is None or not (compaction.has_view or compaction.threshold is not None):
+        return None
+    horizon = compaction.horizon or Position(state.first_ledger, -1)
+    if log.messages_through(view, topic_id, state, horizon) >= state.messages:
+        return None
+    following = log.next_entry(view, topic_id, horizon)
+    return None if following is None else Hold("compaction", str(horizon), horizon, following.publish_time)
 
 
 def _slowest(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:

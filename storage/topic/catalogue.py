@@ -16,6 +16,8 @@ from storage.disk.codec import corrupt, key1, pack, unpack_first
 from storage.disk.schema import (
     ABORTED,
     ABORTED_BLOCKS,
+    COMPACTED,
+    COMPACTED_KEYS,
     ENTRIES,
     HEADS,
     LEDGERS,
@@ -26,6 +28,7 @@ from storage.disk.schema import (
     SESSION_INDEX,
     SUBSCRIPTIONS,
     TABLES,
+    TOMBSTONES,
     TOPICS,
     TXN_RUNS,
 )
@@ -33,8 +36,14 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
 from storage.topic import former_topics, retention, state as states
+from storage.topic.compaction import compaction_state
 from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
+
+PURGED = (
+    ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS, COMPACTED, COMPACTED_KEYS, TOMBSTONES,
+)  # fmt: skip
+"""Records of a deleted topic that are removed in steps."""
 
 PURGE_STEP = 5_000
 """Records that one step of a purge removes."""
@@ -202,6 +211,7 @@ def delete(batch: WriteBatch, topic: Topic) -> None:
     retention.forget(batch, topic.topic_id)
     for database in (PRODUCERS, SESSION_INDEX):
         batch.delete_prefix(database, key1(topic.topic_id))
+    compaction_state.forget(batch, topic.topic_id)
     batch.put(PURGES, key1(topic.topic_id), b"")
 
 
@@ -211,7 +221,7 @@ def purge_step(batch: WriteBatch) -> bool:
     if purge is None:
         return False
     key, room = purge[0], PURGE_STEP
-    for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS):
+    for database in PURGED:
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:
             break

@@ -299,6 +299,14 @@ class Entry:
         """The id of the message at `index` of the batch."""
         return MessageId(self.ledger_id, self.entry_id, index if self.count > 1 else -1)
 
+    def batch_indexes_of(self, start: int, stop: int) -> Sequence[int]:
+        """The batch indexes of messages `start` to `stop`, stop excluded; -1 for the one message of an entry."""
+        return range(start, stop) if self.count > 1 else (-1,)
+
+    def index_of(self, batch_index: int) -> int:
+        """The index of the first message at or behind a batch index."""
+        return min(batch_index, self.count)
+
     def message(self, index: int, origin: MessageOrigin, redelivery_count: int = 0) -> Message:
         """The message at `index` of the batch."""
         return Message(self, index, origin, redelivery_count)

@@ -283,6 +283,8 @@ def counts_through(view: ReadView, topic_id: int, state: TopicState, position: P
     """Count messages and bytes of the topic up to and including a position, without a scan."""
     if position >= state.last_confirmed:
         return state.messages, state.bytes
+    # Of what was trimmed, entries that are still on disk count no more.
+    position = max(position, Position(state.first_ledger, -1))
     entry = read(view, topic_id, position)
     if entry is not None:
         return entry.messages_through, entry.bytes_before + entry.size

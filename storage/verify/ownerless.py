@@ -9,28 +9,22 @@ from collections.abc import Iterator
 
 from storage.disk.codec import U64, key1
 from storage.disk.schema import (
-    ABORTED,
-    ABORTED_BLOCKS,
     ACKS,
     AWAITED,
+    COMPACTIONS,
     CONSUMERS,
     CURSORS,
     DELAYED,
     DELAYED_DUE,
     DELIVERIES,
-    ENTRIES,
     HEADS,
     HELD,
-    LEDGERS,
     OPEN_FIRST,
-    OWNERS,
     PENDING,
     PRODUCERS,
     PURGES,
-    SEQUENCES,
     SESSION_INDEX,
     SUBSCRIPTIONS,
-    TXN_RUNS,
     Database,
 )
 from storage.disk.view import ReadView
@@ -38,8 +32,8 @@ from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics
 from storage.verify.problem import Report
 
-_OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST)
-_PURGED = (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS)
+_OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS)
+_PURGED = topics.PURGED
 """Of a deleted topic, these are removed in steps."""
 _OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE)
 _SUPERBLOCK = 0

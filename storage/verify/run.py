@@ -17,6 +17,7 @@ from storage.errors import CorruptStore, StoreClosed
 from storage.subscription import catalogue as subscriptions
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, state as states
+from storage.verify.compaction import check_compaction
 from storage.verify.log import Log, read_log
 from storage.verify.ownerless import check_ownerless
 from storage.verify.problem import Checked, Problem, Progress, Report
@@ -131,6 +132,7 @@ def _check_objects(view: ReadView, report: Report, full: bool, progress: Progres
         if full:
             log = read_log(view, topic, state, report, progress)
             TopicCheck(view, topic, state, log, report).run()
+            check_compaction(view, topic, state, report)
         ProducersCheck(view, topic, state, report).run(log)
         for subscription in subscriptions.every(view, topic.topic_id):
             SubscriptionCheck(view, topic, state, subscription, report).run(log)

@@ -95,7 +95,13 @@ class SubscriptionCheck:
             is_whole = not messages
             if first <= mark_delete or last < first.entry_id:
                 self._problem(1, f"acknowledged {first}..{last} is not ahead of {Position(*mark_delete)}")
-            if is_whole and cursors.is_next(self._view, self._topic_id, mark_delete, first):
+            # Where the log was trimmed, the compacted view may have lost the messages between since.
+            is_trimmed = mark_delete[0] < self._state.first_ledger
+            if (
+                is_whole
+                and not is_trimmed
+                and cursors.is_next(self._view, self._topic_id, mark_delete, first)
+            ):
                 self._problem(1, f"acknowledged {first} follows markDeletePosition and was not taken into it")
             if previous[0] == first.ledger_id and first.entry_id <= previous[1]:
                 self._problem(23, f"acknowledged ranges overlap at {first}")

@@ -165,6 +165,26 @@ def test_what_was_written_before_there_was_a_leader_is_part_of_the_state(start: 
     assert show(anna) == {"colour": ("green", "no leader")}
 
 
+def test_a_leader_reads_its_state_from_the_compacted_topic(start: Start, store: Store):
+    """With every original trimmed, a new leader has each key's newest value, and goes on."""
+    store.create_topic("map", ledger_entries_max=2)
+    store.admin.topics.set_retention("map", time_ms=0)
+    anna = start("anna")
+    leads(anna, "anna", epoch=0, keys=0)
+    for number in range(6):
+        put(anna, f"k{number % 2}", f"v{number}", 0)
+    anna.say("delete k0")
+    assert anna.line() == "k0 is gone"
+    store.admin.topics.compact_topic("map")
+    store.admin.topics.trim_topic("map")
+    assert list(store.reader("map")) == []
+    put(anna, "k2", "tail", 0)
+    cleo = start("cleo", "--take-over")
+    leads(cleo, "cleo", epoch=1, keys=2)
+    assert show(cleo) == {"k1": ("v5", "epoch 0"), "k2": ("tail", "epoch 0")}
+    put(cleo, "k0", "back", 1)
+
+
 def test_a_store_that_is_not_there_is_an_error_in_words(start: Start, path: str):
     """The example ends as txnctl does: with a sentence and the exit code of the error."""
     child = Child(["-m", "examples.leader_kv", path + "-missing", "map", "anna"])

@@ -31,12 +31,16 @@ from storage.errors import ProducerFenced
 from storage.table import catalogue as tables, retention
 from storage.topic import catalogue as topics
 from storage.topic.message import Message
+from storage.txn import compaction
 from tests.processes.journal import Journal
 from tests.processes.parent import say
 from tests.row_json import row_json
 
 ROUNDS_MAX = 12
 """A point that so many rounds do not reach often enough is not reached at all."""
+
+compaction.COMPACTION_STEP_MESSAGES = 2
+"""Small steps, so that a kill meets a compaction in the middle."""
 
 TOPICS = {"orders": 5, "audit": 3, "throne": 4}
 """Their ledgers roll after so many entries."""
@@ -60,6 +64,9 @@ THRONE = "throne"
 GRAVE = "grave"
 DOOMED = "doomed"
 FORGETFUL = "forgetful"
+BALANCES = "balances"
+"""A topic that is compacted and trimmed: key n % 4 of the n-th message, whose value is n."""
+
 BOOKS = "books"
 SCRAP = "scrap"
 CROWD = 70
@@ -325,6 +332,32 @@ class Workload:
                 reader.acknowledge_cumulative(found[3])
         self.store.admin.topics.trim_topic(FORGETFUL)
 
+    def compact(self) -> None:
+        """A compacted topic has the newest message of each key, whatever was killed in compaction or trimming."""
+        if not self.store.has_topic(BALANCES):
+            self.store.create_topic(BALANCES, ledger_entries_max=3)
+        # The threshold holds back what is not compacted yet, also before the first compaction.
+        self.store.admin.topics.set_compaction(BALANCES, threshold=1 << 40)
+        self.store.admin.topics.set_retention(BALANCES, time_ms=0)
+        stored = self.store.reports.topic_stats(BALANCES).counts.msg_in_counter
+        for _ in range(2):
+            self.check_balances(stored)
+            with self.store.create_producer(BALANCES) as producer:
+                for number in range(stored, stored + 8):
+                    producer.send(b"%d" % number, key=b"%d" % (number % 4))
+            stored += 8
+            self.check_balances(stored)
+            self.store.admin.topics.compact_topic(BALANCES)
+            self.check_balances(stored)
+            self.store.admin.topics.trim_topic(BALANCES)
+        self.check_balances(stored)
+
+    def check_balances(self, stored: int) -> None:
+        """Every key has its newest message, of `stored` ones ever sent."""
+        newest = {b"%d" % (number % 4): b"%d" % number for number in range(stored)}
+        found = {message.key: message.value for message in self.store.reader(BALANCES, read_compacted=True)}
+        assert found == newest, f"{found} is not {newest}"
+
     # Tables
 
     def put(self, count: int, txn: Transaction | TxnID | None = None) -> None:
@@ -459,6 +492,7 @@ class Workload:
         self.reign()
         self.doom()
         self.forget()
+        self.compact()
         self.keep_books()
         self.make_others()
         self.store.maintenance.compact_store()

@@ -43,3 +43,14 @@ def test_a_writer_reaps_before_its_changes_and_a_reader_never(path: str, clock: 
             assert writer.connection.environment.writer.prologue == writer.upkeep
             with Engine.open(path, clock=clock):
                 assert writer.connection.environment.writer.prologue == writer.upkeep
+
+
+def test_the_upkeep_of_a_closed_handle_goes_on_for_the_next_one(path: str, clock: ManualClock) -> None:
+    """The writer of the process calls the first handle's upkeep, with a retention set also after that is closed."""
+    first = Store.open(path, clock=clock)
+    first.create_topic("kept")
+    first.admin.topics.set_retention("kept", time_ms=0)
+    with Store.open(path, clock=clock) as second:
+        first.close()
+        clock.advance(2)
+        second.create_producer("kept").send(b"after")

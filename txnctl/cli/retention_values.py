@@ -25,5 +25,6 @@ class Limit(Grammar):
 _OF_TOPIC = ("unset", "store")
 RETENTION_TIME = Limit(DURATION_MS, _OF_TOPIC)
 RETENTION_SIZE = Limit(SIZE, _OF_TOPIC)
+COMPACTION_THRESHOLD = Limit(SIZE, ("unset",))
 STORE_RETENTION_TIME = Limit(DURATION_MS, ("unset",))
 STORE_RETENTION_SIZE = Limit(SIZE, ("unset",))

@@ -59,7 +59,36 @@ FIRST_LEFT = {"first_position": Help("The first position that the topic has, or 
 
 HELD_BY = {
     "held_by": Help(
-        "The subscription or open transaction that is furthest back; null if none holds a message."
+        "The subscription, open transaction or compacted view that is furthest back; null if none holds a message."
+    )
+}
+
+COMPACTED = {
+    "threshold_bytes": Help(
+        "Bytes behind the horizon from which on writers compact; null for never.",
+        kind="size",
+        heading="THRESHOLD",
+    ),
+    "tombstone_retention_ms": Help(
+        "The time for which a tombstone stays at least.", heading="TOMBSTONES KEPT"
+    ),
+    "horizon": Help("The view has every key up to here; null before the first compaction."),
+    "generation": Help("Of the view; a truncation begins the next one.", heading=""),
+    "messages": Help("Messages of the view."),
+    "bytes": Help("Bytes of the view.", kind="size", heading="SIZE"),
+    "tombstones": Help("Tombstones among its messages."),
+    "uncompacted_bytes": Help(
+        "Bytes of the committed log behind the horizon.", kind="size", heading="BEHIND"
+    ),
+    "compacted_at_ms": Help("When the last step of compaction ran; null if none did.", heading="COMPACTED"),
+}
+"""The compaction of a topic, and its compacted view."""
+
+COMPACTION = {
+    "compaction": Help(
+        "The compaction: thresholdBytes, tombstoneRetentionMs, horizon, generation, messages, bytes, tombstones, "
+        "uncompactedBytes, compactedAt and -Ms; null for a topic that was never compacted.",
+        heading="COMPACTION",
     )
 }
 

@@ -27,6 +27,8 @@ COMMANDS = {
     "store.admin.subscriptions.create_subscription": "txnctl subscriptions create",
     "store.admin.subscriptions.evict_consumers": "txnctl subscriptions evict",
     "store.admin.tables.delete_table": "txnctl tables delete",
+    "store.admin.topics.compact_topic": "txnctl topics compact",
+    "store.admin.topics.remove_compacted": "txnctl topics compact --remove",
     "store.admin.topics.set_retention": "txnctl topics config",
     "store.admin.topics.trim_topic": "txnctl topics trim",
     "store.admin.topics.truncate_topic": "txnctl topics truncate",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from storage.errors import InvalidValue
-from storage.subscription.isolation import IsolationLevel
+from storage.subscription.isolation import IsolationLevel, check_compacted
 from storage.txn.options import CheckMode
 from storage.values.names import check_name, full_topic_name, named
 from txnctl.cli.settings import store as store_setting
@@ -28,6 +28,7 @@ _MESSAGES: Final = (
     "startingPosition",
     "startingTimestamp",
     "failOnDataLoss",
+    "readCompacted",
 )
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -93,6 +94,7 @@ class TopicReadOptions:
         min_partitions: the least number of partitions; None to go by size.
         offload_path: the root of offloaded files; None to read the store itself.
         fail_on_data_loss: whether a start within what was trimmed is an error, or the read begins behind.
+        compacted: read the compacted view of each topic up to its horizon, and then the log.
     """
 
     path: str
@@ -103,6 +105,7 @@ class TopicReadOptions:
     min_partitions: int | None
     offload_path: str | None
     fail_on_data_loss: bool
+    compacted: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ class TopicStreamOptions:
     offload_path: str | None
     whole_transactions: bool
     fail_on_data_loss: bool
+    compacted: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,7 @@ def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "earliest"),
         parse_edge(parsed, "endingPosition", "endingTimestamp", "latest"),
         _count(parsed, "minPartitions"), parsed.get("offloadPath"), _flag(parsed, "failOnDataLoss", True),
+        _compacted(parsed),
     )  # fmt: skip
 
 
@@ -200,7 +205,7 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         None if subscription is None else check_name("subscription name", subscription),
         _count(parsed, "maxMessagesPerTrigger"), _size(parsed, "maxBytesPerTrigger"),
         _count(parsed, "minPartitions"), parsed.get("offloadPath"),
-        _flag(parsed, "wholeTransactions", False), _flag(parsed, "failOnDataLoss", True),
+        _flag(parsed, "wholeTransactions", False), _flag(parsed, "failOnDataLoss", True), _compacted(parsed),
     )  # fmt: skip
 
 
@@ -329,6 +334,22 @@ def _pattern(text: str) -> str:
 def _level(parsed: dict[str, str]) -> IsolationLevel:
     level = named(IsolationLevel, parsed.get("isolationLevel"), "isolation level")
     return level or IsolationLevel.READ_COMMITTED
+
+
+def _compacted(parsed: dict[str, str]) -> bool:
+    """Return whether the compacted view is read.
+
+    Raises:
+        InvalidValue: at READ_UNCOMMITTED, or from offloaded files, which have the log alone.
+    """
+    if not _flag(parsed, "readCompacted", default=False):
+        return False
+    check_compacted(_level(parsed))
+    if "offloadPath" in parsed:
+        raise InvalidValue(
+            "readCompacted reads the store, and offloadPath files of the log", hint="Leave one of them out."
+        )
+    return True
 
 
 def _start(parsed: dict[str, str], default: str) -> Edge:

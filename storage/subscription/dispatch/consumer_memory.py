@@ -8,12 +8,17 @@ from storage.txn.aborted import AbortedSet
 
 
 class ConsumerMemory:
-    """The knowledge of one consumer that walks share: aborted transactions, blocked keys, keys of messages in spans."""
+    """The knowledge of one consumer that walks share: aborted transactions, blocked keys, keys of messages in spans.
 
-    __slots__ = ("aborted", "blocked_keys", "consumer_id", "span_keys")
+    Attributes:
+        reads_compacted: whether the consumer reads the compacted view, and then the log behind the horizon.
+    """
 
-    def __init__(self, consumer_id: int) -> None:
+    __slots__ = ("aborted", "blocked_keys", "consumer_id", "reads_compacted", "span_keys")
+
+    def __init__(self, consumer_id: int, *, reads_compacted: bool = False) -> None:
         self.consumer_id = consumer_id
+        self.reads_compacted = reads_compacted
         self.forget()
 
     def forget(self) -> None:

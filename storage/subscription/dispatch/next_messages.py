@@ -23,7 +23,7 @@ from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_M
 from storage.subscription import cursor as cursors, message_set, pending_ack
 from storage.subscription.ack_spans import AcknowledgedRuns
 from storage.subscription.delivery import NOBODY, PENDING, DeliveriesInSpans, Delivery
-from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch import compacted_walk, skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
@@ -35,6 +35,7 @@ from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selecti
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
+from storage.topic.compaction import compacted_view
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records, runs, uncommitted_entries
@@ -69,6 +70,7 @@ class Walk:
         self._room = room
         self._bytes = DISPATCH_BYTES_MAX
         self._aborted = memory.aborted
+        self._reads_compacted = memory.reads_compacted
         self._by_key = opened.subscription.keeps_keys
         self._blocked_keys: dict[bytes, MessageOrder] = {}
         self._held_count = 0
@@ -105,7 +107,7 @@ class Walk:
 
     def _select_again(self) -> None:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
-        subscription, read = self._subscription, self._cursor.read
+        topic_id, read = self._subscription.topic_id, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
         if self._by_key and self._skips is None:
             self._spans_again = SpansAgain(self._opened, self._memory, self._key_at)
@@ -113,10 +115,13 @@ class Walk:
         deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
         delivered = deliveries.among(self._chosen_again) if looks else ()
         for at, delivery, due in self._delays.again(delivered, read):
-            entry = log.stored(self._view, subscription.topic_id, at)
+            parts = delivery or deliveries.find(at)
+            parts = parts or Delivery(at, log.stored(self._view, topic_id, at).count, [])
+            entry, known = self._stored(parts)
+            if entry is None:
+                continue
             if self._skips is None or not self._skips.is_skipped(entry):
-                parts = delivery or deliveries.find(at) or Delivery(at, entry.count, [])
-                self._visit(entry, parts, parts.known() | due)
+                self._visit(entry, parts, known | due)
                 if due:
                     self._selection.due.append((at, due))
             if self._is_full():
@@ -135,6 +140,8 @@ class Walk:
 
     def _key_at(self, at: Position) -> bytes | None:
         """The key of the one message of an entry; None without a key, or for a message that is not delivered."""
+        if at[0] < self._topic.state.first_ledger:
+            return None
         entry = log.stored(self._view, self._subscription.topic_id, at)
         if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
             return None
@@ -142,11 +149,13 @@ class Walk:
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""
-        cursor, subscription, selection = self._cursor, self._subscription, self._selection
+        subscription, selection = self._subscription, self._selection
         through = subscription.bound(self._topic.state)
-        after = max(cursor.read, cursor.mark_delete)
+        after = max(self._cursor.read, self._cursor.mark_delete)
         after = cursors.acknowledged_through(self._view, self._subscription_id, after)
-        while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX:
+        if self._reads_compacted:
+            after = self._select_compacted(after, through)
+        while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX and not self._is_full():
             page = log.page(self._view, subscription.topic_id, after, through)
             if not page:
                 return
@@ -170,8 +179,43 @@ class Walk:
                 if self._is_full():
                     break
             selection.read = max(selection.read, after)
-            if self._is_full():
-                return
+
+    def _select_compacted(self, after: Position, through: Position) -> Position:
+        """Go on through the compacted view, up to its horizon; return the position reached."""
+        selection = self._selection
+        for step in compacted_walk.steps(self._topic, self._opened, after, through):
+            selection.gaps += step.gap
+            for entry in step.judged:
+                self._pass(entry, self._delivery_of(entry))
+            if step.entry is not None:
+                entry, kept = step.entry.expanded(), step.entry.kept
+                delivery = self._delivery_of(entry)
+                pending = delivery.of(PENDING) | pending_ack.covered(
+                    self._cursor, entry.position, entry.count
+                )
+                gone = message_set.everything(entry.count) & ~kept & ~pending
+                if gone:
+                    selection.passed.append((*entry.position, entry.count, gone))
+                self._offer(entry, delivery, kept)
+            after = selection.read = max(after, step.reached)
+            if self._is_full() or selection.changes >= DISPATCH_SCAN_ENTRIES_MAX:
+                break
+        return after
+
+    def _stored(self, delivery: Delivery) -> tuple[Entry | None, int]:
+        """The entry of a delivery, and its messages that are in a part and stored.
+
+        Where the log was trimmed, messages that the compacted view has no more are passed over: it has newer ones.
+        """
+        topic_id, known = self._subscription.topic_id, delivery.known()
+        if delivery.at[0] >= self._topic.state.first_ledger:
+            return log.stored(self._view, topic_id, delivery.at), known
+        compacted = compacted_view.read(self._view, topic_id, delivery.at)
+        kept = 0 if compacted is None else compacted.kept
+        gone = delivery.of(NOBODY) & ~kept
+        if gone:
+            self._selection.passed.append((*delivery.at, delivery.count, gone))
+        return None if compacted is None else compacted.expanded(), known & kept
 
     def _jump(self, entry: Entry) -> Position | None:
         """The end of a range to jump over from this entry on: an acknowledged range, or a run to skip."""
@@ -191,9 +235,11 @@ class Walk:
         return end
 
     def _visit_new(self, entry: Entry) -> None:
-        payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
         messages = message_set.everything(entry.count) & ~self._delays.known(entry)
-        self._visit(entry, self._decoded(entry, payload), messages)
+        self._visit(entry, self._delivery_of(entry), messages)
+
+    def _delivery_of(self, entry: Entry) -> Delivery:
+        return self._decoded(entry, self._deliveries.at(key3(self._subscription_id, *entry.position)))
 
     def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
         if payload is not None:
@@ -234,8 +280,7 @@ class Walk:
 
     def _examine_entry(self, entry: Entry, messages: bytes | None, marker: Entry) -> None:
         """Examine an entry of the transaction itself, or the blocked messages of an entry behind it."""
-        payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
-        delivery = self._decoded(entry, payload)
+        delivery = self._delivery_of(entry)
         if messages is not None:
             blocked = message_set.decode(messages, entry.count)
             self._selection.unblocked.append((marker.txn, delivery.at, blocked))

@@ -33,6 +33,11 @@ def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, sel
         opened.deliveries.put(delivery)
     if opened.subscription.skips:
         _note_skipped(opened, selection)
+    for ledger_id, first, last in selection.gaps:
+        if opened.acks.is_next(Position(ledger_id, first)):
+            opened.acks.acknowledge_through(Position(ledger_id, last))
+        else:
+            opened.acks.acknowledge_entries(ledger_id, first, last)
     _acknowledge_passed(opened, selection.passed)
     cursor.read = max(cursor.read, selection.read)
     opened.acks.advance()

@@ -30,6 +30,8 @@ class Selection:
         read: the position that the walk has reached.
         dispatched: the messages to deliver; at most one value for each entry.
         passed: entries to pass over for good: ledger, entry, number of messages, the messages (WHOLE: all).
+        gaps: runs of entries to pass over for good, because the compacted view has nothing of them: ledger, first
+            entry, last entry.
         held: messages to hold back now, because their key is blocked or the room is full.
         delayed: messages to pass before their delivery time, by due time, with their delivery.
         delay_records: the number of due times in `delayed`, over all entries.
@@ -54,6 +56,7 @@ class Selection:
         "ended",
         "examined",
         "exhausted",
+        "gaps",
         "held",
         "is_cut",
         "markers",
@@ -67,6 +70,7 @@ class Selection:
         self.read = read
         self.dispatched: list[Dispatched] = []
         self.passed: list[tuple[int, int, int, int]] = []
+        self.gaps: list[tuple[int, int, int]] = []
         self.held: list[tuple[Delivery, int]] = []
         self.delayed: list[tuple[Delivery, dict[int, int]]] = []
         self.delay_records = 0
@@ -95,7 +99,12 @@ class Selection:
     def changes(self) -> int:
         """About the number of records that the selection changes besides deliveries."""
         changes = (
-            len(self.passed) + len(self.held) + len(self.behind) + len(self.unblocked) + len(self.skipped)
+            len(self.passed)
+            + len(self.gaps)
+            + len(self.held)
+            + len(self.behind)
+            + len(self.unblocked)
+            + len(self.skipped)
         )
         return changes + len(self.due) + len(self.delayed)
 
@@ -103,6 +112,6 @@ class Selection:
     def is_worth_recording(self) -> bool:
         """Whether to record the selection. Entries that were only skipped are skipped again by the next walk."""
         return bool(
-            self.dispatched or self.exhausted or self.passed or self.behind or self.ended or self.is_cut
+            self.dispatched or self.exhausted or self.passed or self.gaps or self.behind or self.ended or self.is_cut
             or self.delayed or self.due or len(self.skipped) >= PASSED_OVER_KEPT
         )  # fmt: skip

@@ -99,6 +99,7 @@ def _topics(teller: Teller) -> None:
     teller.look("topics config doomed")
     teller.plan("topics config doomed --retention-time 7d --retention-size 10G")
     teller.plan("topics trim doomed")
+    teller.plan("topics compact doomed")
     teller.plan("topics truncate doomed --yes")
     teller.plan("topics delete doomed --yes --reason 'no longer needed'")
     look_at_topic(teller, "quiet")

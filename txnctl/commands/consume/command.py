@@ -102,6 +102,11 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
 @option("--max-redeliver-count", type=WholeNumber(0), metavar="N", help="How often is not too often.")
 @option("--consumer", "consumer_name", metavar="NAME", help="The consumer's name. [default: one of its own]")
+@option(
+    "--read-compacted",
+    is_flag=True,
+    help="Read the newest message of each key where the topic is compacted, then the log behind.",
+)
 @option("--lock-timeout", "shared_lock_timeout", type=DURATION, shared=True,
         help="How long to wait for a lock. [env: TXNCTL_LOCK_TIMEOUT; default: 5s]")  # fmt: skip
 @names_store(effect="writes")
@@ -115,6 +120,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @example(
     "txnctl consume orders -s mailer --from earliest --exec 'cat >> sent.txt' --on-error retry", setup=_SETUP
 )
+@example("txnctl consume orders --read-compacted", setup=(*_SETUP, "txnctl topics compact orders"))
 @example("txnctl consume orders -o ndjson | txnctl produce copy --create --input ndjson", setup=_SETUP)
 def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     """Read a topic, or receive messages of a subscription.
@@ -134,6 +140,9 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     the subscription, like the level, and can change while no consumer is attached.
 
     On shared and key-shared subscriptions a message with a delivery time comes when that is reached; -f waits for it.
+    --read-compacted reads the compacted view of `topics compact` up to its horizon, at original positions and also
+    where the log was trimmed, and the log from there on; at read-committed, and with -s on exclusive and failover
+    subscriptions. What was compacted away counts as acknowledged once the subscription has passed it.
 
     The command ends at the last visible message, unless -f or --timeout waits for more. Where an open transaction
     hides more, standard error says how much and which transaction.

@@ -31,3 +31,4 @@ class ConsumeOptions(OptionValues):
     dead_letter_topic: str | None
     max_redeliver_count: int | None
     consumer_name: str | None
+    read_compacted: bool

@@ -29,7 +29,9 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
     with context.open_store(context.store_path, read_only=True) as store:
         begin = position_of(store, topic, options.start or EARLIEST)
         level = options.isolation_level or IsolationLevel.READ_COMMITTED
-        reader = store.reader(topic, start=begin, isolation_level=level)
+        reader = store.reader(
+            topic, start=begin, isolation_level=level, read_compacted=options.read_compacted
+        )
         hidden = Hidden(context, topic, reader.blocked_by)
         try:
             is_all = _print(reader, lines, patience, ReadRange(begin, options.end), hidden)

@@ -83,6 +83,7 @@ def _subscribe(
         receiver_queue_size=1 if options.run is not None else min(WINDOW, patience.left),
         dead_letter_topic=options.dead_letter_topic,
         max_redeliver_count=options.max_redeliver_count,
+        read_compacted=options.read_compacted,
     )
     now = _mode(
         consumer.subscription_type.value, consumer.subscription_isolation_level.value, consumer.on_open.value

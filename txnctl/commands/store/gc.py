@@ -32,6 +32,7 @@ class GarbageCollected(NamedTuple):
     bytes_trimmed: int
     sequence_ranges_forgotten: int
     topic_names_forgotten: int
+    topics_compacted: int
     counts: Flat[TableCounts]
     staged_writes: int
     table_window_start_at_ms: TimeText
@@ -51,6 +52,7 @@ COLLECTED = fields_of(
         "bytes_trimmed": Help("Their bytes.", kind="size"),
         "sequence_ranges_forgotten": "Ranges of sequence ids of trimmed messages, unused for long.",
         "topic_names_forgotten": "Names of topics deleted a month ago or longer.",
+        "topics_compacted": "Topics compacted beyond their threshold, or whose compacted view was cleaned up.",
         "intents_finalized": "Write intents of ended transactions that became values, or nothing.",
         "versions_removed": "Versions of table rows that were older than what is kept.",
         "tombstones_removed": "Keys deleted so long ago that nothing needs to know of them.",
@@ -78,7 +80,8 @@ def gc(context: Context, trust_clock: bool) -> None:
     """Free unused records, pages and files.
 
     Removes the rest of a `topics delete` or `tables delete` that was killed; reader slots of dead processes, whose
-    pages are not reused until then; acknowledged messages past the retention of their topic; write intents of
+    pages are not reused until then; acknowledged messages past the retention of their topic; messages of compacted
+    views that newer ones replace, of topics beyond their compaction threshold, and tombstones due; write intents of
     transactions that have ended; versions of table rows older than `store config table-retention` says; unfinished
     stores (`.NAME.PID.new`) that killed or failed backups left beside the store or in it; and files staged in the
     store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a line in cron
@@ -105,6 +108,7 @@ def gc(context: Context, trust_clock: bool) -> None:
             bytes_trimmed=collected.bytes_trimmed,
             sequence_ranges_forgotten=collected.forgotten.sequence_ranges_forgotten,
             topic_names_forgotten=collected.forgotten.topic_names_forgotten,
+            topics_compacted=collected.topics_compacted,
             counts=tables.counts,
             staged_writes=0 if skips_old_files else _staged_writes(context),
             table_window_start_at_ms=tables.table_window_start_at_ms,
@@ -143,6 +147,9 @@ def _collected(row: GarbageCollected) -> Iterator[str]:
         trimmed = "Would trim" if row.dry_run else "Trimmed"
         ledgers, messages = plural(row.ledgers_trimmed, "ledger"), plural(row.messages_trimmed, "message")
         yield f"{trimmed} {ledgers} past their retention: {messages}, {size(row.bytes_trimmed)}."
+    if row.topics_compacted:
+        compacted = "Would compact" if row.dry_run else "Compacted"
+        yield f"{compacted} {plural(row.topics_compacted, 'topic')}."
     would = "Would finalise" if row.dry_run else "Finalised"
     intents = plural(row.counts.intents_finalized, "write intent")
     versions = plural(row.counts.versions_removed, "old version")

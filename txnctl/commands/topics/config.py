@@ -1,12 +1,13 @@
-"""`txnctl topics config`: the retention limits of one topic."""
+"""`txnctl topics config`: the retention limits of one topic, and its compaction."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.limits import TOMBSTONE_RETENTION_MS
 from txnctl.cli.decorators import administrative, argument, example, names_store, option, output
-from txnctl.cli.retention_values import RETENTION_SIZE, RETENTION_TIME
-from txnctl.cli.value_types import TOPIC
+from txnctl.cli.retention_values import COMPACTION_THRESHOLD, RETENTION_SIZE, RETENTION_TIME
+from txnctl.cli.value_types import DURATION_MS, TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.topic import NAMES, RETENTION
 from txnctl.output.field import Help, fields_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TopicConfig(NamedTuple):
-    """The retention limits in force for a topic, and whether each is the topic's own."""
+    """The retention limits in force for a topic, whether each is the topic's own, and the settings of compaction."""
 
     topic: str
     name: str
@@ -29,6 +30,8 @@ class TopicConfig(NamedTuple):
     retention_bytes: int | None
     own_retention_time: bool
     own_retention_size: bool
+    compaction_threshold_bytes: int | None
+    tombstone_retention_ms: int
     dry_run: bool
 
 
@@ -49,6 +52,18 @@ _SETUP = "txnctl topics create orders"
     metavar="SIZE",
     help="Keep at least so much of what is acknowledged; 0, `unset` or `store`.",
 )
+@option(
+    "--compaction-threshold",
+    type=COMPACTION_THRESHOLD,
+    metavar="SIZE",
+    help="Compact when so much of the log is not compacted; or `unset`: by hand.",
+)
+@option(
+    "--tombstone-retention",
+    type=DURATION_MS,
+    metavar="DURATION",
+    help="Keep a tombstone in the compacted view at least so long. [default: 24h]",
+)
 @names_store(effect="writes")
 @administrative
 @output(
@@ -59,6 +74,15 @@ _SETUP = "txnctl topics create orders"
             **RETENTION,
             "own_retention_time": Help("Whether the time is the topic's own, not the store's.", heading=""),
             "own_retention_size": Help("Whether the size is the topic's own, not the store's.", heading=""),
+            "compaction_threshold_bytes": Help(
+                "Bytes not compacted from which on writers compact the topic; null for never.",
+                kind="size",
+                heading="COMPACTION THRESHOLD",
+            ),
+            "tombstone_retention_ms": Help(
+                "The time for which the compacted view keeps a tombstone at least.",
+                heading="TOMBSTONE RETENTION",
+            ),
             **DRY_RUN,
         },
     ),
@@ -69,8 +93,14 @@ _SETUP = "txnctl topics create orders"
 @example(
     "txnctl topics config orders --retention-time unset --reason 'audit asks for all of it'", setup=_SETUP
 )
+@example("txnctl topics config orders --compaction-threshold 64M --tombstone-retention 7d", setup=_SETUP)
 def config(
-    context: Context, topic: str, retention_time: int | str | None, retention_size: int | str | None
+    context: Context,
+    topic: str,
+    retention_time: int | str | None,
+    retention_size: int | str | None,
+    compaction_threshold: int | str | None,
+    tombstone_retention: int | None,
 ) -> None:
     """Show or set how long a topic keeps what every subscription has acknowledged.
 
@@ -79,10 +109,28 @@ def config(
     `store` takes the limit of `txnctl store config`. Never removed is what a subscription has not acknowledged or an
     open transaction holds. A reader without a subscription holds nothing back, and a topic without a subscription keeps
     nothing beyond its limits. A dead-letter topic takes dead-letter-retention-time and -size of `txnctl store config`.
+
+    With a compaction threshold, processes that write compact the topic on their way, a few milliseconds a write, while
+    more than the threshold is not compacted; so does `txnctl store gc`. Messages that are not in the compacted view yet
+    are kept, whatever the limits say.
     """
-    is_change = retention_time is not None or retention_size is not None
+    is_retention = retention_time is not None or retention_size is not None
+    is_compaction = compaction_threshold is not None or tombstone_retention is not None
+    is_change = is_retention or is_compaction
     with context.open_store(context.store_path, read_only=not is_change) as store:
-        if is_change:
+        compacted = store.reports.topic_compaction(topic).compaction
+        threshold = None if compacted is None else compacted.threshold_bytes
+        tombstone_ms = TOMBSTONE_RETENTION_MS if compacted is None else compacted.tombstone_retention_ms
+        if is_compaction:
+            changed = store.admin.topics.set_compaction(
+                topic,
+                threshold=compaction_threshold,
+                tombstone_retention_ms=tombstone_retention,
+                dry_run=context.dry_run,
+                reason=context.reason,
+            ).effects
+            threshold, tombstone_ms = changed.threshold_bytes, changed.tombstone_retention_ms
+        if is_retention:
             effects = store.admin.topics.set_retention(
                 topic,
                 time_ms=retention_time,
@@ -104,6 +152,8 @@ def config(
         retention_bytes=limits.bytes,
         own_retention_time=own.time_ms is not None,
         own_retention_size=own.bytes is not None,
+        compaction_threshold_bytes=threshold,
+        tombstone_retention_ms=tombstone_ms,
         dry_run=is_change and context.dry_run,
     )
     general = ", as the store has it for dead letters" if has_letters else ", as the store has it"
@@ -117,6 +167,9 @@ def _lines(context: Context, row: TopicConfig, general: str) -> Iterator[str]:
     yield f"Topic {row.name}"
     yield f"  retention time  {time}{OWN if row.own_retention_time else general}"
     yield f"  retention size  {space}{OWN if row.own_retention_size else general}"
+    if row.compaction_threshold_bytes is not None:
+        kept = duration(row.tombstone_retention_ms)
+        yield f"  compaction      at {size(row.compaction_threshold_bytes)}, tombstones stay {kept}"
     if row.retention_time_ms is None and row.retention_bytes is None:
         yield "Every message is kept."
         return

@@ -36,6 +36,10 @@ topics = Group(
             "txnctl.commands.topics.config:config",
             "Show or set how long a topic keeps what every subscription has acknowledged.",
         ),
+        "compact": (
+            "txnctl.commands.topics.compact:compact",
+            "Keep the newest committed message of each key in a compacted view.",
+        ),
         "trim": (
             "txnctl.commands.topics.trim:trim",
             "Remove the messages of a topic that are past its retention.",

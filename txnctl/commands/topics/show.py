@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES, RETENTION
+from txnctl.fields.topic import AS_OF, COMPACTION, COUNTS, CREATED, LIMITS, NAMES, RETENTION
 from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.reports.compaction import CompactionRow
     from storage.values.position import Position
     from txnctl.cli.context import Context
 
@@ -45,6 +46,7 @@ class ShownTopic(NamedTuple):
     publishers: list[str]
     waiting_publishers: int
     subscriptions: list[str]
+    compaction: CompactionRow | None
     as_of_at_ms: int
 
 
@@ -56,17 +58,18 @@ SHOWN = fields_of(
         **LIMITS,
         **RETENTION,
         "held_by": Help(
-            "The subscription or open transaction that holds messages back from trimming; null if none does.",
+            "The subscription, transaction or compacted view that holds messages back; null if none does.",
             heading="HELD BY",
         ),
         "held_since_at_ms": Help(
-            "The publish time of the first message that the subscription has not acknowledged, or the begin.",
+            "The publish time of the first message that it has not acknowledged or compacted, or the begin.",
             heading="HELD SINCE",
         ),
         **COUNTS,
         "publishers": Help("The names of the producers connected to it."),
         "waiting_publishers": Help("Producers that wait for their turn.", heading="WAITING PRODUCERS"),
         "subscriptions": Help("The names of its subscriptions."),
+        **COMPACTION,
         **AS_OF,
     },
 )
@@ -112,6 +115,7 @@ def show(context: Context, topic: str) -> None:
             publishers=[publisher.producer_name for publisher in stats.publishers],
             waiting_publishers=stats.waiting_publishers,
             subscriptions=list(stats.subscriptions),
+            compaction=stats.compaction,
             as_of_at_ms=stats.as_of_at_ms,
         )
     )

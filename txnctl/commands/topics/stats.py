@@ -5,7 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.subscription import level_of, living
-from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES
+from txnctl.fields.topic import AS_OF, COMPACTION, COUNTS, CREATED, LIMITS, NAMES
 from txnctl.output.column import Column
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import UNKNOWN, count, duration, plural, size
@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.compaction import CompactionRow
     from storage.reports.stats import SubscriptionStats, TopicCounts, TopicStats
     from txnctl.cli.context import Context
 
@@ -48,6 +49,7 @@ STATS = fields_of(
             "blocked + delayed + uncommitted, pending, unackedMessages, verdict, consumers, and the rest of "
             "`subscriptions stats`."
         ),
+        **COMPACTION,
     },
 )
 
@@ -95,6 +97,8 @@ def _screen(context: Context, stats: TopicStats) -> Iterator[str]:
     if counts.ongoing_txn_count:
         in_what = plural(counts.ongoing_txn_count, "open transaction")
         yield f"  uncommitted {count(counts.uncommitted_messages)} in {in_what}"
+    if stats.compaction is not None and stats.compaction.horizon is not None:
+        yield f"  compacted   {_compacted(stats.compaction)}"
     yield from _publishers(context, stats)
     yield from _subscriptions(context, stats.subscriptions)
     advice = _advice(stats)
@@ -127,6 +131,12 @@ def _blocked(stats: TopicStats) -> str:
         waiting = f", oldest waiting {duration(max(0, stats.as_of_at_ms - oldest_ms))}"
     behind = stats.blocked_by.txn_id if stats.blocked_by is not None else UNKNOWN
     return f"{count(blocked)} committed{waiting}, behind transaction {behind}"
+
+
+def _compacted(row: CompactionRow) -> str:
+    """The compacted view in words."""
+    kept = f"{plural(row.messages, 'message')}, {size(row.bytes)}"
+    return f"up to {row.horizon}: {kept}; {size(row.uncompacted_bytes)} behind"
 
 
 def _publishers(context: Context, stats: TopicStats) -> Iterator[str]:

@@ -118,6 +118,7 @@ def _lines(context: Context, row: Changed[TopicTrimmed], topic: str, keeps_every
 
 def held_back(effects: TopicTrimmed) -> Iterator[str]:
     """The object that holds messages back, and since when."""
+    from storage.values.names import short_topic_name
     from storage.values.timestamps import rfc3339
 
     hold = effects.held_by
@@ -126,5 +127,8 @@ def held_back(effects: TopicTrimmed) -> Iterator[str]:
     if hold.kind == "subscription":
         yield f"Held back by subscription {hold.name}, which has acknowledged all up to"
         yield f"{hold.position}; its next message was published at {since}."
+    elif hold.kind == "compaction":
+        yield f"Held back by the compacted view, which ends at {hold.name}; the next message"
+        yield f"was published at {since}: {line('topics compact', short_topic_name(effects.topic))}"
     else:
         yield f"Held back by transaction {hold.name}, open since {since}."

@@ -114,7 +114,7 @@ def _plain(numbers: array[int], kind: pa.DataType) -> pa.Array:
 def _batch_indexes(slices: list[EntrySlice], field: pa.Field) -> pa.Array:
     numbers = array("i")
     for entry, start, stop in slices:
-        numbers.extend(range(start, stop) if entry.count > 1 else (-1,))
+        numbers.extend(entry.batch_indexes_of(start, stop))
     return _plain(numbers, field.type)
 
 

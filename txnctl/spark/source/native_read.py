@@ -18,6 +18,7 @@ from txnctl.output.shell import line
 from txnctl.spark import options, schemas
 from txnctl.spark.ledger_files.range_plan import FilePlan, plan_files
 from txnctl.spark.ledger_files.root import Root
+from txnctl.spark.source.topic_range import TopicRange
 from txnctl.spark.source.topic_reader import plan_ranges
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def read_topic(spark: SparkSession, **given: str) -> DataFrame:
         )
     root = Root.of_path(read_options.offload_path)
     with Store.open(read_options.path, read_only=True, program="Spark") as store:
-        ranges = plan_ranges(store, read_options, slots=1)
+        ranges = [part for part in plan_ranges(store, read_options, slots=1) if isinstance(part, TopicRange)]
         by_topic = (list(group) for _, group in groupby(ranges, key=lambda topic_ranges: topic_ranges.topic))
         plans = [plan for topic_ranges in by_topic for plan in plan_files(store, topic_ranges, root)]
     columns = schemas.message_columns(options.has_properties(given))

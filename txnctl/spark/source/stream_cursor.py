@@ -21,7 +21,10 @@ class StreamCursor:
     read.
     """
 
-    def __init__(self, path: str, name: str, level: IsolationLevel, program: str) -> None:
+    def __init__(
+        self, path: str, name: str, level: IsolationLevel, program: str, *, compacted: bool = False
+    ) -> None:
+        self._compacted = compacted
         self._path = path
         self._name = name
         self._level = level
@@ -53,7 +56,7 @@ class StreamCursor:
             return
         with self._open_for_writing() as store:
             for extent in new_extents if self._is_attached else extents:
-                self._ensure_on_topic(store, extent, start.get(extent.topic, extent.before))
+                self._ensure_on_topic(store, extent, start.get(extent.topic, self._before(extent)))
         self._is_attached = True
 
     def move_to(self, end: Mapping[str, Position]) -> None:
@@ -80,6 +83,9 @@ class StreamCursor:
 
         return Store.open(self._path, program=self._program)
 
+    def _before(self, extent: Extent) -> Position:
+        return extent.before_compacted if self._compacted else extent.before
+
     def _ensure_on_topic(
         self, store: Store, extent: Extent, start: Position, *, begins: bool = False
     ) -> Position:
@@ -94,14 +100,18 @@ class StreamCursor:
         except SubscriptionNotFound:
             first = Position(start.ledger_id, start.entry_id + 1)
             (kept,) = store.reports.topic_extents([topic])
-            if begins and kept.has_lost(start):
+            if begins and not self._compacted and kept.has_lost(start):
                 raise InvalidValue(
                     f"the stream starts at {first} of {topic}, which only offloaded files have; a subscription "
                     f"begins with the store, at {kept.before.ledger_id}:0",
                     hint=f"Leave the option subscription out, or start at {kept.before.ledger_id}:0.",
                 ) from None
             made = store.admin.subscriptions.create_subscription(
-                topic, name, subscription_isolation_level=level, initial_position=first
+                topic,
+                name,
+                subscription_isolation_level=level,
+                initial_position=first,
+                read_compacted=self._compacted,
             )
             return made.mark_delete_position
         if stats.subscription_isolation_level != level.value:

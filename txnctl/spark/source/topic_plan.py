@@ -17,6 +17,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from txnctl.output.shell import line
+from txnctl.spark.source.compacted_range import CompactedRange, end_in, split_at_horizon, start_in
 from txnctl.spark.source.data_loss import DataLoss
 from txnctl.spark.source.edges import Edge, PointWord, PublishTime, TopicPoint
 from txnctl.spark.source.local_store import LocalStore
@@ -110,7 +111,7 @@ def _first(extent: Extent, point: Position | MessageId | PublishTime, first_at: 
 
 def ranges(
     store: LocalStore, extents: Sequence[Extent], options: TopicReadOptions, first_at: At, slots: int
-) -> list[TopicRange]:
+) -> list[TopicRange | CompactedRange]:
     """Plan the partitions of a batch read.
 
     Args:
@@ -125,20 +126,34 @@ def ranges(
     check_edge("endingPosition", options.end, names)
     loss = DataLoss(options.fail_on_data_loss)
     for extent in extents:
-        loss.check_start(extent, options.start.point_in(extent.topic))
+        if not (options.compacted and extent.horizon is not None):
+            loss.check_start(extent, options.start.point_in(extent.topic))
     starts = [
         start_of(extent, options.level, options.start.point_in(extent.topic), first_at) for extent in extents
     ]
     ends = [end_of(extent, options.level, options.end.point_in(extent.topic), first_at) for extent in extents]
-    spans = [(start[0], end[0]) for start, end in zip(starts, ends, strict=True)]
-    partitions: list[TopicRange] = []
+    views: list[list[CompactedRange]] = [[] for _ in extents]
+    if options.compacted:
+        points = [options.start.point_in(extent.topic) for extent in extents]
+        starts = [start_in(*of_topic) for of_topic in zip(extents, points, starts, strict=True)]
+        points = [options.end.point_in(extent.topic) for extent in extents]
+        ends = [end_in(*of_topic) for of_topic in zip(extents, points, ends, strict=True)]
+    spans = [(start[0], max(start[0], end[0])) for start, end in zip(starts, ends, strict=True)]
+    for number, (extent, span) in enumerate(zip(extents, spans, strict=True)) if options.compacted else ():
+        reads_on = options.end.point_in(extent.topic) == PointWord("latest")
+        views[number], spans[number] = split_at_horizon(
+            store, extent, span, (starts[number][1], ends[number][1]), reads_on=reads_on
+        )
+    partitions: list[TopicRange | CompactedRange] = []
     shares = partition_counts(list(zip(extents, spans, strict=True)), options.min_partitions, slots)
-    for extent, span, share, (_, index), (_, stop) in zip(extents, spans, shares, starts, ends, strict=True):
+    for extent, view, span, share, (_, index), (_, stop) in zip(
+        extents, views, spans, shares, starts, ends, strict=True
+    ):
         of_topic = _of_topic(store, extent, options, split_span(extent, span, share))
         if of_topic:
-            of_topic[0] = replace(of_topic[0], first_index=index)
+            of_topic[0] = replace(of_topic[0], first_index=0 if view else index)
             of_topic[-1] = replace(of_topic[-1], stop_index=stop)
-        partitions += of_topic
+        partitions += [*view, *of_topic]
     return partitions
 
 

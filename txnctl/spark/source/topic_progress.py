@@ -14,6 +14,7 @@ from storage.errors import InvalidPosition, InvalidValue
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from txnctl.spark.source import topic_plan
+from txnctl.spark.source.compacted_range import CompactedRange, split_at_horizon, start_in
 from txnctl.spark.source.data_loss import DataLoss
 from txnctl.spark.source.edges import PointWord
 from txnctl.spark.source.local_store import LocalStore
@@ -47,7 +48,9 @@ class TopicProgress:
         self._cursor = (
             None
             if options.subscription is None
-            else StreamCursor(options.path, options.subscription, options.level, _PROGRAM)
+            else StreamCursor(
+                options.path, options.subscription, options.level, _PROGRAM, compacted=options.compacted
+            )
         )
         self._store: Store | None = None
         self._loss = DataLoss(options.fail_on_data_loss)
@@ -93,7 +96,7 @@ class TopicProgress:
         ]
         spans: dict[str, topic_plan.Span] = {}
         for extent in extents:
-            after = self._valid_position(extent, start.get(extent.topic, extent.before))
+            after = self._valid_position(extent, start.get(extent.topic, self._before(extent)))
             bound = extent.bound(self._options.level)
             through = bound if target is None else min(bound, target.get(extent.topic, after))
             spans[extent.topic] = (after, max(after, through))
@@ -152,10 +155,14 @@ class TopicProgress:
         extents = self._with_archives(
             self._check_not_recreated(store.reports.topic_extents([short_topic_name(topic) for topic in end]))
         )
-        spans, local_store = [], LocalStore.of_open_store(store)
+        spans, views, local_store = [], list[CompactedRange](), LocalStore.of_open_store(store)
         for extent in extents:
-            after = self._valid_position(extent, start.get(extent.topic, extent.before))
-            spans.append((after, max(after, self._valid_position(extent, end[extent.topic]))))
+            after = self._valid_position(extent, start.get(extent.topic, self._before(extent)))
+            span = after, max(after, self._valid_position(extent, end[extent.topic]))
+            if self._options.compacted:
+                view, span = split_at_horizon(local_store, extent, span, reads_on=False)
+                views += view
+            spans.append(span)
         shares = topic_plan.partition_counts(
             list(zip(extents, spans, strict=True)), self._options.min_partitions, slots
         )
@@ -165,7 +172,7 @@ class TopicProgress:
             for topic_range in topic_plan.ranges_of_span(local_store, extent, self._options, span, share)
         ]
         if self._options.offload_path is None:
-            return ranges
+            return [*views, *ranges]
         from txnctl.spark.ledger_files.range_plan import file_partitions
 
         return file_partitions(
@@ -251,11 +258,17 @@ class TopicProgress:
             raise InvalidPosition(
                 f"a stream starts at a whole entry, not at {point}", hint=f"Give {point.position}."
             )
-        self._loss.check_start(extent, point)
+        if not (options.compacted and extent.horizon is not None):
+            self._loss.check_start(extent, point)
         first_at: topic_plan.At = self._open_store().reports.position_at
         if self._archives is not None:
             first_at = self._archives.first_at(first_at)
-        return topic_plan.start_of(extent, options.level, point, first_at)[0]
+        start = topic_plan.start_of(extent, options.level, point, first_at)
+        return (start_in(extent, point, start) if options.compacted else start)[0]
+
+    def _before(self, extent: Extent) -> Position:
+        """The position before the first message of a topic that is read."""
+        return extent.before_compacted if self._options.compacted else extent.before
 
     def _valid_position(self, extent: Extent, position: Position) -> Position:
         """Return a position of an offset, after checking that the topic can contain it."""
@@ -267,6 +280,8 @@ class TopicProgress:
                 topic=extent.topic,
             )
         if position >= extent.before:
+            return position
+        if self._options.compacted and extent.horizon is not None and position < extent.horizon:
             return position
         if not extent.is_trimmed:
             # A topic created again continues the ledger ids.

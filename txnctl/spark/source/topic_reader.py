@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from storage import Store
     from txnctl.spark.options import TopicReadOptions
+    from txnctl.spark.source.compacted_range import CompactedRange
     from txnctl.spark.source.partition import Partition
     from txnctl.spark.source.topic_range import TopicRange
 
@@ -57,11 +58,14 @@ def plan_partitions(options: TopicReadOptions) -> Sequence[Partition]:
         if options.offload_path is None:
             return ranges
         from txnctl.spark.ledger_files.range_plan import file_partitions
+        from txnctl.spark.source.topic_range import TopicRange
 
-        return file_partitions(store, ranges, options.offload_path, options.min_partitions or slots)
+        # With readCompacted offloadPath is refused: all of these are ranges of the log.
+        of_log = [part for part in ranges if isinstance(part, TopicRange)]
+        return file_partitions(store, of_log, options.offload_path, options.min_partitions or slots)
 
 
-def plan_ranges(store: Store, options: TopicReadOptions, slots: int) -> list[TopicRange]:
+def plan_ranges(store: Store, options: TopicReadOptions, slots: int) -> list[TopicRange | CompactedRange]:
     """Plan the ranges of the store, topic by topic.
 
     Args:

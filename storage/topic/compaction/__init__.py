@@ -1,0 +1,1 @@
+"""The compacted view of a topic: the newest committed message of each key up to a horizon, at original positions."""
