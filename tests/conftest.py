@@ -26,7 +26,13 @@ KILLS = {"children", "start"}
 """Fixtures that start processes for a test to kill, stop or interrupt."""
 BUILDING = "tests/project/test_wheel.py"
 """Tests that share one build of the wheel, and start `pip`."""
-KILLING = ("tests/examples/", "tests/faults/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
+KILLING = (
+    "tests/examples/",
+    "tests/faults/",
+    "tests/processes/",
+    "tests/scale/",
+    "tests/txnctl/spark/sink/test_adoption.py",
+)
 """Where all tests do that."""
 SLOW = (
     BUILDING,

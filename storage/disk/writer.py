@@ -30,6 +30,7 @@ from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
+from storage.system_errors import system_refusal
 
 T = TypeVar("T")
 _SPARE_BYTES: Final = 1 << 16
@@ -175,7 +176,18 @@ class Writer:
             self._map.check_usable()
         if self._map.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
-        gate, task, data_bytes = self._map.locks.gate, _Task(change, naming, dry_run), 0
+        try:
+            return self._write_in_gate(_Task(change, naming, dry_run), timeout_s, on_wait, share)
+        except OSError as error:
+            refused = system_refusal(f"cannot use the files of {self._map.path}", error)
+            if refused is None:
+                raise
+            raise refused from error
+
+    def _write_in_gate(
+        self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare
+    ) -> T:
+        gate, data_bytes = self._map.locks.gate, 0
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import selectors
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+PATIENCE_S: Final = 90
+"""So long a function may take, on a busy machine; SIGALRM then ends its process."""
 
 
 class Ended(NamedTuple):
@@ -63,6 +67,7 @@ def _start(function: Callable[[], Any]) -> tuple[int, int]:
         os.close(writing)
         return pid, reading
     os.close(reading)
+    signal.alarm(PATIENCE_S)
     try:
         answer = pickle.dumps((function(), None))
     except BaseException:  # noqa: BLE001 - told to the parent
