@@ -34,7 +34,9 @@ def in_child(function: Callable[[], Any]) -> Ended:
     return next(in_children([(None, function)], 1))
 
 
-def in_children(calls: Iterable[tuple[Any, Callable[[], Any]]], at_once: int) -> Iterator[Ended]:
+def in_children(
+    calls: Iterable[tuple[Any, Callable[[], Any]]], at_once: int, patience_s: int = PATIENCE_S
+) -> Iterator[Ended]:
     """Call named functions in forked processes, `at_once` at a time, each when the one before has been taken."""
     selector, pids, heard = selectors.DefaultSelector(), dict[int, tuple[Any, int]](), dict[int, bytes]()
     waiting = iter(calls)
@@ -45,7 +47,7 @@ def in_children(calls: Iterable[tuple[Any, Callable[[], Any]]], at_once: int) ->
             if call is None:
                 is_exhausted = True
                 break
-            pid, reading = _start(call[1])
+            pid, reading = _start(call[1], patience_s)
             pids[reading], heard[reading] = (call[0], pid), b""
             selector.register(reading, selectors.EVENT_READ)
         for key, _ in selector.select() if pids else []:
@@ -59,7 +61,7 @@ def in_children(calls: Iterable[tuple[Any, Callable[[], Any]]], at_once: int) ->
     selector.close()
 
 
-def _start(function: Callable[[], Any]) -> tuple[int, int]:
+def _start(function: Callable[[], Any], patience_s: int) -> tuple[int, int]:
     reading, writing = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
@@ -67,7 +69,7 @@ def _start(function: Callable[[], Any]) -> tuple[int, int]:
         os.close(writing)
         return pid, reading
     os.close(reading)
-    signal.alarm(PATIENCE_S)
+    signal.alarm(patience_s)
     try:
         answer = pickle.dumps((function(), None))
     except BaseException:  # noqa: BLE001 - told to the parent

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from storage import EARLIEST, Store, SubscriptionType, TransactionState
-from storage.errors import TxnctlError
+from storage.errors import CorruptStore, TxnctlError
 from storage.subscription import redrive
 from storage.table import catalogue as tables, retention
 from storage.topic import catalogue as topics
@@ -22,7 +22,7 @@ from txnctl.cli.error_report import report
 from txnctl.cli.main import main
 
 MESSAGES: Final = 23
-TRIMMED: Final = "persistent://public/default/forgetful"
+TRIMMED: Final = "forgetful"
 _SUBSCRIPTION_COUNTS: Final = (
     "type",
     "onOpen",
@@ -236,8 +236,13 @@ def transfer(store: Store) -> None:
 
 
 def verify(store: Store) -> None:
-    """Check the whole store."""
-    _verify(store)
+    """Check the whole store.
+
+    Raises:
+        CorruptStore: something is found.
+    """
+    for problem in store.maintenance.verify_store(full=True):
+        raise CorruptStore(problem.message)
 
 
 API: Final = {"transfer": transfer, "verify": verify}
