@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.processes.child import Children
 
 pytestmark = pytest.mark.needs_program("cc")
-
-
-@pytest.fixture
-def children(tmp_path: Path) -> Iterator[Children]:
-    """Starts children; all of them are gone at the end."""
-    started = Children(str(tmp_path))
-    yield started
-    started.close()
 
 
 def test_a_process_killed_at_a_system_call_leaves_all_or_nothing(children: Children) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,6 @@ from tests.faults.traps import Calls, Mode, Traps, compiled
 from tests.processes.child import Children
 
 pytestmark = pytest.mark.needs_program("cc")
-
-
-@pytest.fixture
-def children(tmp_path: Path) -> Iterator[Children]:
-    """Starts children; all of them are gone at the end."""
-    started = Children(str(tmp_path))
-    yield started
-    started.close()
 
 
 def test_a_refused_call_ends_in_one_clear_error_and_a_sound_store(children: Children) -> None:
