@@ -74,7 +74,11 @@ def main(directory: str, wall: str, boot: str) -> None:
             is_over = boot_s > HOUR
             state = row_json(store.reports.show_transaction(str(txn)))["state"]
             assert state == ("ABORTED" if is_over else "OPEN"), state
-            leased = [row for row in row_json(store.reports.list_producers(topic="owned")) if row["state"] == "leased"]
+            leased = [
+                row
+                for row in row_json(store.reports.list_producers(topic="owned"))
+                if row["state"] == "leased"
+            ]
             assert bool(leased) is not is_over, leased
             again = consumer.receive_batch(1, timeout=0)
             assert bool(again) is is_over, "a delay goes by the boot clock"

@@ -23,7 +23,9 @@ HOUR, DAY = 3_600, 86_400
         (3 * DAY, 3 * DAY), (400 * DAY, 400 * DAY), (0, 3 * DAY), (-3 * DAY, 3 * DAY), (0, -HOUR), (3 * DAY, -HOUR),
     ],
 )  # fmt: skip
-def test_a_clock_that_jumps_ends_nothing_early_and_loses_nothing(memory: str, wall_s: int, boot_s: int) -> None:
+def test_a_clock_that_jumps_ends_nothing_early_and_loses_nothing(
+    memory: str, wall_s: int, boot_s: int
+) -> None:
     """The wall by years, the boot clock by days and back: asserted by the process whose clocks jump."""
     ended = subprocess.run(
         [sys.executable, "-m", "tests.faults.clock_steps", memory, str(wall_s), str(boot_s)],
