@@ -79,14 +79,18 @@ def run(
     except AssertionError as error:
         report(None, "store", f"an assertion of the engine does not hold: {error}")
     except OSError as error:
-        refused = system_refusal(f"{connection.path} cannot be checked", error)
-        if refused is None or type(refused) is StoreInvalid:
-            report(None, "store", f"the file cannot be read: {error.strerror}")
-        else:
-            raise refused from error
+        _report_unreadable(connection, error, report)
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything; problems found so far must be returned
         report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
     return problems
+
+
+def _report_unreadable(connection: Connection, error: OSError, report: Report) -> None:
+    """Report a file that the disk does not give; raise what the system refuses for a reason that is no damage."""
+    refused = system_refusal(f"{connection.path} cannot be checked", error)
+    if refused is not None and type(refused) is not StoreInvalid:
+        raise refused from error
+    report(None, "store", f"the file cannot be read: {error.strerror}")
 
 
 def _check_commit(
