@@ -321,9 +321,9 @@ def main(states: int = 12_000, seed: int = 1) -> int:
         share = min(1.0, states * 1.3 / (6 * 1.3 * len(workload.events)))
         figures = run(workload, islice(cuts(workload, 9, seed, share=share), states), directory, tell=print)
         _print("flushes kept", figures)
-        share = states / 20 / len(workload.events) / 4
-        ignored = cuts(workload, 2, seed, share=share, keeps_flushes=False)
-        control = run(workload, islice(ignored, states // 20), directory)
+        wanted = max(60, states // 20)
+        ignored = cuts(workload, 2, seed, share=wanted / len(workload.events) / 2, keeps_flushes=False)
+        control = run(workload, islice(ignored, wanted), directory)
         _print("flushes ignored (control)", control)
     return sum(figures.failures.values()) + (not control.failures)
 
