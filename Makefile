@@ -18,6 +18,7 @@ CRASH_ROUNDS ?= 500
 TRANSACTIONS ?= 100000
 FLIPS ?= 10000
 TAKEOVERS ?= 10000
+FAULTS ?= 1
 MESSAGES ?= 10000000
 MINUTES ?= 10
 CURVES_DIR ?= /dev/shm
@@ -29,8 +30,8 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak crash-sweep \
-	flips serializability takeovers scale figures picture clean
+.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak \
+	crash-sweep faults flips serializability takeovers scale figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -98,6 +99,9 @@ crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUN
 
 flips: $(INSTALLED_DEV)  ## FLIPS bits flipped and pages zeroed, each in a copy: no wrong answer that verify does not find
 	$(BIN)/python -m tests.processes.damage $(FLIPS)
+
+faults: $(INSTALLED_DEV)  ## power cuts, kills, refused calls, damage and hostile input in full; FAULTS=0.1 for a tenth
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 serializability: $(INSTALLED_DEV)  ## random transactions of processes that are killed, TRANSACTIONS of them, judged
 	TRANSACTIONS=$(TRANSACTIONS) $(BIN)/python -m pytest -q -s --timeout=0 tests/processes/test_table_serializability.py

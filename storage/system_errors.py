@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from errno import EACCES, EDQUOT, EFBIG, EMFILE, ENFILE, ENOSPC, EPERM, EROFS
+from errno import (
+    EACCES,
+    EDQUOT,
+    EFBIG,
+    EIO,
+    EMFILE,
+    ENFILE,
+    ENODEV,
+    ENOLCK,
+    ENOMEM,
+    ENOSPC,
+    ENXIO,
+    EPERM,
+    EROFS,
+    ESTALE,
+    EUCLEAN,
+)
 from typing import Final
 
 from storage.errors import NotPermitted, StoreFull, StoreInvalid, TooManyFiles
@@ -10,6 +26,8 @@ from storage.errors import NotPermitted, StoreFull, StoreInvalid, TooManyFiles
 FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 DENIED: Final = (EACCES, EPERM, EROFS)
 TOO_MANY: Final = (EMFILE, ENFILE)
+FAILED: Final = (EIO, ENODEV, ENOLCK, ENOMEM, ENXIO, ESTALE, EUCLEAN)
+"""The disk or the kernel gave up; no program is wrong."""
 
 _READ_ONLY_HINT: Final = "The disk is mounted read-only: mount it for writing, or work on a copy."
 _HINTS: Final[dict[type[StoreInvalid], str]] = {
@@ -30,3 +48,14 @@ def refusal(what: str, error: OSError) -> StoreInvalid:
             kind = special
     hint = _READ_ONLY_HINT if error.errno == EROFS else _HINTS.get(kind)
     return kind(f"{what}: {error.strerror}", hint=hint)
+
+
+def system_refusal(what: str, error: BaseException) -> StoreInvalid | None:
+    """The error of storage for what the disk or the system refused, at whatever call; None for an error of a program.
+
+    Args:
+        what: as for `refusal`.
+    """
+    if isinstance(error, OSError) and error.errno in (*FULL, *DENIED, *TOO_MANY, *FAILED):
+        return refusal(what, error)
+    return None

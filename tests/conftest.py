@@ -27,9 +27,13 @@ KILLS = {"children", "start"}
 BUILDING = "tests/project/test_wheel.py"
 """Tests that share one build of the wheel, and start `pip`."""
 KILLING = (
-    "tests/benchmarks/test_soak.py::test_neither_files_nor_memory_grow", "tests/examples/", "tests/processes/", "tests/scale/",
+    "tests/benchmarks/test_soak.py::test_neither_files_nor_memory_grow",
+    "tests/examples/",
+    "tests/faults/",
+    "tests/processes/",
+    "tests/scale/",
     "tests/txnctl/spark/sink/test_adoption.py",
-)  # fmt: skip
+)
 """Where all tests do that."""
 SLOW = (
     BUILDING,

@@ -162,7 +162,7 @@ def _make_parent(parent: str) -> None:
     """Make the directories above a store, and sync their names: the store would be lost with any of them."""
     missing = parent
     try:
-        while not os.path.lexists(missing):
+        while _is_missing(missing):
             missing = os.path.dirname(missing)
         os.makedirs(parent, exist_ok=True)
         made = parent
@@ -173,6 +173,19 @@ def _make_parent(parent: str) -> None:
         raise StoreInvalid(f"cannot create a store below {parent}: a part of the path is a file") from None
     except OSError as error:
         raise _explain(parent, error) from error
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing is at `path`.
+
+    Raises:
+        OSError: the disk does not say. `os.path.lexists` would answer that nothing is there, for the root as well.
+    """
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _is_free_directory(path: str) -> bool:

@@ -24,6 +24,7 @@ from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile, open_locks
 from storage.process.writer_gate import OnWait
+from storage.system_errors import system_refusal
 
 _FORK_WAIT_S: Final = 2.0
 _IN_PLACE_NS: Final = 1_000_000_000
@@ -66,9 +67,16 @@ class Environment:
         try:
             locks.share_store()
             self._map.open(locks, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
-        except BaseException:
+        except BaseException as error:
             locks.close()
+            self._raise_refusal(error)
             raise
+
+    def _raise_refusal(self, error: BaseException) -> None:
+        """Raise the error of storage where the system refused a call on a file of the store."""
+        refused = system_refusal(f"cannot open {self.path}", error)
+        if refused is not None:
+            raise refused from error
 
     @property
     def lock_file(self) -> LockFile:
@@ -103,9 +111,10 @@ class Environment:
                 self._map.raw.close()
                 before.end_unlisted_reading()
                 self._map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
-            except BaseException:
+            except BaseException as error:
                 locks.close()
                 self._map.reopen(before, read_only=True, timeout_s=timeout_s)
+                self._raise_refusal(error)
                 raise
             before.close()
 

@@ -213,6 +213,8 @@ class ReadCache:
         superblock.read_generation += 1
         superblock.changes += 1
         layout = FileLayout()
+        # First, since a file that cannot be made leaves none: the next batch must look anew.
+        self._forget_file()
         data = self._file.create(layout.total_bytes)
         identity = self._identify(superblock, self._file.inode)
         start = crc32(identity)
@@ -220,7 +222,6 @@ class ReadCache:
         issued = issued_part(superblock.last_timestamp, start)
         header = (identity + issued).ljust(LAYOUT_AT, b"\0") + layout.encode(start)
         data[:HEADER_BYTES] = header.ljust(HEADER_BYTES, b"\0")
-        self._forget_file()
 
     def _condemn(self) -> None:
         """Make the file count no more, for every process."""

@@ -78,8 +78,9 @@ class ReadCacheFile:
             status = os.fstat(descriptor)
             is_owners = status.st_uid == os.stat(self._directory).st_uid
             if is_owners and _is_private(status) and status.st_size >= HEADER_BYTES:
-                self._map(descriptor, status.st_size)
-                descriptor = -1
+                # `_map` closes a descriptor that it cannot map: closed twice, a number may be that of another file.
+                mapped, descriptor = descriptor, -1
+                self._map(mapped, status.st_size)
         finally:
             if descriptor >= 0:
                 os.close(descriptor)

@@ -68,15 +68,18 @@ class ReadView:
     def _read_superblock(self) -> Superblock:
         """The superblock, to be read only: views of one commit share the object."""
         global _decoded
+        data = self._superblock_record()
+        known, superblock = _decoded
+        if data != known or superblock is None:
+            superblock = _decode_superblock(data)
+            _decoded = data, superblock
+        return superblock
+
+    def _superblock_record(self) -> Any:
         data = self._raw.get(SUPERBLOCK_KEY, db=self._databases["heads"])
         if data is None:
             raise missing(HEADS, SUPERBLOCK_KEY)
-        known, superblock = _decoded
-        if data != known or superblock is None:
-            payload = unseal(HEADS, SUPERBLOCK_KEY, data)
-            superblock = decoded(HEADS, SUPERBLOCK_KEY, payload, Superblock.decode)
-            _decoded = data, superblock
-        return superblock
+        return data
 
     def named(self, error: BaseException | None) -> CorruptStore | None:
         """The error for a record that was read from here and does not decode; None for any other error.
@@ -200,6 +203,10 @@ class ReadView:
         return self.superblock.is_clock_running(self.clock)
 
 
+def _decode_superblock(data: Any) -> Superblock:
+    return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, data), Superblock.decode)
+
+
 def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
     """Go to the first key with `prefix`, from `start` on; False behind the last key."""
     if not (start or prefix):
@@ -252,8 +259,7 @@ class WriteBatch(ReadView):
 
     def _read_superblock(self) -> Superblock:
         """The superblock, to be changed by this batch alone."""
-        data = self._raw.get(SUPERBLOCK_KEY, db=self._databases["heads"])
-        return Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, data))
+        return _decode_superblock(self._superblock_record())
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         assert 0 < len(key) <= KEY_BYTES_MAX, "bounded names make bounded keys"

@@ -31,6 +31,7 @@ from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
+from storage.system_errors import system_refusal
 
 T = TypeVar("T")
 _SPARE_BYTES: Final = 1 << 16
@@ -202,6 +203,17 @@ class Writer:
         return self._write(task, timeout_s, on_wait, ReserveShare.WHOLE)
 
     def _write(self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare) -> T:
+        try:
+            return self._write_in_gate(task, timeout_s, on_wait, share)
+        except OSError as error:
+            refused = system_refusal(f"cannot use the files of {self._map.path}", error)
+            if refused is None:
+                raise
+            raise refused from error
+
+    def _write_in_gate(
+        self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare
+    ) -> T:
         gate, data_bytes = self._map.locks.gate, 0
         try:
             gate.enter(timeout_s, on_wait)

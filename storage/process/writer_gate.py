@@ -115,11 +115,12 @@ class WriterGate:
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced after it was opened.
+            OSError: the disk does not say.
         """
         path = self._locks.path
         try:
             is_in_place = os.path.samestat(self._status, os.stat(path))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             is_in_place = False
         if not is_in_place:
             raise StoreNotFound(

@@ -13,8 +13,9 @@ from storage.disk.connection import Connection
 from storage.disk.pages import check_pages
 from storage.disk.schema import ALL, ENTRIES
 from storage.disk.view import ReadView
-from storage.errors import CorruptStore, StoreClosed
+from storage.errors import CorruptStore, StoreClosed, StoreInvalid
 from storage.subscription import catalogue as subscriptions
+from storage.system_errors import system_refusal
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, state as states
 from storage.verify.compaction import check_compaction
@@ -49,6 +50,10 @@ def run(
     Args:
         open_table: opens a table by name, for the sample of reads.
         checked: called at the end with the number of each invariant that was checked completely.
+
+    Raises:
+        StoreClosed
+        TooManyFiles, NotPermitted, StoreFull: the system refuses a call, which is no damage.
     """
     problems: list[Problem] = []
 
@@ -74,9 +79,19 @@ def run(
             report(None, str(error.details.get("database", "store")), error.message)
     except AssertionError as error:
         report(None, "store", f"an assertion of the engine does not hold: {error}")
+    except OSError as error:
+        _report_unreadable(connection, error, report)
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything; problems found so far must be returned
         report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
     return problems
+
+
+def _report_unreadable(connection: Connection, error: OSError, report: Report) -> None:
+    """Report a file that the disk does not give; raise what the system refuses for a reason that is no damage."""
+    refused = system_refusal(f"{connection.path} cannot be checked", error)
+    if refused is not None and type(refused) is not StoreInvalid:
+        raise refused from error
+    report(None, "store", f"the file cannot be read: {error.strerror}")
 
 
 def _check_commit(

@@ -140,7 +140,11 @@ class Children:
 
     def module(self, name: str, *arguments: object) -> Child:
         """Start a child that runs a module of tests.processes."""
-        return self._start(["-m", f"tests.processes.{name}", *map(str, arguments)])
+        return self.start(f"tests.processes.{name}", *arguments)
+
+    def start(self, module: str, *arguments: object) -> Child:
+        """Start a child that runs a module."""
+        return self._start(["-m", module, *map(str, arguments)])
 
     def _start(self, command: list[str]) -> Child:
         child = Child(command)

@@ -542,11 +542,16 @@ def _kill_at(point: str, nth: int) -> None:
     faults.arm(point, action)
 
 
-def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") -> None:
-    """See the module."""
+def shorten_steps() -> None:
+    """Let what is removed in steps need several of them."""
     topics.PURGE_STEP = 2
     tables.GC_STEP_RECORDS = 2
     retention.GC_STEP_RECORDS = 20
+
+
+def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") -> None:
+    """See the module."""
+    shorten_steps()
     if point:
         _kill_at(point, int(nth))
     workload = Workload(path, Journal(journal))

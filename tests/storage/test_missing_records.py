@@ -29,7 +29,7 @@ from storage.disk.schema import (
     TXN_RUNS,
     Database,
 )
-from storage.disk.view import WriteBatch
+from storage.disk.view import SUPERBLOCK_KEY, WriteBatch
 from storage.errors import CorruptStore
 from storage.process.clock import ManualClock
 from storage.topic import catalogue as topics
@@ -242,3 +242,20 @@ def test_a_delayed_message(store: Store, database: Database) -> None:
     store.connection.clock.sleep(5)
     with pytest.raises(CorruptStore):
         consumer.receive_batch(9, timeout=0)
+
+
+def test_a_change_without_the_superblock_is_refused_as_damage(store: Store):
+    """A stale page may lack the record that every batch reads first."""
+
+    def hide_superblock(batch: WriteBatch) -> None:
+        raw, databases = batch._raw, batch._databases
+        raw.put(b"moved", bytes(raw.get(SUPERBLOCK_KEY, db=databases["heads"])), db=databases["heads"])
+        raw.delete(SUPERBLOCK_KEY, db=databases["heads"])
+        raw.commit()
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        store.connection.write(hide_superblock)
+    for attempt in (lambda: store.create_producer("t").send(b"x"), store.reports.store_info):
+        with pytest.raises(CorruptStore, match="heads"):
+            attempt()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from storage.errors import TooManyFiles, TxnctlError
+from storage.errors import TxnctlError
 from txnctl.cli import exit_codes
 from txnctl.cli.exit_codes import EndsWith
 from txnctl.cli.remedies import remedy_hint
@@ -98,11 +98,9 @@ def of(error: BaseException) -> Failure:
         return _usage(error)
     if code in _ENDED_BY_SIGNAL:
         return Failure(code, exit_code, _ENDED_BY_SIGNAL[code])
-    if isinstance(error, OSError) and code == TooManyFiles.code:
-        # Any file, a module of Python included.
-        from storage.system_errors import refusal
-
-        return of(refusal(f"cannot open {error.filename or 'a file'}", error))
+    refused = exit_codes.of_system(error)
+    if refused is not None:
+        return of(refused)
     return Failure(
         code,
         exit_code,

@@ -6,11 +6,9 @@ that ends a command; `error_report` prints the error, and `txnctl errors` (comma
 
 from __future__ import annotations
 
-import errno
-
 import click
 
-from storage.errors import TooManyFiles, TxnctlError
+from storage.errors import TxnctlError
 
 DONE = 0
 UNEXPECTED = 1
@@ -106,6 +104,16 @@ def code_of(error: BaseException) -> tuple[str, int]:
         return "hung-up", HUNG_UP
     if isinstance(error, Terminated):
         return "terminated", TERMINATED
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return TooManyFiles.code, TooManyFiles.exit_code
+    refused = of_system(error)
+    if refused is not None:
+        return refused.code, refused.exit_code
     return "unexpected", UNEXPECTED
+
+
+def of_system(error: BaseException) -> TxnctlError | None:
+    """The error for what the system refused about any file, a module of Python included; None for any other."""
+    if not isinstance(error, OSError):
+        return None
+    from storage.system_errors import system_refusal
+
+    return system_refusal(f"cannot use {error.filename or 'a file'}", error)

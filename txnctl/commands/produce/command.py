@@ -245,11 +245,10 @@ def _source(context: Context, file: str | None) -> Source:
 
 
 def _send_given(sending: Sending, texts: Sequence[str]) -> None:
-    from os import fsencode
-
     from txnctl.commands.produce.sending import Batch
+    from txnctl.input.argument_bytes import argument_bytes
 
-    values: list[bytes | None] = [fsencode(text) for text in texts] or [None]
+    values: list[bytes | None] = [argument_bytes(text, "--message") for text in texts] or [None]
     sending.take(Batch(values, range(1, len(values) + 1), unit="message"))
 
 

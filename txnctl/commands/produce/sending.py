@@ -13,6 +13,7 @@ from typing import NamedTuple
 from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
 from storage.limits import TRANSACTION_TIMEOUT_MS
 from txnctl.cli.exit_cleanup import leave_soon
+from txnctl.input.argument_bytes import argument_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Common:
     def __init__(self, options: ProduceOptions) -> None:
         self.deliver_after, self.deliver_at = options.deliver_after, options.deliver_at
         key = options.key
-        self.key = None if key is None else key.encode("utf-8", "surrogateescape")
+        self.key = None if key is None else argument_bytes(key, "--key")
         self.properties = dict(options.properties)
         self.event_time = options.event_time
 
