@@ -182,6 +182,15 @@ class Delivery:
                 due |= part.messages
         return due
 
+    def times(self, messages: int) -> dict[int, int]:
+        """How often each of these messages was delivered, by its index; those never delivered are left out."""
+        times: dict[int, int] = {}
+        for part in self.parts:
+            if part.times and part.messages & messages:
+                for index in message_set.indexes(part.messages & messages):
+                    times[index] = part.times
+        return times
+
     def in_flight(self) -> int:
         """The messages that some consumer has."""
         held = 0

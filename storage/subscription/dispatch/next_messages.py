@@ -13,23 +13,16 @@ the log itself says when to examine a skipped message again (docs/decisions/0024
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import merge
-
-from storage.disk.codec import U64, key3
-from storage.disk.schema import ACKS, DELIVERIES
 from storage.disk.view import ReadView
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
 from storage.subscription import cursor as cursors, message_set, pending_ack
-from storage.subscription.ack_spans import AcknowledgedRuns
-from storage.subscription.delivery import NOBODY, PENDING, DeliveriesInSpans, Delivery
-from storage.subscription.dispatch import compacted_walk, skipped_txns
+from storage.subscription.delivery import NOBODY, PENDING, Delivery
+from storage.subscription.dispatch import compacted_walk
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
-from storage.subscription.dispatch.record_ahead import RecordAhead
+from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
-from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.dispatch.spans_again import SpansAgain
 from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
 from storage.subscription.isolation import IsolationLevel, delivers
@@ -38,7 +31,7 @@ from storage.topic import log
 from storage.topic.compaction import compacted_view
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
-from storage.txn import record as records, runs, uncommitted_entries
+from storage.txn import record as records, runs
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
@@ -81,15 +74,8 @@ class Walk:
         self._delays = DelayWalk(opened, room)
         self._moved: set[Position] = set()
         self._spans_again: SpansAgain | None = None
-        self._runs = AcknowledgedRuns(self._view, self._subscription_id)
-        self._deliveries_in_spans = DeliveriesInSpans(self._view, self._subscription_id)
         self._selection = Selection(opened.cursor.read)
-        self._look_ahead()
-
-    def _look_ahead(self) -> None:
-        """Begin again at an earlier entry."""
-        self._deliveries = RecordAhead(self._view, DELIVERIES, self._subscription_id)
-        self._acks = RecordAhead(self._view, ACKS, self._subscription_id)
+        self._records = RecordsAhead(opened)
 
     def select(self) -> Selection:
         """Run the walk."""
@@ -186,10 +172,10 @@ class Walk:
         for step in compacted_walk.steps(self._topic, self._opened, after, through):
             selection.gaps += step.gap
             for entry in step.judged:
-                self._pass(entry, self._delivery_of(entry))
+                self._pass(entry, self._records.delivery(entry))
             if step.entry is not None:
                 entry, kept = step.entry.expanded(), step.entry.kept
-                delivery = self._delivery_of(entry)
+                delivery = self._records.delivery(entry)
                 pending = delivery.of(PENDING) | pending_ack.covered(
                     self._cursor, entry.position, entry.count
                 )
@@ -219,33 +205,21 @@ class Walk:
 
     def _jump(self, entry: Entry) -> Position | None:
         """The end of a range to jump over from this entry on: an acknowledged range, or a run to skip."""
-        at = entry.position
-        payload = self._acks.at(key3(self._subscription_id, *at))
-        if payload is not None and len(payload) == 8:
-            return Position(at[0], U64.unpack(payload)[0])
-        if entry.count == 1 and (end := self._runs.end_of_run(at)) is not None:
+        end = self._records.end_of_acknowledged(entry)
+        if end is not None:
             return end
         if self._skips is None or not entry.txn or entry.kind != MESSAGES:
             return None
         if not self._skips.must_skip(entry):
             return None
-        end = runs.end_of_run(self._view, self._subscription.topic_id, entry.txn, at)
+        end = runs.end_of_run(self._view, self._subscription.topic_id, entry.txn, entry.position)
         self._skips.pass_over(entry.txn, end)
         self._selection.skipped[entry.txn] = None
         return end
 
     def _visit_new(self, entry: Entry) -> None:
         messages = message_set.everything(entry.count) & ~self._delays.known(entry)
-        self._visit(entry, self._delivery_of(entry), messages)
-
-    def _delivery_of(self, entry: Entry) -> Delivery:
-        return self._decoded(entry, self._deliveries.at(key3(self._subscription_id, *entry.position)))
-
-    def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
-        if payload is not None:
-            return Delivery.decode(key3(self._subscription_id, *entry.position), payload)
-        known = self._deliveries_in_spans.find(entry.position) if entry.count == 1 else None
-        return known or Delivery(entry.position, entry.count, [])
+        self._visit(entry, self._records.delivery(entry), messages)
 
     def _visit(self, entry: Entry, delivery: Delivery, messages: int) -> None:
         if delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
@@ -265,22 +239,21 @@ class Walk:
         if any(txn == marker.txn for txn, *_ in selection.behind):
             return False  # Messages that this walk has put behind the transaction must be recorded first.
         self._skips.begin_to_examine(marker.txn)
-        ahead = self._deliveries, self._acks
-        self._look_ahead()
-        for entry, messages in self._skipped_entries(skipped, marker.position):
+        ahead, self._records = self._records, RecordsAhead(self._opened)
+        for entry, messages in self._skips.entries(skipped, marker.position):
             at = entry.position
             if self._is_full() or at in self._moved or selection.changes >= DISPATCH_SCAN_ENTRIES_MAX:
                 return False
             self._examine_entry(entry, messages, marker)
             selection.examined[marker.txn] = at
-        self._deliveries, self._acks = ahead
+        self._records = ahead
         selection.examined.pop(marker.txn, None)
         selection.ended.append(marker.txn)
         return True
 
     def _examine_entry(self, entry: Entry, messages: bytes | None, marker: Entry) -> None:
         """Examine an entry of the transaction itself, or the blocked messages of an entry behind it."""
-        delivery = self._delivery_of(entry)
+        delivery = self._records.delivery(entry)
         if messages is not None:
             blocked = message_set.decode(messages, entry.count)
             self._selection.unblocked.append((marker.txn, delivery.at, blocked))
@@ -289,29 +262,6 @@ class Walk:
             self._offer(entry, delivery, message_set.everything(entry.count))
         else:
             self._pass(entry, delivery)
-
-    def _skipped_entries(
-        self, skipped: SkippedTxn, through: Position
-    ) -> Iterator[tuple[Entry, bytes | None]]:
-        """The transaction's entries, and the messages blocked behind the transaction, in order of position."""
-        topic_id = self._subscription.topic_id
-        after = max(skipped.examined, self._cursor.mark_delete)
-
-        def blocked() -> Iterator[tuple[Entry, bytes | None]]:
-            messages_behind = skipped_txns.blocked_behind(
-                self._view, self._subscription_id, skipped.txn, after
-            )
-            for at, messages in messages_behind:
-                entry = log.stored(self._view, topic_id, at)
-                yield entry, messages
-
-        own: Iterator[tuple[Entry, bytes | None]] = (
-            (entry, None)
-            for entry in uncommitted_entries.entries(self._view, topic_id, skipped.txn, after, through)
-        )
-        if not skipped.blocked:
-            return own
-        return merge(own, blocked(), key=lambda pair: pair[0].position)
 
     # One entry
 
@@ -330,7 +280,7 @@ class Walk:
     def _offer(self, entry: Entry, delivery: Delivery, messages: int) -> None:
         """Select the messages that the consumer can receive."""
         at, selection = delivery.at, self._selection
-        open_ = messages & ~self._acknowledged(at, entry.count)
+        open_ = messages & ~self._records.acknowledged(at, entry.count)
         early = self._delays.early(entry, delivery, open_)
         if early:
             open_ &= ~selection.delay(delivery, early)
@@ -343,6 +293,8 @@ class Walk:
         if exhausted and self._is_decided(entry):
             selection.exhausted.append((entry, delivery, exhausted))
             open_ &= ~exhausted
+        elif exhausted and self._spans_again is not None:
+            self._spans_again.awaits_decision = True
         behind = 0
         if self._by_key:
             free, behind = self._free_of_keys(entry, delivery, open_, free)
@@ -352,22 +304,12 @@ class Walk:
         if rest:
             selection.held.append((delivery, rest))
         if free:
-            selection.dispatched.append(Dispatched(entry, delivery, free, self._times(delivery, free)))
+            selection.dispatched.append(Dispatched(entry, delivery, free, delivery.times(free)))
             entry.txn_state = self._state(entry)
             self._room -= free.bit_count()
             self._bytes -= entry.size
         if self._skips is not None and (free or rest or behind or exhausted):
             self._moved.add(at)
-
-    def _acknowledged(self, at: Position, count: int) -> int:
-        """Messages of an entry that are acknowledged, or covered by a pending cumulative acknowledgement."""
-        payload = self._acks.at(key3(self._subscription_id, *at))
-        done = self._opened.acks.of(at, count) if payload is None else message_set.decode(payload[8:], count)
-        pending = self._cursor.pending_cumulative
-        if pending is not None and at <= pending[1:3]:
-            whole = at < pending[1:3] or pending[3] < 0
-            done |= message_set.everything(count) if whole else message_set.through(pending[3])
-        return done
 
     def _free(self, delivery: Delivery, open_: int) -> int:
         """Messages that are free and due."""
@@ -431,14 +373,6 @@ class Walk:
             if part.holder == NOBODY and part.times > limit:
                 exhausted |= part.messages & free
         return exhausted
-
-    def _times(self, delivery: Delivery, messages: int) -> dict[int, int]:
-        times: dict[int, int] = {}
-        for part in delivery.parts:
-            if part.times and part.messages & messages:
-                for index in message_set.indexes(part.messages & messages):
-                    times[index] = part.times
-        return times
 
     def _is_decided(self, entry: Entry) -> bool:
         return not entry.txn or self._state(entry) is not TransactionState.OPEN

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from heapq import merge
+
 from storage.disk.view import ReadView
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.blocked_keys import BlockedKeys, MessageOrder
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log
 from storage.topic.entry import Entry
 from storage.topic.state import TopicState
-from storage.txn import record as records
+from storage.txn import record as records, uncommitted_entries
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
@@ -88,3 +92,18 @@ class SkipWalk:
     def begin_to_examine(self, txn: int) -> None:
         """Note that the entries of an ended transaction are being examined: the transaction blocks no key any more."""
         self._done.add(txn)
+
+    def entries(self, skipped: SkippedTxn, through: Position) -> Iterator[tuple[Entry, bytes | None]]:
+        """The transaction's entries, and the messages blocked behind the transaction, in order of position."""
+        opened = self._opened
+        view, topic_id = opened.view, opened.topic_id
+        after = max(skipped.examined, opened.cursor.mark_delete)
+        own: Iterator[tuple[Entry, bytes | None]] = (
+            (entry, None)
+            for entry in uncommitted_entries.entries(view, topic_id, skipped.txn, after, through)
+        )
+        if not skipped.blocked:
+            return own
+        behind = skipped_txns.blocked_behind(view, opened.subscription_id, skipped.txn, after)
+        blocked = ((log.stored(view, topic_id, at), messages) for at, messages in behind)
+        return merge(own, blocked, key=lambda pair: pair[0].position)

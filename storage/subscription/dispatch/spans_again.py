@@ -23,9 +23,10 @@ class SpansAgain:
 
     Attributes:
         held: the number of messages of spans that wait for a message before them, or block later ones.
+        awaits_decision: whether an exhausted message waits for the end of its transaction, which changes no delivery.
     """
 
-    __slots__ = ("_free", "_is_idle", "_keys", "_limit", "_read", "_state", "held")
+    __slots__ = ("_free", "_is_idle", "_keys", "_limit", "_read", "_state", "awaits_decision", "held")
 
     def __init__(self, opened: OpenSubscription[ReadView], memory: ConsumerMemory, read: ReadKey) -> None:
         view, subscription_id, last = opened.view, opened.subscription_id, opened.cursor.read
@@ -47,6 +48,7 @@ class SpansAgain:
         self._state = tuple(state)
         self._is_idle = self._keys.idle == self._state
         self._keys.idle = None
+        self.awaits_decision = False
 
     def chosen(self, record: Delivery) -> int:
         """The messages of a record of a span to examine."""
@@ -73,5 +75,5 @@ class SpansAgain:
 
     def end(self, selection: Selection) -> None:
         """Note the end of the examination."""
-        if not selection.is_worth_recording:
+        if not (selection.is_worth_recording or self.awaits_decision):
             self._keys.idle = self._state

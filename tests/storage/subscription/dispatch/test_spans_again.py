@@ -104,3 +104,23 @@ def test_waiting_messages_of_a_key_in_any_order() -> None:
     assert not keys.blocks(b"odd", Position(1, 3))
     keys.load([], read)
     assert keys.first(b"odd") is None
+
+
+def test_an_exhausted_message_goes_when_its_transaction_is_decided(store: Store) -> None:
+    """A poll that found it undecided is no reason not to look again: the decision changes no delivery."""
+    options = {
+        "subscription_type": KEY_SHARED,
+        "subscription_isolation_level": "READ_UNCOMMITTED",
+        "max_redeliver_count": 0,
+    }
+    consumer = store.subscribe("t", "keys", **options)
+    txn = store.begin_transaction()
+    store.create_producer("t").send(b"1", key="k", txn=txn)
+    (message,) = consumer.receive_batch(1, timeout=0)
+    consumer.negative_acknowledge(message, delay=0)
+    for _ in range(2):
+        assert values(consumer) == []
+    assert store.reports.subscription_stats("t", "keys").row.stats.msg_backlog == 1
+    store.admin.transactions.abort_transaction(txn)
+    assert values(consumer) == []
+    assert store.reports.subscription_stats("t", "keys").row.stats.msg_backlog == 0
