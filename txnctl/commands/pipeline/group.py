@@ -36,7 +36,7 @@ They run in this process on all its cores, unless --master names a cluster.
         ),
         "audit": (
             "txnctl.commands.pipeline.audit:audit",
-            "Recompute all balances from a topic, and compare.",
+            "Recompute all balances from the topics of requests, and compare.",
         ),
         "run": ("txnctl.commands.pipeline.run:run", "Run a Python program of yours with a Spark session."),
     },

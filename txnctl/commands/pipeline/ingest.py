@@ -132,7 +132,8 @@ def ingest(
     r"""Store the rows of files as messages of a topic, all or none.
 
     \b
-    csv      RFC 4180: a first line with names; every value is text, an empty one null, "" an empty text.
+    csv      RFC 4180, with names in the first line. Values are text; an empty
+             one is null, a quoted one ("") an empty text.
     json     An object a line. The text is stored unchanged, to the last digit.
     parquet  Rows become JSON; dates and times in UTC.
 

@@ -142,7 +142,8 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             byte is content: NUL, further CRs, and what is not UTF-8.
     ndjson  An object a line, as `consume -o ndjson` prints it: value or
             valueBase64; key or keyBase64, properties, eventTimeMs and
-            deliveryTimeMs may be there too. A null value is a tombstone. Further names are ignored.
+            deliveryTimeMs may be there too. A null value is a tombstone.
+            Further names are ignored.
     csv     RFC 4180 under a header that names the columns: value, and where
             wanted key, eventTime, deliveryTime, and properties.NAME. A
             field in quotes may hold commas, line ends and doubled quotes; a

@@ -31,7 +31,7 @@ class TestCreateAndList:
         assert (row["visible"], row["msgBacklog"], row["verdict"]) == (5, 5, "no-consumer")
         line = run("subscriptions", "list", "orders").out.splitlines()[1]
         assert line.split() == [
-            "orders", "billing", "Shared", "READ_COMMITTED", "1:-1", "5", "0", "0", "0", "0", "0", "no-consumer",
+            "orders", "billing", "Shared", "READ_COMMITTED", "1:-1", "5", "0", "0", "0", "0", "0", "0", "no-consumer",
         ]  # fmt: skip
         assert run("subscriptions", "list", "nowhere").status == 3
 
