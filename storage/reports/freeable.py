@@ -1,8 +1,8 @@
 """The space that topics and tables take, and the changes that would free some of it.
 
-A topic has a row for each change that would free more than the row before: trimming to its limits, letting go of what
-every subscription has acknowledged, acknowledging for the subscription that holds the rest, and truncation. Messages
-count with their bytes in the log; rows of tables are not read, so a table's size is its share of the pages, by records.
+A topic has a row for each change that would free more than the row before: trimming to the limits, letting go of
+acknowledged messages, acknowledging for the subscription that holds the rest, and truncation. Messages count with the
+bytes in the log; rows of tables are not read, so the size of a table is a share of the pages, by records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Freeable(NamedTuple):
     """A change that frees space.
 
     Attributes:
-        kind: `topic`, `table`, `store`, or `backlog`, that of a subscription which holds a topic.
+        kind: `topic`, `table`, `store`, or `backlog`: a subscription holds the topic.
         name: of the topic or table; empty for the remains of deleted ones.
         size_bytes: the size of the object; None where only a walk would tell.
         freed_bytes: the part that the change frees; None where only a walk would tell. For clearing a backlog, the part
@@ -52,7 +52,7 @@ class Freeable(NamedTuple):
 
 
 def list_freeable(connection: Connection) -> list[Freeable]:
-    """The changes that free space: those first that lose nothing a subscription waits for, then the largest objects."""
+    """The changes that free space: changes without a loss for a subscription first, then the largest objects."""
     with connection.view() as view:
         objects = [*_of_topics(view), *_of_tables(view)]
         remains = view.count(PURGES) + view.count(TABLE_PURGES)
