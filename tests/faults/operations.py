@@ -67,6 +67,8 @@ OPERATIONS: Final = (
     Operation("configure a topic", "topics config orders --retention-time 7d --yes -o json"),
     Operation("trim", "topics trim forgetful --yes -o json", is_in_steps=True),
     Operation("truncate", "topics truncate doomed --yes --force -o json", is_in_steps=True),
+    Operation("compact a topic", "topics compact letters --yes -o json", is_in_steps=True),
+    Operation("produce late", "produce orders -m late --deliver-after 1h -o json"),
     Operation("produce one", "produce orders -m one -o json"),
     Operation("produce once", "produce orders -m one --producer loader --sequence-id 7 -o json"),
     Operation("produce a batch", "produce orders -o json", b"".join(b"line %d\n" % n for n in range(300))),
@@ -100,6 +102,7 @@ OPERATIONS: Final = (
     Operation("backup", "store backup {other} -o json"),
     Operation("restore", "store restore {store}.backup --to {other} --yes -o json"),
     Operation("compact", "store compact --yes -o json"),
+    Operation("compact to another disk", "store compact --to {other} --yes -o json"),
     Operation("verify", "api verify", changes=False),
     Operation("status", "status -o json", changes=False),
     Operation("doctor", "doctor -o json", changes=False),
@@ -204,6 +207,9 @@ def _observed(path: str, txn: str) -> dict[str, Any]:
         for row in row_json(store.reports.list_tables()):
             name = row["table"]
             seen["tables"][name] = {each.key: each.value for each in store.table(name).scan()}
+        if store.has_topic("letters"):
+            letters = store.reader("letters", read_compacted=True)
+            seen["compacted"] = [(message.key, message.value) for message in letters]
         seen["open"] = sum(not row["attached"] for row in row_json(store.reports.list_transactions()))
         seen["state"] = _state(store, txn)
         info = row_json(store.reports.store_info())
