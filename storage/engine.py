@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from storage.process.identity import ProcessIdentity
     from storage.process.lock_file import LockFile
     from storage.process.writer_gate import OnWait
-    from storage.subscription.trimming import Trimmer
+    from storage.subscription.topic_upkeep import Upkeep
+    from storage.subscription.trimming import Force
     from storage.txn.coordinator import Coordinator
     from storage.txn.participant import Participant
     from storage.txn.reaper import Reaper
@@ -86,11 +87,19 @@ class Engine:
         return Reaper(self.coordinator, lambda: self.connection.identity)
 
     @cached_property
-    def trimmer(self) -> Trimmer:
-        """The trimmer, which removes messages past their retention on the way of this process's writes."""
-        from storage.subscription.trimming import Trimmer
+    def force(self) -> Force:
+        """The means by which a hard limit of this process's writes ends transactions."""
+        from storage.subscription.hard_trimming import TxnEnds
+        from storage.subscription.trimming import Force
 
-        return Trimmer()
+        return Force(TxnEnds(self.coordinator, lambda: self.connection.identity))
+
+    @cached_property
+    def topic_upkeep(self) -> Upkeep:
+        """The upkeep of topics, which holds them to their limits on the way of this process's writes."""
+        from storage.subscription.topic_upkeep import Upkeep
+
+        return Upkeep(self.force)
 
     def upkeep(self, batch: WriteBatch, is_due: bool) -> int:
         """At the begin of a write: end transactions that are due, and trim topics; return when it is due again."""
@@ -103,7 +112,7 @@ class Engine:
         from storage.txn.reaper import EVERY
 
         is_allowed = batch.naming != EVERY and self.connection.environment.writer.trims_on_the_way
-        return is_allowed and self.trimmer.trim_some(batch, TRIM_TOPICS_LOOKED_AT)
+        return is_allowed and self.topic_upkeep.keep_some(batch, TRIM_TOPICS_LOOKED_AT)
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """Within a batch, end the transactions of a lease whose process is dead."""

@@ -151,6 +151,24 @@ RETENTION_MS_MAX = 100 * 366 * 86_400 * 1000
 RETENTION_BYTES_MAX = 1 << 60
 """Upper bounds of the limits down to which acknowledged messages are kept."""
 
+LIFETIME_MS_MIN = 1000
+"""Lower bound of a time to live, and of the time after which a subscription without a consumer goes."""
+
+FORCED_STEP_ENTRIES = 2000
+"""Entries that one store transaction acknowledges for the sake of a limit."""
+
+FORCED_STEP_TRANSACTIONS = 4
+"""Open transactions that one store transaction aborts for a ledger that goes."""
+
+HARD_LEDGERS = 8
+"""A hard size limit closes the open ledger at this fraction of the limit, so that ledgers can go one by one."""
+
+EXPIRED_NOTED_MS = 3600 * 1000
+"""Interval at which the audit trail notes what writes acknowledged for its age."""
+
+FORGOTTEN_MS = 7 * 24 * 3600 * 1000
+"""Time without a consumer after which a subscription that keeps messages is reported as forgotten."""
+
 TRIM_STEP_ENTRIES = 1000
 """Entries of trimmed ledgers that one store transaction removes."""
 

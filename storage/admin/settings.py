@@ -11,7 +11,7 @@ from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.topic import retention
-from storage.topic.retention import RetentionLimits
+from storage.topic.retention import LimitChange, RetentionLimits
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
@@ -82,22 +82,25 @@ class SettingsAdmin:
         *,
         time_ms: int | str | None = None,
         size: int | str | None = None,
+        hard: str | None = None,
+        ttl_ms: int | str | None = None,
+        expire_after_ms: int | str | None = None,
         dry_run: bool = False,
         reason: str | None = None,
     ) -> Changed[TopicRetentionChanged]:
-        """Set the age and size down to which acknowledged messages are kept, for topics without limits of their own.
+        """Set the limits of topics without limits of their own, as `store.admin.topics.set_retention` does for one.
 
-        Args:
-            time_ms, size: ms and bytes; 0 keeps nothing that is acknowledged, `unset` keeps everything, None leaves the
-                limit as it is.
+        In place of each, `unset` sets no limit, and None leaves the limit as it is.
 
         Raises:
             InvalidValue
         """
 
+        asked = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms)
+
         def change(batch: WriteBatch) -> TopicRetentionChanged:
             before = retention.of_store(batch)
-            limits = retention.changed(before, time_ms, size, {"unset": None})
+            limits = retention.changed(before, asked, {"unset": None})
             retention.set_for_store(batch, limits)
             return TopicRetentionChanged(before, limits)
 

@@ -17,16 +17,23 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
 from storage.json_form import Flat
-from storage.limits import TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
-from storage.subscription import attached_consumers, catalogue as subscriptions, trimming, update
+from storage.limits import TRIM_STEP_ENTRIES
+from storage.subscription import (
+    attached_consumers,
+    catalogue as subscriptions,
+    topic_upkeep,
+    trimming,
+    update,
+)
+from storage.subscription.hard_trimming import Loss
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
-from storage.subscription.trimming import Hold
+from storage.subscription.trimming import NO_STEP, Hold
 from storage.topic import catalogue as topics, retention, state, trim
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import session as sessions
-from storage.topic.retention import RetentionLimits
+from storage.topic.retention import LimitChange, RetentionLimits
 from storage.topic.trim import Trimmed
 from storage.txn import uncommitted_entries
 from storage.txn.reaper import EVERY
@@ -64,6 +71,10 @@ class TopicTrimmed(NamedTuple):
     first_position: Position
     held_by: Hold | None
     clocks_disagree: bool
+    lost: list[Loss]
+    expired: list[Loss]
+    subscriptions_expired: list[str]
+    transactions_aborted: list[TxnID]
 
 
 class TopicTruncated(NamedTuple):
@@ -136,24 +147,32 @@ class TopicAdmin:
         *,
         time_ms: int | str | None = None,
         size: int | str | None = None,
+        hard: str | None = None,
+        ttl_ms: int | str | None = None,
+        expire_after_ms: int | str | None = None,
         dry_run: bool = False,
         reason: str | None = None,
     ) -> Changed[RetentionSet]:
-        """Set the age and size down to which acknowledged messages of a topic are kept.
+        """Set the limits of a topic: of what is acknowledged, and of what no consumer comes for.
+
+        In place of each, `unset` sets no limit, `store` takes the limit of the store, None leaves the limit as it is.
 
         Args:
-            time_ms, size: ms and bytes; 0 keeps nothing that is acknowledged, `unset` keeps everything, `store` takes
-                the limit of the store, None leaves the limit as it is.
+            time_ms, size: the age and size down to which acknowledged messages are kept; 0 keeps nothing.
+            hard: `off`, `trim` or `refuse`: the effect of both on messages that are not acknowledged.
+            ttl_ms: the age at which messages are acknowledged for every subscription.
+            expire_after_ms: the time without a consumer after which a subscription is deleted.
 
         Raises:
             TopicNotFound, InvalidValue
         """
         words = {"unset": retention.EVERYTHING, "store": None}
+        asked = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms)
 
         def change(batch: WriteBatch) -> RetentionSet:
             topic = topics.get(batch, name)
             before = retention.own(batch, topic.topic_id)
-            own = retention.changed(before, time_ms, size, words)
+            own = retention.changed(before, asked, words)
             retention.set_for_topic(batch, topic.topic_id, own)
             return RetentionSet(topic.full_name, own, before, retention.of_topic(batch, topic.topic_id))
 
@@ -169,33 +188,36 @@ class TopicAdmin:
         Raises:
             TopicNotFound
         """
-        total = trimming.NOTHING
-        ledgers_max = 1 << 62 if dry_run else TRIM_STEP_LEDGERS
+        total, done = NO_STEP, NO_STEP
+        take = topic_upkeep.all_steps if dry_run else topic_upkeep.trim_step
 
         def change(batch: WriteBatch) -> TopicTrimmed:
+            nonlocal done
             topic = topics.get(batch, name)
             opened = OpenTopic.load(batch, topic.topic_id, topic.name)
             limits = retention.of_topic(batch, topic.topic_id)
-            trusted = trimming.trusted(batch, limits, trust_clock=False)
-            first_kept = trimming.plan(opened, trusted, batch.now_ms, ledgers_max)
-            trimmed = trimming.drop(opened, first_kept)
+            disagree = trimming.trusted(batch, limits, trust_clock=False) != limits
+            done = take(opened, self._engine.force)
+            first, hold = opened.state.first_ledger, trimming.find_hold(batch, topic.topic_id, opened.state)
             return TopicTrimmed(
-                topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
-                trimming.find_hold(batch, topic.topic_id, opened.state), trusted != limits,
+                topic.full_name, done.trimmed, Position(first, 0), hold, disagree,
+                done.lost, done.expired, done.deleted, done.aborted,
             )  # fmt: skip
 
         request = ChangeRequest("topics trim", name, dry_run, reason)
         while True:
             # No upkeep in these batches: it would trim first, and leave a dry run nothing to tell.
-            result = run_change(
-                self._engine, request, change, lambda effects: effects.trimmed.ledgers > 0, naming=EVERY
-            )
-            total = total.plus(result.effects.trimmed)
-            if dry_run or not result.effects.trimmed.ledgers:
+            result = run_change(self._engine, request, change, lambda _: done.has_effect, naming=EVERY)
+            total = total.plus(done)
+            if dry_run or not done.has_more:
                 break
         if not dry_run:
             self._remove_trimmed_entries(name)
-        return result._replace(effects=result.effects._replace(trimmed=total))
+        whole = result.effects._replace(
+            trimmed=total.trimmed, lost=total.lost, expired=total.expired,
+            subscriptions_expired=total.deleted, transactions_aborted=total.aborted,
+        )  # fmt: skip
+        return result._replace(effects=whole)
 
     def truncate_topic(
         self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None

@@ -1,67 +1,93 @@
-"""Collect garbage of topics: ledgers past their retention, and the entries of trimmed ledgers.
+"""Collect garbage of topics: messages past their limits, and the entries of trimmed ledgers.
 
 Finding takes views, removing takes store transactions of bounded size; after a kill the next run goes on.
 """
 
 from __future__ import annotations
 
-from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import trimming
-from storage.subscription.trimming import NOTHING, Step
+from storage.engine import Engine
+from storage.subscription import topic_upkeep, trimming
+from storage.subscription.trimming import NO_STEP, Step
 from storage.topic import catalogue as topics, log, retention, trim
 from storage.topic.open_topic import OpenTopic
+from storage.topic.retention import RetentionLimits
 from storage.topic.trim import Trimmed
+from storage.txn.reaper import EVERY
 
 
-def forecast(connection: Connection, trust_clock: bool = False) -> Trimmed:
-    """The ledgers that `collect` would trim now without writes meanwhile, from one view."""
-    total = NOTHING
-    with connection.view() as view:
+def forecast(engine: Engine, trust_clock: bool = False) -> Step:
+    """The effects that `collect` would have now without writes meanwhile."""
+    forced: list[int] = []
+    total = NO_STEP
+    with engine.connection.view() as view:
         # `collect` starts a clock that stands after a reboot, and from then on the clocks agree.
         trust_clock = trust_clock or not view.is_clock_running
         for topic in _every(view):
-            first_kept, state = _plan(topic, trust_clock), topic.state
+            limits = retention.of_topic(view, topic.topic_id)
+            if topic_upkeep.acknowledges(limits):
+                forced.append(topic.topic_id)
+                continue
+            first_kept, state = _plan(topic, limits, trust_clock), topic.state
             for ledger in (*log.closed_ledgers(view, topic.topic_id, state), log.open_ledger(state)):
                 if ledger.ledger_id < first_kept:
-                    total = total.plus(Trimmed(1, ledger.messages, ledger.bytes))
+                    gone = Trimmed(1, ledger.messages, ledger.bytes)
+                    total = total.plus(NO_STEP._replace(trimmed=gone))
+    for topic_id in forced:
+        total = total.plus(_dry_run(engine, topic_id, trust_clock))
     return total
 
 
-def collect(connection: Connection, trust_clock: bool = False) -> Trimmed:
-    """Trim every topic to its retention limits, and remove the entries of trimmed ledgers.
+def _dry_run(engine: Engine, topic_id: int, trust_clock: bool) -> Step:
+    """The effects on a topic whose limits let go of what is not acknowledged: all steps in a batch that is dropped."""
+
+    def change(batch: WriteBatch) -> Step:
+        if not topics.exists(batch, topic_id):
+            return NO_STEP
+        opened = OpenTopic.load(batch, topic_id)
+        return topic_upkeep.all_steps(opened, engine.force, trust_clock=trust_clock)
+
+    return engine.connection.write(change, naming=EVERY, dry_run=True)
+
+
+def collect(engine: Engine, trust_clock: bool = False) -> Step:
+    """Hold every topic to its limits, and remove the entries of trimmed ledgers; return the sum of all steps.
 
     Args:
         trust_clock: the operator has checked the wall clock, however far it was moved.
     """
-    with connection.view() as view:
-        with_work = [
-            topic.topic_id
-            for topic in _every(view)
-            if _plan(topic, trust_clock=True) > topic.state.first_ledger
-            or trim.remains(view, topic.topic_id, topic.state, 1)
-        ]
-    total = NOTHING
+    with engine.connection.view() as view:
+        with_work = [topic.topic_id for topic in _every(view) if _has_work(topic)]
+    total = NO_STEP
     for topic_id in with_work:
 
         def change(batch: WriteBatch, topic_id: int = topic_id) -> Step:
             if not topics.exists(batch, topic_id):
-                return Step(NOTHING, 0, has_more=False)
-            limits = retention.of_topic(batch, topic_id)
-            return trimming.step(OpenTopic.load(batch, topic_id), limits, trust_clock=trust_clock)
+                return NO_STEP
+            opened = OpenTopic.load(batch, topic_id)
+            return topic_upkeep.step(opened, engine.force, trust_clock=trust_clock)
 
-        step = Step(NOTHING, 0, has_more=True)
-        while step.has_more:
-            step = connection.write(change, share=ReserveShare.WHOLE)
-            total = total.plus(step.trimmed)
+        done = NO_STEP._replace(has_more=True)
+        while done.has_more:
+            done = engine.connection.write(change, share=ReserveShare.WHOLE)
+            total = total.plus(done)
     return total
+
+
+def _has_work(topic: OpenTopic[ReadView]) -> bool:
+    limits = retention.of_topic(topic.view, topic.topic_id)
+    return (
+        topic_upkeep.acknowledges(limits)
+        or _plan(topic, limits, trust_clock=True) > topic.state.first_ledger
+        or bool(trim.remains(topic.view, topic.topic_id, topic.state, 1))
+    )
 
 
 def _every(view: ReadView) -> list[OpenTopic[ReadView]]:
     return [OpenTopic.load(view, topic.topic_id, topic.name) for topic in topics.every(view)]
 
 
-def _plan(topic: OpenTopic[ReadView], trust_clock: bool) -> int:
-    limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock)
+def _plan(topic: OpenTopic[ReadView], limits: RetentionLimits, trust_clock: bool) -> int:
+    limits = trimming.trusted(topic.view, limits, trust_clock)
     return trimming.plan(topic, limits, topic.view.clock.wall_ms(), 1 << 62)

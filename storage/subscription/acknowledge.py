@@ -188,12 +188,21 @@ def _resolve(
         if not (messages or every) & ~delivery.in_flight():
             return delivery.count, messages or every
     entry = log.read(opened.view, opened.topic_id, at)
+    if entry is None and is_trimmed(opened, at):
+        # A limit may let a message go that a consumer holds: nothing is left to acknowledge.
+        return max(messages.bit_length(), 1), messages or 1
     if entry is None or entry.kind != MESSAGES or messages >> entry.count:
         raise missing(at)
     chosen = messages or message_set.everything(entry.count)
     _check_deliverable(opened, entry)
     _check_no_key_blocked(opened, open_keys, entry, chosen)
     return entry.count, chosen
+
+
+def is_trimmed(opened: OpenSubscription[ReadView], at: Position) -> bool:
+    """Whether a position lies in a trimmed ledger, and so was acknowledged."""
+    first = states.load(opened.view, opened.topic_id).first_ledger
+    return 0 < at.ledger_id < first and at <= opened.cursor.mark_delete
 
 
 def missing(at: Position) -> MessageNotFound:

@@ -39,14 +39,24 @@ class Cursor:
             come here, nothing up to here may be acknowledged cumulatively.
         aborted_dropped: number of messages of aborted transactions that were acknowledged instead of copied to the
             dead-letter topic.
+        lost, expired: number of committed messages that were acknowledged for a hard limit, and for their age.
+        lost_noted, expired_noted: how many of them the audit trail has.
+        expired_noted_ms: when the audit trail noted expired messages.
+        vacated_ms: when the last consumer left, or an operator used the subscription without one; None while a consumer
+            is attached, and for a subscription of which that is not known.
     """
 
     __slots__ = (
         "aborted_dropped",
         "blocked",
         "delivered",
+        "expired",
+        "expired_noted",
+        "expired_noted_ms",
         "generation",
         "has_uncommitted_acks",
+        "lost",
+        "lost_noted",
         "mark_delete",
         "passes",
         "pending_cumulative",
@@ -55,6 +65,7 @@ class Cursor:
         "redelivered",
         "released",
         "skipped_txns",
+        "vacated_ms",
     )  # fmt: skip
 
     def __init__(self, start: Position) -> None:
@@ -68,6 +79,8 @@ class Cursor:
         self.skipped_txns = self.blocked = self.passes = 0
         self.has_uncommitted_acks = False
         self.aborted_dropped = 0
+        self.lost = self.lost_noted = self.expired = self.expired_noted = self.expired_noted_ms = 0
+        self.vacated_ms: int | None = None
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -79,7 +92,11 @@ class Cursor:
         ]
         fields += [self.delivered, self.redelivered, self.recalled]
         fields += [self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks]
-        return pack([*fields, self.aborted_dropped])
+        fields += [self.aborted_dropped]
+        forced = [self.lost, self.lost_noted, self.expired, self.expired_noted, self.expired_noted_ms]
+        if any(forced) or self.vacated_ms is not None:
+            fields += [[*forced, self.vacated_ms]]
+        return pack(fields)
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -92,6 +109,9 @@ class Cursor:
         cursor.recalled = as_position(fields[7]) if fields[7] else None
         cursor.skipped_txns, cursor.blocked, cursor.passes, cursor.has_uncommitted_acks = fields[8:12]
         cursor.aborted_dropped = fields[12] if len(fields) > 12 else 0
+        if len(fields) > 13:
+            cursor.lost, cursor.lost_noted, cursor.expired, cursor.expired_noted = fields[13][:4]
+            cursor.expired_noted_ms, cursor.vacated_ms = fields[13][4:6]
         return cursor
 
 

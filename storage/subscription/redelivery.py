@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription.acknowledge import Item, missing
+from storage.subscription.acknowledge import Item, is_trimmed, missing
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.open_subscription import OpenSubscription
@@ -52,6 +52,8 @@ def _check_exists(
         count = delivery.count
     else:
         entry = log.read(opened.view, opened.topic_id, at)
+        if entry is None and is_trimmed(opened, at):
+            return
         count = entry.count if entry is not None and entry.kind == MESSAGES else 0
     if not count or messages >> count:
         raise missing(at)

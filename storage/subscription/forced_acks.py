@@ -1,0 +1,119 @@
+"""Acknowledge messages for the sake of a limit: a ledger that goes although they are not acknowledged, or their age.
+
+Committed messages that the subscription had not acknowledged are counted. Messages with a pending acknowledgement are
+left alone: a hard limit aborts their transactions first, and the time to live waits for the end. Invariants 15 and 19.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from storage.disk.codec import key1
+from storage.disk.schema import ACKS, PENDING
+from storage.disk.view import ReadView, WriteBatch
+from storage.subscription import delivery as deliveries, message_set, pending_ack
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log
+from storage.topic.entry import MESSAGES
+from storage.txn import record as records
+from storage.values.named_tuple import NamedTuple
+from storage.values.position import Position
+from storage.values.txn_state import TransactionState
+
+
+class Forced(NamedTuple):
+    """The position reached, the committed messages newly acknowledged, and the entries examined."""
+
+    position: Position
+    messages: int
+    entries: int
+
+
+class _Passed(NamedTuple):
+    """An entry to be acknowledged, of `size` messages."""
+
+    at: Position
+    size: int
+    is_committed: bool
+
+
+def acknowledge(
+    opened: OpenSubscription[WriteBatch], after: Position, through: Position, entries_max: int
+) -> Forced:
+    """Acknowledge the entries after one position and up to a second, except pending messages.
+
+    Every transaction with messages there is decided.
+
+    Args:
+        entries_max: entries to examine at most.
+    """
+    cursor = opened.cursor
+    after = max(after, cursor.mark_delete)
+    passed = _entries(opened, after, through, entries_max)
+    if not passed:
+        # An empty ledger, or entries trimmed away: the rest of the way holds nothing.
+        if after == cursor.mark_delete:
+            opened.acks.acknowledge_through(through)
+        return Forced(max(after, through), 0, 0)
+    last = passed[-1].at
+    if after == cursor.mark_delete and not _is_pending(opened, last):
+        messages = _acknowledge_all(opened, passed)
+    else:
+        messages = sum(_acknowledge_one(opened, entry) for entry in passed)
+        opened.acks.advance()
+    if cursor.skipped_txns:
+        # Dispatch meets skipped transactions again from markDeletePosition on, as after a change of on-open.
+        skipped_txns.clear(opened)
+        cursor.read = cursor.mark_delete
+    return Forced(last, messages, len(passed))
+
+
+def _entries(
+    opened: OpenSubscription[ReadView], after: Position, through: Position, entries_max: int
+) -> list[_Passed]:
+    states: dict[int, bool] = {0: True}
+    passed = []
+    for entry in islice(log.scan(opened.view, opened.topic_id, after, through), entries_max):
+        if entry.txn not in states:
+            states[entry.txn] = records.state_of(opened.view, entry.txn) is TransactionState.COMMITTED
+        is_committed = entry.kind == MESSAGES and states[entry.txn]
+        passed.append(_Passed(entry.position, entry.count, is_committed))
+    return passed
+
+
+def _is_pending(opened: OpenSubscription[ReadView], last: Position) -> bool:
+    """Whether anything is pending up to an entry."""
+    if opened.cursor.pending_cumulative is not None:
+        return True
+    record = opened.view.first(PENDING, key1(opened.subscription_id))
+    return record is not None and (
+        Position(int.from_bytes(record[0][8:16], "big"), int.from_bytes(record[0][16:24], "big")) <= last
+    )
+
+
+def _acknowledge_all(opened: OpenSubscription[WriteBatch], passed: list[_Passed]) -> int:
+    """Acknowledge everything up to the last of these entries, the first ones after markDeletePosition."""
+    messages = sum(entry.size for entry in passed if entry.is_committed)
+    if opened.view.first(ACKS, key1(opened.subscription_id)) is not None:
+        messages -= sum(
+            opened.acks.of(entry.at, entry.size).bit_count() for entry in passed if entry.is_committed
+        )
+    opened.deliveries.settle_through(passed[-1].at)
+    opened.acks.acknowledge_through(passed[-1].at)
+    opened.acks.advance()
+    return messages
+
+
+def _acknowledge_one(opened: OpenSubscription[WriteBatch], entry: _Passed) -> int:
+    """Acknowledge the messages of an entry that are not pending, or a marker; return the committed ones."""
+    at, count = entry.at, max(entry.size, 1)
+    covered = pending_ack.covered(opened.cursor, at, count)
+    delivery = opened.deliveries.find(at)
+    pending = covered | (delivery.of(deliveries.PENDING) if delivery is not None else 0)
+    free = message_set.everything(count) & ~opened.acks.of(at, count) & ~pending
+    if not free:
+        return 0
+    opened.acks.acknowledge(at, count, free)
+    opened.deliveries.settle(at, free)
+    return free.bit_count() if entry.is_committed else 0

@@ -1,0 +1,88 @@
+"""The upkeep of topics by their limits: expired messages, forgotten subscriptions, and ledgers past the retention.
+
+Every path does the same steps of bounded size: writes on their way, a few topics at a time; `store gc` for all topics;
+`topics trim` for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from storage.disk.codec import key1
+from storage.disk.schema import HEADS
+from storage.disk.view import ReadView, WriteBatch
+from storage.subscription import trimming
+from storage.subscription.trimming import NO_STEP, Force, Step
+from storage.topic import retention
+from storage.topic.open_topic import OpenTopic
+from storage.topic.retention import RetentionLimits
+
+_UNBOUNDED: Final = 1 << 62
+
+
+def acknowledges(limits: RetentionLimits) -> bool:
+    """Whether limits let go of messages that a subscription has not acknowledged."""
+    lives = limits.ttl_ms is not None or limits.expire_after_ms is not None
+    return lives or not limits.as_hard(retention.TRIM).keeps_everything
+
+
+def step(topic: OpenTopic[WriteBatch], force: Force, *, trust_clock: bool = False) -> Step:
+    """Do one step on a topic: work of bounded size within one store transaction."""
+    limits = retention.of_topic(topic.view, topic.topic_id)
+    return trimming.step(topic, limits, force, trust_clock=trust_clock)
+
+
+def trim_step(topic: OpenTopic[WriteBatch], force: Force) -> Step:
+    """The same, and the entries of trimmed ledgers stay."""
+    limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock=False)
+    return trimming.trim_step(topic, limits, force)
+
+
+def all_steps(topic: OpenTopic[WriteBatch], force: Force, *, trust_clock: bool = False) -> Step:
+    """Do every step within one store transaction, for a dry run; the entries of trimmed ledgers stay."""
+    limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock)
+    force, total = force._replace(entries_max=_UNBOUNDED), NO_STEP._replace(has_more=True)
+    while total.has_more:
+        total = total.plus(trimming.trim_step(topic, limits, force, _UNBOUNDED))
+    return total
+
+
+class Upkeep:
+    """Keeps topics within their limits on the way of other writes: a few topics at a time, in turn."""
+
+    __slots__ = ("_force", "_next_topic")
+
+    def __init__(self, force: Force) -> None:
+        self._force = force
+        self._next_topic: int | None = None
+
+    def keep_some(self, batch: WriteBatch, topics: int) -> bool:
+        """Look at some topics, and do at most one step; whether another step has work.
+
+        A process begins at a topic of its own, so that many short commands reach all topics.
+        """
+        if self._next_topic is None:
+            self._next_topic = batch.superblock.commits % (batch.superblock.last_topic + 1)
+        for topic_id in _topics_from(batch, self._next_topic, topics):
+            self._next_topic = topic_id + 1
+            done = step(OpenTopic.load(batch, topic_id), self._force)
+            if done.has_more:
+                self._next_topic = topic_id
+                return True
+        return False
+
+
+def _topics_from(view: ReadView, start: int, count: int) -> list[int]:
+    """Ids of the next topics, in turn."""
+
+    def ids(first: int) -> Iterator[int]:
+        for key in view.keys(HEADS, start=key1(first)):
+            topic_id = int.from_bytes(key, "big")
+            if topic_id >= 1 << 63:
+                return
+            yield topic_id
+
+    turn = list(islice(ids(max(start, 1)), count))
+    return turn + [topic_id for topic_id in islice(ids(1), count - len(turn)) if topic_id not in turn]
