@@ -66,7 +66,7 @@ def collect(engine: Engine, trust_clock: bool = False) -> Step:
             if not topics.exists(batch, topic_id):
                 return NO_STEP
             opened = OpenTopic.load(batch, topic_id)
-            return topic_upkeep.step(opened, engine.force, trust_clock=trust_clock)
+            return topic_upkeep.step(opened, engine.force, is_run=True, trust_clock=trust_clock)
 
         done = NO_STEP._replace(has_more=True)
         while done.has_more:

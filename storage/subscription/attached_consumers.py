@@ -16,7 +16,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.lock_file import LockFile
-from storage.subscription import delivered_window
+from storage.subscription import cursor as cursors, delivered_window
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.isolation import SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
@@ -99,7 +99,14 @@ def attach(
     consumer = AttachedConsumer(number, name or f"consumer-{number}", lease, owner.fields(), batch.now_ms)
     record = [consumer.name, lease, consumer.owner_fields, consumer.connected_ms]
     batch.put(CONSUMERS, key2(subscription.subscription_id, number), pack(record))
+    cursors.load(batch, subscription.subscription_id).vacated_ms = None
     return consumer
+
+
+def note_use(opened: OpenSubscription[WriteBatch]) -> None:
+    """Note that a subscription without a consumer is in use now: the last one left, or an operator changed it."""
+    if opened.view.first(CONSUMERS, key1(opened.subscription_id)) is None:
+        opened.cursor.vacated_ms = opened.view.now_ms
 
 
 def detach(
@@ -121,6 +128,7 @@ def detach(
             consumer_id, lambda at, messages: noted.among(consumer_id, at, messages), was_received=False
         )
     delivered_window.remove(opened, consumer_id)
+    note_use(opened)
     return released
 
 

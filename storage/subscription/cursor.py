@@ -128,8 +128,10 @@ def load(view: ReadView, subscription_id: int) -> Cursor:
 
 
 def create(batch: WriteBatch, subscription_id: int, start: Position) -> None:
-    """Write the cursor of a new subscription."""
-    batch.put(CURSORS, key1(subscription_id), Cursor(start).encode())
+    """Write the cursor of a new subscription, which no consumer has joined yet."""
+    cursor = Cursor(start)
+    cursor.vacated_ms = batch.now_ms
+    batch.put(CURSORS, key1(subscription_id), cursor.encode())
 
 
 def delete(batch: WriteBatch, subscription_id: int) -> None:

@@ -28,16 +28,24 @@ def acknowledges(limits: RetentionLimits) -> bool:
     return lives or not limits.as_hard(retention.TRIM).keeps_everything
 
 
-def step(topic: OpenTopic[WriteBatch], force: Force, *, trust_clock: bool = False) -> Step:
-    """Do one step on a topic: work of bounded size within one store transaction."""
+def step(topic: OpenTopic[WriteBatch], force: Force, *, is_run: bool, trust_clock: bool = False) -> Step:
+    """Do one step on a topic: work of bounded size within one store transaction.
+
+    Args:
+        is_run: the step is of a run over the topic, not on the way of a write.
+    """
     limits = retention.of_topic(topic.view, topic.topic_id)
-    return trimming.step(topic, limits, force, trust_clock=trust_clock)
+    done = _end_lives(topic, trimming.trusted(topic.view, limits, trust_clock), force, is_run=is_run)
+    if done.has_more:
+        return done
+    return done.plus(trimming.step(topic, limits, force, trust_clock=trust_clock))
 
 
 def trim_step(topic: OpenTopic[WriteBatch], force: Force) -> Step:
-    """The same, and the entries of trimmed ledgers stay."""
+    """The same of a run, and the entries of trimmed ledgers stay."""
     limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock=False)
-    return trimming.trim_step(topic, limits, force)
+    done = _end_lives(topic, limits, force, is_run=True)
+    return done if done.has_more else done.plus(trimming.trim_step(topic, limits, force))
 
 
 def all_steps(topic: OpenTopic[WriteBatch], force: Force, *, trust_clock: bool = False) -> Step:
@@ -45,8 +53,29 @@ def all_steps(topic: OpenTopic[WriteBatch], force: Force, *, trust_clock: bool =
     limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock)
     force, total = force._replace(entries_max=_UNBOUNDED), NO_STEP._replace(has_more=True)
     while total.has_more:
-        total = total.plus(trimming.trim_step(topic, limits, force, _UNBOUNDED))
+        total = total.plus(_end_lives(topic, limits, force, is_run=True))
+        if not total.has_more:
+            total = total.plus(trimming.trim_step(topic, limits, force, _UNBOUNDED))
     return total
+
+
+def _end_lives(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Force, *, is_run: bool) -> Step:
+    """Acknowledge messages past their time to live, or delete a subscription past its time."""
+    done = NO_STEP
+    if limits.ttl_ms is None and limits.expire_after_ms is None:
+        return done
+    from storage.subscription import message_ttl, subscription_expiry
+
+    if limits.ttl_ms is not None:
+        expired, has_more = message_ttl.step(topic, limits.ttl_ms, force.entries_max)
+        done = done._replace(expired=expired, has_more=has_more)
+        if not has_more:
+            message_ttl.note(topic, force.ends.process(), is_run=is_run)
+    if limits.expire_after_ms is not None and not done.has_more:
+        deleted = subscription_expiry.step(topic, limits.expire_after_ms, force.ends.process())
+        if deleted is not None:
+            done = done._replace(deleted=[deleted], has_more=True)
+    return done
 
 
 class Upkeep:
@@ -67,7 +96,7 @@ class Upkeep:
             self._next_topic = batch.superblock.commits % (batch.superblock.last_topic + 1)
         for topic_id in _topics_from(batch, self._next_topic, topics):
             self._next_topic = topic_id + 1
-            done = step(OpenTopic.load(batch, topic_id), self._force)
+            done = step(OpenTopic.load(batch, topic_id), self._force, is_run=False)
             if done.has_more:
                 self._next_topic = topic_id
                 return True
