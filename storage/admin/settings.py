@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from storage.admin.audited_change import Changed, ChangeRequest, run_change
+from storage.admin.limit_forecast import LetGo, forecast
 from storage.disk import reserve
 from storage.disk.reserve import RESERVE_BYTES_MAX, RESERVE_BYTES_MIN
 from storage.disk.superblock import ReapPolicy
-from storage.disk.view import WriteBatch
+from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
@@ -25,10 +28,11 @@ class RetentionChanged(NamedTuple):
 
 
 class TopicRetentionChanged(NamedTuple):
-    """The retention limits of topics without limits of their own, before and after."""
+    """The limits of topics without limits of their own, before and after, and what they let go of now."""
 
     before: RetentionLimits
     limits: RetentionLimits
+    lets_go: LetGo
 
 
 class ReapPolicyChanged(NamedTuple):
@@ -43,6 +47,22 @@ class ReserveChanged(NamedTuple):
 
     reserve_bytes_before: int
     reserve_bytes: int
+
+
+_LIMITS: Final = (
+    ("retention-time", " ms"), ("retention-size", " bytes"), ("retention-hard", ""),
+    ("ttl", " ms"), ("expire-after", " ms"),
+)  # fmt: skip
+"""The names of limits in the order of `LimitChange`, with the unit of a number."""
+
+
+def _target(asked: LimitChange) -> str:
+    """The limits that are changed, with their values, for the audit trail."""
+    return ", ".join(
+        f"{name} {value}{'' if isinstance(value, str) else unit}"
+        for (name, unit), value in zip(_LIMITS, asked, strict=True)
+        if value is not None
+    )
 
 
 class SettingsAdmin:
@@ -74,7 +94,9 @@ class SettingsAdmin:
             return RetentionChanged(before, retention_ms)
 
         return run_change(
-            self._engine, ChangeRequest("store config", "table-retention", dry_run, reason), change
+            self._engine,
+            ChangeRequest("store config", f"table-retention {retention_ms} ms", dry_run, reason),
+            change,
         )
 
     def set_retention(
@@ -96,16 +118,21 @@ class SettingsAdmin:
             InvalidValue
         """
 
-        asked = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms)
+        asked, words = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms), {"unset": None}
 
         def change(batch: WriteBatch) -> TopicRetentionChanged:
             before = retention.of_store(batch)
-            limits = retention.changed(before, asked, {"unset": None})
+            limits = retention.changed(before, asked, words)
             retention.set_for_store(batch, limits)
-            return TopicRetentionChanged(before, limits)
+            return TopicRetentionChanged(before, limits, lets_go)
 
+        def limits_of(view: ReadView, topic_id: int) -> RetentionLimits:
+            of_all = retention.changed(retention.of_store(view), asked, words)
+            return retention.in_force(retention.own(view, topic_id), of_all)
+
+        lets_go = LetGo.of(forecast(self._engine, limits_of=limits_of))
         return run_change(
-            self._engine, ChangeRequest("store config", "retention", dry_run, reason), change, naming=EVERY
+            self._engine, ChangeRequest("store config", _target(asked), dry_run, reason), change, naming=EVERY
         )
 
     def set_reserve(
@@ -127,7 +154,9 @@ class SettingsAdmin:
             reserve.set_size(batch, size)
             return ReserveChanged(before, size)
 
-        changed = run_change(self._engine, ChangeRequest("store config", "reserve", dry_run, reason), change)
+        changed = run_change(
+            self._engine, ChangeRequest("store config", f"reserve {size} bytes", dry_run, reason), change
+        )
         if not dry_run:
             self._engine.connection.environment.writer.keep_reserve(self._engine.connection.lock_timeout_s)
         return changed
@@ -149,4 +178,8 @@ class SettingsAdmin:
             before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), asked
             return ReapPolicyChanged(before.name.lower(), asked.name.lower())
 
-        return run_change(self._engine, ChangeRequest("store config", "reap-policy", dry_run, reason), change)
+        return run_change(
+            self._engine,
+            ChangeRequest("store config", f"reap-policy {asked.name.lower()}", dry_run, reason),
+            change,
+        )

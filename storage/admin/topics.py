@@ -11,9 +11,10 @@ from storage.admin.audited_change import (
     to_delete,
     transactions_on,
 )
+from storage.admin.limit_forecast import LetGo, forecast
 from storage.admin.purge import purge_deleted
 from storage.disk.reserve import ReserveShare
-from storage.disk.view import WriteBatch
+from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
 from storage.json_form import Flat
@@ -55,12 +56,18 @@ class TopicDeleted(NamedTuple):
 
 
 class RetentionSet(NamedTuple):
-    """The retention limits of a topic, and those that it had of its own before; see `storage/topic/retention.py`."""
+    """The limits of a topic, its own and those in force, before and after; see `storage/topic/retention.py`.
+
+    Attributes:
+        lets_go: the effects that the limits in force have now.
+    """
 
     topic: str
     own: Flat[RetentionLimits]
     before: RetentionLimits
     in_force: RetentionLimits
+    in_force_before: RetentionLimits
+    lets_go: LetGo
 
 
 class TopicTrimmed(NamedTuple):
@@ -174,8 +181,17 @@ class TopicAdmin:
             before = retention.own(batch, topic.topic_id)
             own = retention.changed(before, asked, words)
             retention.set_for_topic(batch, topic.topic_id, own)
-            return RetentionSet(topic.full_name, own, before, retention.of_topic(batch, topic.topic_id))
+            of_all = retention.of_store(batch)
+            return RetentionSet(
+                topic.full_name, own, before, retention.in_force(own, of_all),
+                retention.in_force(before, of_all), lets_go,
+            )  # fmt: skip
 
+        def limits_of(view: ReadView, topic_id: int) -> RetentionLimits:
+            own = retention.changed(retention.own(view, topic_id), asked, words)
+            return retention.in_force(own, retention.of_store(view))
+
+        lets_go = LetGo.of(forecast(self._engine, name, limits_of))
         return run_change(
             self._engine, ChangeRequest("topics config", name, dry_run, reason), change, naming=EVERY
         )
@@ -196,11 +212,11 @@ class TopicAdmin:
             topic = topics.get(batch, name)
             opened = OpenTopic.load(batch, topic.topic_id, topic.name)
             limits = retention.of_topic(batch, topic.topic_id)
-            disagree = trimming.trusted(batch, limits, trust_clock=False) != limits
-            done = take(opened, self._engine.force)
+            trusted = trimming.trusted(batch, limits, trust_clock=False)
+            done = take(opened, trusted, self._engine.force)
             first, hold = opened.state.first_ledger, trimming.find_hold(batch, topic.topic_id, opened.state)
             return TopicTrimmed(
-                topic.full_name, done.trimmed, Position(first, 0), hold, disagree,
+                topic.full_name, done.trimmed, Position(first, 0), hold, trusted != limits,
                 done.lost, done.expired, done.deleted, done.aborted,
             )  # fmt: skip
 

@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 
 from storage import audit_trail
+from storage.admin.limit_forecast import LetGo, forecast
 from storage.admin.purge import purge_deleted
 from storage.disk.build_dir import remove_leftovers
 from storage.disk.reserve import ReserveShare
@@ -17,7 +18,6 @@ from storage.maintenance import table_gc, topic_gc
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
 from storage.reports import store_info
-from storage.subscription.trimming import Step
 from storage.values.named_tuple import NamedTuple
 
 
@@ -36,23 +36,6 @@ class Collected(NamedTuple):
     subscriptions_expired: int
     transactions_aborted: int
     tables: Flat[TableCollected]
-
-
-class _TopicCounts(NamedTuple):
-    """The counts of a collection that are of topics."""
-
-    ledgers_trimmed: int
-    messages_trimmed: int
-    bytes_trimmed: int
-    messages_lost: int
-    messages_expired: int
-    subscriptions_expired: int
-    transactions_aborted: int
-
-
-def _of_topics(kept: Step) -> _TopicCounts:
-    lost, expired = (sum(loss.messages for loss in losses) for losses in (kept.lost, kept.expired))
-    return _TopicCounts(*kept.trimmed, lost, expired, len(kept.deleted), len(kept.aborted))
 
 
 class AuditedCollection(NamedTuple):
@@ -86,9 +69,9 @@ def collect_garbage(
         deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
     if dry_run:
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
-        kept = topic_gc.forecast(engine, trust_clock)
+        kept = LetGo.of(forecast(engine, trust_clock=trust_clock))
         tables = table_gc.forecast(connection, trust_clock)
-        collected = Collected(dead, deleted_topics, deleted_tables, None, *_of_topics(kept), tables)
+        collected = Collected(dead, deleted_topics, deleted_tables, None, *kept, tables)
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
     writer.trims_on_the_way = False
@@ -110,10 +93,10 @@ def _collect(
             remove_leftovers(place)
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
-    kept = topic_gc.collect(engine, trust_clock)
+    kept = LetGo.of(topic_gc.collect(engine, trust_clock))
     tables = table_gc.collect(connection)
-    collected = Collected(freed, deleted_topics, deleted_tables, steps, *_of_topics(kept), tables)
-    counts = (freed, deleted_topics, deleted_tables, *_of_topics(kept), *tables.counts)
+    collected = Collected(freed, deleted_topics, deleted_tables, steps, *kept, tables)
+    counts = (freed, deleted_topics, deleted_tables, *kept, *tables.counts)
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(

@@ -10,45 +10,9 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.subscription import topic_upkeep, trimming
 from storage.subscription.trimming import NO_STEP, Step
-from storage.topic import catalogue as topics, log, retention, trim
+from storage.topic import catalogue as topics, retention, trim
 from storage.topic.open_topic import OpenTopic
 from storage.topic.retention import RetentionLimits
-from storage.topic.trim import Trimmed
-from storage.txn.reaper import EVERY
-
-
-def forecast(engine: Engine, trust_clock: bool = False) -> Step:
-    """The effects that `collect` would have now without writes meanwhile."""
-    forced: list[int] = []
-    total = NO_STEP
-    with engine.connection.view() as view:
-        # `collect` starts a clock that stands after a reboot, and from then on the clocks agree.
-        trust_clock = trust_clock or not view.is_clock_running
-        for topic in _every(view):
-            limits = retention.of_topic(view, topic.topic_id)
-            if topic_upkeep.acknowledges(limits):
-                forced.append(topic.topic_id)
-                continue
-            first_kept, state = _plan(topic, limits, trust_clock), topic.state
-            for ledger in (*log.closed_ledgers(view, topic.topic_id, state), log.open_ledger(state)):
-                if ledger.ledger_id < first_kept:
-                    gone = Trimmed(1, ledger.messages, ledger.bytes)
-                    total = total.plus(NO_STEP._replace(trimmed=gone))
-    for topic_id in forced:
-        total = total.plus(_dry_run(engine, topic_id, trust_clock))
-    return total
-
-
-def _dry_run(engine: Engine, topic_id: int, trust_clock: bool) -> Step:
-    """The effects on a topic whose limits let go of what is not acknowledged: all steps in a batch that is dropped."""
-
-    def change(batch: WriteBatch) -> Step:
-        if not topics.exists(batch, topic_id):
-            return NO_STEP
-        opened = OpenTopic.load(batch, topic_id)
-        return topic_upkeep.all_steps(opened, engine.force, trust_clock=trust_clock)
-
-    return engine.connection.write(change, naming=EVERY, dry_run=True)
 
 
 def collect(engine: Engine, trust_clock: bool = False) -> Step:

@@ -129,6 +129,7 @@ class SubscriptionStats(NamedTuple):
     held_by: list[HeldBack]
     verdict: str
     created_at_ms: int
+    without_consumer_since_at_ms: int | None
     consumers: list[ConsumerRow]
 
 
@@ -302,7 +303,7 @@ def subscription_of(
         dead_letter_topic=subscription.dead_letter_topic, max_redeliver_count=subscription.max_redeliver_count,
         held_by=skipped.held_back(view, subscription, cursor),
         verdict=backlog.verdict(len(living), is_frozen=is_frozen), created_at_ms=subscription.created_ms,
-        consumers=consumers,
+        without_consumer_since_at_ms=None if living else cursor.vacated_ms, consumers=consumers,
     )  # fmt: skip
 
 

@@ -41,16 +41,14 @@ def step(topic: OpenTopic[WriteBatch], force: Force, *, is_run: bool, trust_cloc
     return done.plus(trimming.step(topic, limits, force, trust_clock=trust_clock))
 
 
-def trim_step(topic: OpenTopic[WriteBatch], force: Force) -> Step:
-    """The same of a run, and the entries of trimmed ledgers stay."""
-    limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock=False)
+def trim_step(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Force) -> Step:
+    """The same of a run, with limits that the clocks allow; the entries of trimmed ledgers stay."""
     done = _end_lives(topic, limits, force, is_run=True)
     return done if done.has_more else done.plus(trimming.trim_step(topic, limits, force))
 
 
-def all_steps(topic: OpenTopic[WriteBatch], force: Force, *, trust_clock: bool = False) -> Step:
+def all_steps(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Force) -> Step:
     """Do every step within one store transaction, for a dry run; the entries of trimmed ledgers stay."""
-    limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock)
     force, total = force._replace(entries_max=_UNBOUNDED), NO_STEP._replace(has_more=True)
     while total.has_more:
         total = total.plus(_end_lives(topic, limits, force, is_run=True))

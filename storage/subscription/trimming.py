@@ -241,7 +241,8 @@ def trim_step(
 def _roll_small(topic: OpenTopic[WriteBatch], limits: RetentionLimits) -> None:
     """Close the open ledger where it is large beside a hard limit: whole ledgers go, and the limit is to hold."""
     state, most = topic.state, limits.as_hard(retention.TRIM).bytes
-    if most is not None and state.next_entry and open_bytes(state) * HARD_LEDGERS >= most:
+    is_beyond = most is not None and state.bytes - state.bytes_trimmed > most
+    if most is not None and is_beyond and state.next_entry and open_bytes(state) * HARD_LEDGERS >= most:
         log.roll(topic, topic.view.now_ms)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
-from txnctl.fields.topic import FIRST_LEFT, HELD_BY, TRIMMED
+from txnctl.fields.topic import ENDED, FIRST_LEFT, HELD_BY, TRIMMED
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
+from txnctl.output.limit_lines import losses
 from txnctl.output.screen import dry_run_heading
 from txnctl.output.shell import line
 
@@ -34,6 +35,7 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
             **FIRST_LEFT,
             **HELD_BY,
             "clocks_disagree": "Whether the wall clock was moved: then nothing goes for its age.",
+            **ENDED,
             **DRY_RUN,
         },
     ),
@@ -45,8 +47,11 @@ def trim(context: Context, topic: str) -> None:
     """Remove the messages of a topic that are past its retention.
 
     Writers do so on their way, and `store gc` for all topics; this does it now. Whole ledgers go, from the front on:
-    none with a message that a subscription has not acknowledged, or that an open transaction holds. The answer names
-    the subscription or transaction that is furthest back.
+    none with a message that a subscription has not acknowledged, or that an open transaction holds, unless the limits
+    are hard (`topics config --retention-hard`). The answer names what each subscription loses, each transaction that is
+    aborted, and else the subscription or transaction that is furthest back.
+
+    Messages past their time to live (--ttl) are acknowledged first, and subscriptions past theirs (--expire-after) go.
     """
     trimmed = context.store.admin.topics.trim_topic(topic, dry_run=context.dry_run, reason=context.reason)
     limits = context.store.reports.topic_retention(topic).in_force
@@ -61,6 +66,12 @@ def _lines(context: Context, row: Changed[TopicTrimmed], topic: str, keeps_every
         f"{verb} {plural(effects.trimmed.ledgers, 'ledger')} of {topic}: "
         f"{plural(effects.trimmed.messages, 'message')}, {size(effects.trimmed.bytes)}."
     )
+    yield from losses(effects.lost, effects.expired, dry_run=row.dry_run)
+    aborted, deleted = ("aborts", "deletes") if row.dry_run else ("aborted", "deleted")
+    for txn in effects.transactions_aborted:
+        yield f"  {aborted} transaction {txn}"
+    for name in effects.subscriptions_expired:
+        yield f"  {deleted} subscription {name}, which had no consumer for too long"
     yield f"The first position is {effects.first_position}."
     if keeps_everything:
         yield "No retention is set: every message is kept. To set one:"

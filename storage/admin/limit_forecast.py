@@ -1,0 +1,86 @@
+"""Forecast what limits let go of: ledgers, messages that nobody has acknowledged, subscriptions, transactions.
+
+Limits that heed every holder are forecast from a view. Others take the steps themselves, in a batch that is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from storage.disk.view import ReadView, WriteBatch
+from storage.engine import Engine
+from storage.subscription import topic_upkeep, trimming
+from storage.subscription.trimming import NO_STEP, Step
+from storage.topic import catalogue as topics, log, retention
+from storage.topic.open_topic import OpenTopic
+from storage.topic.retention import RetentionLimits
+from storage.topic.trim import Trimmed
+from storage.txn.reaper import EVERY
+from storage.values.named_tuple import NamedTuple
+
+LimitsOf = Callable[[ReadView, int], RetentionLimits]
+"""The limits of the topic of an id."""
+
+
+class LetGo(NamedTuple):
+    """The effects of limits, in numbers over all topics concerned."""
+
+    ledgers: int
+    messages: int
+    bytes: int
+    messages_lost: int
+    messages_expired: int
+    subscriptions_expired: int
+    transactions_aborted: int
+
+    @classmethod
+    def of(cls, done: Step) -> LetGo:
+        """The numbers of all steps."""
+        lost, expired = (sum(loss.messages for loss in losses) for losses in (done.lost, done.expired))
+        return cls(*done.trimmed, lost, expired, len(done.deleted), len(done.aborted))
+
+
+def forecast(
+    engine: Engine,
+    name: str | None = None,
+    limits_of: LimitsOf = retention.of_topic,
+    trust_clock: bool = False,
+) -> Step:
+    """The effects of the limits of one topic, or of all, without writes meanwhile.
+
+    Raises:
+        TopicNotFound
+    """
+    stepwise: list[int] = []
+    total = NO_STEP
+    with engine.connection.view() as view:
+        # A run starts a clock that stands after a reboot, and from then on the clocks agree.
+        trust_clock = trust_clock or not view.is_clock_running
+        for entry in topics.every(view) if name is None else (topics.get(view, name),):
+            topic, limits = OpenTopic.load(view, entry.topic_id, entry.name), limits_of(view, entry.topic_id)
+            if topic_upkeep.acknowledges(limits):
+                stepwise.append(topic.topic_id)
+            else:
+                total = total.plus(_planned(topic, trimming.trusted(view, limits, trust_clock)))
+    for topic_id in stepwise:
+        total = total.plus(_dropped(engine, topic_id, limits_of, trust_clock))
+    return total
+
+
+def _planned(topic: OpenTopic[ReadView], limits: RetentionLimits) -> Step:
+    view, topic_id, state, trimmed = topic.view, topic.topic_id, topic.state, trimming.NOTHING
+    first_kept = trimming.plan(topic, limits, view.clock.wall_ms(), 1 << 62)
+    for ledger in log.ledgers(view, topic_id, state) if first_kept > state.first_ledger else ():
+        if ledger.ledger_id < first_kept:
+            trimmed = trimmed.plus(Trimmed(1, ledger.messages, ledger.bytes))
+    return NO_STEP._replace(trimmed=trimmed)
+
+
+def _dropped(engine: Engine, topic_id: int, limits_of: LimitsOf, trust_clock: bool) -> Step:
+    def change(batch: WriteBatch) -> Step:
+        if not topics.exists(batch, topic_id):
+            return NO_STEP
+        limits = trimming.trusted(batch, limits_of(batch, topic_id), trust_clock)
+        return topic_upkeep.all_steps(OpenTopic.load(batch, topic_id), limits, engine.force)
+
+    return engine.connection.write(change, naming=EVERY, dry_run=True)
