@@ -2,8 +2,11 @@
 
 A ledger is made free first, and trimmed as any other then: open transactions with messages or pending acknowledgements
 in the ledger are aborted, and the cursors of subscriptions move over the ledger, which counts for each subscription the
-committed messages that it had not acknowledged. Each step is a store transaction of bounded work and leaves a sound
-store; after a kill the next step goes on. Invariants 15 and 19.
+committed messages that it had not acknowledged. A subscription that loses a message of a committed transaction loses
+the rest of that transaction too, so that no transaction is torn.
+
+Each step is a store transaction of bounded work and leaves a sound store; after a kill the next step goes on. A
+transaction that is aborted, or lost whole, is one such step. Invariants 15 and 19.
 """
 
 from __future__ import annotations
@@ -91,9 +94,10 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
         opened = OpenSubscription(batch, subscription)
         while opened.cursor.mark_delete < end and entries < entries_max:
             done = forced_acks.acknowledge(opened, opened.cursor.mark_delete, end, entries_max - entries)
-            opened.cursor.lost += done.messages
+            messages = done.messages + forced_acks.acknowledge_rest(opened, done.txns, done.position)
+            opened.cursor.lost += messages
             entries += max(done.entries, 1)
-            lost = added(lost, [Loss(subscription.name, done.messages)])
+            lost = added(lost, [Loss(subscription.name, messages)])
         if opened.cursor.mark_delete < end:
             return Freed(is_free=False, has_more=True, entries=entries, lost=lost, aborted=aborted)
     return Freed(is_free=True, has_more=False, entries=entries, lost=lost, aborted=aborted)

@@ -39,12 +39,12 @@ LIMITS = {
 RETENTION = {
     "retention_time_ms": Help(
         "The age down to which acknowledged messages are kept; null for no limit.",
-        kind="duration",
+        kind="keptTime",
         heading="RETENTION TIME",
     ),
     "retention_bytes": Help(
         "The size down to which acknowledged messages are kept; null for no limit.",
-        kind="size",
+        kind="keptSize",
         heading="RETENTION SIZE",
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.output.human import duration, plural, size
+from txnctl.output.human import NOTHING_KEPT, duration, plural, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from storage.admin.limit_forecast import LetGo
     from storage.subscription.hard_trimming import Loss
 
-NOTHING_KEPT = "0: nothing is kept once acknowledged"
 _HARD = {
     "off": "off: what is not acknowledged is kept",
     "trim": "trim: what is not acknowledged goes too, and is lost",

@@ -141,6 +141,26 @@ def test_an_open_transaction_is_aborted_first(store: Store, topic: str, clock: M
     assert sorted(expired) == sorted(map(str, (consuming, producing)))
 
 
+def test_a_committed_transaction_is_not_torn(store: Store, topic: str, clock: ManualClock) -> None:
+    """A subscription that loses a part of it loses the rest: messages behind the ledger that goes, counted too."""
+    create(store, topic, "slow", "quick")
+    txn = store.begin_transaction(timeout=3600)
+    send(store, topic, 2, txn)
+    send(store, topic, 1)
+    clock.advance(61)
+    store.admin.topics.set_retention(topic, hard="off")
+    send(store, topic, 2, txn)
+    store.commit_transaction(txn)
+    send(store, topic, 1)
+    acknowledge(store, topic, "quick", 3)
+    store.admin.topics.set_retention(topic, hard="trim")
+    done = store.admin.topics.trim_topic(topic).effects
+    assert (done.first_position, done.lost) == ((2, 0), [Loss("slow", 5)])
+    for name, left in (("slow", 1), ("quick", 3)):
+        with store.subscribe(topic, name) as consumer:
+            assert len(consumer.receive_batch(10, timeout=0)) == left
+
+
 def test_a_write_lets_go_on_its_way(store: Store, topic: str, clock: ManualClock) -> None:
     create(store, topic, "slow")
     send(store, topic, 9)
