@@ -19,7 +19,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import Acknowledgement
 from storage.subscription.subscription import Subscription
-from storage.topic import log, state as states
+from storage.topic import log, state as states, trim
 from storage.topic.entry import MESSAGES, Entry
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
@@ -201,8 +201,9 @@ def _resolve(
 
 def is_trimmed(opened: OpenSubscription[ReadView], at: Position) -> bool:
     """Whether a position lies in a trimmed ledger, and so was acknowledged."""
-    first = states.load(opened.view, opened.topic_id).first_ledger
-    return 0 < at.ledger_id < first and at <= opened.cursor.mark_delete
+    state = states.load(opened.view, opened.topic_id)
+    end = trim.end_of_trimmed(opened.view, opened.topic_id, state)
+    return end is not None and at <= end and at <= opened.cursor.mark_delete
 
 
 def missing(at: Position) -> MessageNotFound:

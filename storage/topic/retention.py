@@ -88,6 +88,11 @@ def own(view: ReadView, topic_id: int) -> RetentionLimits:
     return _read(view, _OF_TOPIC + key1(topic_id))
 
 
+def topics_with_own(view: ReadView) -> list[int]:
+    """The ids of topics with a record of their own."""
+    return [int.from_bytes(key[len(_OF_TOPIC) :], "big") for key in view.keys(STORE, _OF_TOPIC)]
+
+
 def of_topic(view: ReadView, topic_id: int) -> RetentionLimits:
     """The limits that hold for a topic: its own, or else the store's."""
     if not are_set(view):
