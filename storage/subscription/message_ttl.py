@@ -38,16 +38,17 @@ class MessagesExpired(NamedTuple):
 def step(topic: OpenTopic[WriteBatch], ttl_ms: int, entries_max: int) -> Expired:
     """Acknowledge messages past the time to live, examining at most so many entries and a few that are pending."""
     batch, expired, has_more, room = topic.view, list[Loss](), False, entries_max
-    newest_ms, through = batch.now_ms - ttl_ms, None
+    newest_ms = batch.now_ms - ttl_ms
     for subscription in list(subscriptions.every(batch, topic.topic_id)):
         opened = OpenSubscription(batch, subscription)
-        following = log.next_entry(batch, topic.topic_id, opened.cursor.mark_delete)
+        mark_delete = opened.cursor.mark_delete
+        following = log.next_entry(batch, topic.topic_id, mark_delete)
         if following is None or following.publish_time > newest_ms:
             continue
         if room <= 0:
             has_more = True
             break
-        through = through or _last_expired(topic, newest_ms)
+        through = _last_expired(topic, newest_ms, mark_delete.ledger_id)
         messages, entries, is_done = _expire(opened, through, room)
         room -= entries
         has_more |= not is_done
@@ -56,10 +57,10 @@ def step(topic: OpenTopic[WriteBatch], ttl_ms: int, entries_max: int) -> Expired
     return Expired(expired, has_more)
 
 
-def _last_expired(topic: OpenTopic[ReadView], newest_ms: int) -> Position:
-    """The last entry that is no younger than a time, nor is any before it, and lies within maxReadPosition."""
+def _last_expired(topic: OpenTopic[ReadView], newest_ms: int, first_ledger: int) -> Position:
+    """The last entry within maxReadPosition before the first one, from a ledger on, that is younger than a time."""
     view, topic_id, state = topic.view, topic.topic_id, topic.state
-    young = publish_times.first_at(view, topic_id, state, newest_ms + 1)
+    young = publish_times.first_at(view, topic_id, state, newest_ms + 1, first_ledger)
     return min(log.previous_position(view, topic_id, young), state.max_read)
 
 

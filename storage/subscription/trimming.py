@@ -201,6 +201,15 @@ def plan(
     return state.first_ledger if limits.keeps_everything else state.ledger_id + 1
 
 
+def plan_all(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, ledgers_max: int) -> int:
+    """The same as `plan`, with the ledgers that a hard limit lets go too."""
+    hard = limits.as_hard(retention.TRIM)
+    return max(
+        plan(topic, limits, now_ms, ledgers_max),
+        plan(topic, hard, now_ms, ledgers_max, heeds_holds=False),
+    )
+
+
 def _in_order(topic: OpenTopic[ReadView]) -> Iterator[LedgerInfo]:
     yield from log.closed_ledgers(topic.view, topic.topic_id, topic.state)
     yield log.open_ledger(topic.state)

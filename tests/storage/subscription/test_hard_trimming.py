@@ -419,6 +419,15 @@ class _History:
         assert self.store.maintenance.verify_store(full=True) == []
 
 
+def test_what_could_be_freed_counts_a_hard_limit(store: Store, topic: str, clock: ManualClock) -> None:
+    create(store, topic, "slow")
+    send(store, topic, 7)
+    clock.advance(61)
+    size = store.reports.topic_stats(topic).counts.storage_size
+    rows = {row.action.call: row.freed_bytes for row in store.reports.list_freeable() if row.name == topic}
+    assert rows["store.admin.topics.trim_topic"] == size
+
+
 def test_positions_go_on(store: Store, topic: str, clock: ManualClock) -> None:
     send(store, topic, 4)
     clock.advance(61)
