@@ -21,6 +21,7 @@ from storage.disk.wall_clock import clocks_agree
 from storage.limits import FORCED_STEP_ENTRIES, HARD_LEDGERS, TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
 from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_ack
 from storage.subscription.delivery import PENDING
+from storage.subscription.dispatch import skipped_txns
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log, retention, trim
 from storage.topic.entry import MESSAGES, Entry
@@ -306,4 +307,14 @@ def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
         log.roll(topic, topic.view.now_ms)
     trimmed = trim.drop_ledgers(topic, first_kept)
     aborted.trim(topic)
+    _forget_skipped(topic)
     return trimmed
+
+
+def _forget_skipped(topic: OpenTopic[WriteBatch]) -> None:
+    """Let dispatch start anew where it has not met the markers of skipped transactions that went with the ledgers."""
+    for subscription in subscriptions.every(topic.view, topic.topic_id):
+        cursor = cursors.load(topic.view, subscription.subscription_id)
+        if cursor.skipped_txns and cursor.mark_delete < (topic.state.first_ledger, -1):
+            skipped_txns.clear(OpenSubscription(topic.view, subscription))
+            cursor.read = cursor.mark_delete

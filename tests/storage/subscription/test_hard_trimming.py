@@ -17,6 +17,7 @@ from storage import (
     TxnID,
     faults,
 )
+from storage.disk.schema import AWAITED, HELD
 from storage.disk.view import WriteBatch
 from storage.errors import TransactionNotOpen, TxnctlError
 from storage.limits import FORCED_STEP_ENTRIES
@@ -267,12 +268,14 @@ MODES = [
     (SubscriptionType.KEY_SHARED, IsolationLevel.READ_COMMITTED, OnOpen.SKIP),
 ]
 NAMES = [f"s{number}" for number in range(len(MODES))]
+SKIPPING = [name for name, mode in zip(NAMES, MODES, strict=True) if mode[2] is OnOpen.SKIP]
 
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.integers(0, 3)),
         st.tuples(st.just("send"), st.integers(0, 3)),
         st.tuples(st.just("begin"), st.just(0)),
+        st.tuples(st.just("block"), st.integers(1, 12)),
         st.tuples(st.sampled_from(["commit", "abort"]), st.integers(0, 2)),
         st.tuples(st.sampled_from(NAMES), st.integers(1, 12)),
         st.tuples(st.sampled_from(NAMES), st.integers(1, 12)),
@@ -355,6 +358,13 @@ class _History:
                 self.texts.setdefault(txn, []).extend(texts)
         elif what == "begin" and len(self.open) < 3:
             self.open.append(self.store.begin_transaction(timeout=36_000))
+        elif what == "block" and len(self.open) < 3:
+            # Messages of an open transaction, and plain ones of the same key behind them, for those that skip it.
+            self.open.append(self.store.begin_transaction(timeout=36_000))
+            self.do("send", len(self.open))
+            self.do("send", 0)
+            for name in SKIPPING:
+                self._receive(name, number)
         elif what in ("commit", "abort") and number < len(self.open):
             txn = self.open[number]
             end = self.store.commit_transaction
@@ -426,6 +436,39 @@ def test_what_could_be_freed_counts_a_hard_limit(store: Store, topic: str, clock
     size = store.reports.topic_stats(topic).counts.storage_size
     rows = {row.action.call: row.freed_bytes for row in store.reports.list_freeable() if row.name == topic}
     assert rows["store.admin.topics.trim_topic"] == size
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_message_held_behind_a_key_goes_with_its_ledger(
+    store: Store, topic: str, clock: ManualClock, commits: bool
+) -> None:
+    """The transaction before it ended, and dispatch has not met its marker: nothing of it is left behind."""
+    txn = store.begin_transaction(timeout=3600)
+    with store.subscribe(
+        topic,
+        "k",
+        subscription_type=SubscriptionType.KEY_SHARED,
+        on_open=OnOpen.SKIP,
+        initial_position=EARLIEST,
+    ) as consumer:
+        with store.create_producer(topic, connected=False) as producer:
+            producer.send(b"first", key=b"k", txn=txn)
+            producer.send(b"held", key=b"k")
+            producer.send(b"free", key=b"other")
+            assert [message.value for message in consumer.receive_batch(10, timeout=0)] == [b"free"]
+            clock.advance(61)
+            store.admin.topics.set_retention(topic, hard="off")
+            end = store.commit_transaction if commits else store.admin.transactions.abort_transaction
+            end(txn)
+            store.admin.topics.set_retention(topic, hard="trim")
+            store.admin.topics.trim_topic(topic)
+            assert first_position(store, topic) == (2, 0)
+            assert lost(store, topic, "k") == (3 if commits else 2)
+            assert store.maintenance.verify_store(full=True) == []
+            producer.send(b"next", key=b"k")
+        assert [message.value for message in consumer.receive_batch(10, timeout=0)] == [b"next"]
+    with store.connection.view() as view:
+        assert (view.count(AWAITED), view.count(HELD)) == (0, 0)
 
 
 def test_positions_go_on(store: Store, topic: str, clock: ManualClock) -> None:
