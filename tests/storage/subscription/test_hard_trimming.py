@@ -414,11 +414,13 @@ class _History:
         self.close()
         for name, (_, level, _) in zip(NAMES, MODES, strict=True):
             with self.store.subscribe("h", name) as consumer:
-                for message in consumer.receive_batch(10_000, timeout=0):
-                    assert message.value is not None
-                    assert message.value not in self.done[name]
-                    consumer.acknowledge(message)
-                    self.done[name].append(message.value)
+                # A walk ends where messages held behind a transaction have to be recorded first.
+                while batch := consumer.receive_batch(10_000, timeout=0):
+                    for message in batch:
+                        assert message.value is not None
+                        assert message.value not in self.done[name]
+                        consumer.acknowledge(message)
+                        self.done[name].append(message.value)
             stats = self.store.reports.subscription_stats("h", name).row.stats
             gone = stats.msg_lost_counter + stats.msg_expired_counter
             had = [text for text in self.done[name] if text in self.committed]
