@@ -34,7 +34,7 @@ class LetGo(NamedTuple):
     transactions_aborted: int
 
     @classmethod
-    def of(cls, done: Step) -> LetGo:
+    def counted(cls, done: Step) -> LetGo:
         """The numbers of all steps."""
         lost, expired = (sum(loss.messages for loss in losses) for losses in (done.lost, done.expired))
         return cls(*done.trimmed, lost, expired, len(done.deleted), len(done.aborted))

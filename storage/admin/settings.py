@@ -130,7 +130,7 @@ class SettingsAdmin:
             of_all = retention.changed(retention.of_store(view), asked, words)
             return retention.in_force(retention.own(view, topic_id), of_all)
 
-        lets_go = LetGo.of(forecast(self._engine, limits_of=limits_of))
+        lets_go = LetGo.counted(forecast(self._engine, limits_of=limits_of))
         return run_change(
             self._engine, ChangeRequest("store config", _target(asked), dry_run, reason), change, naming=EVERY
         )

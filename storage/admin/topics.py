@@ -191,7 +191,7 @@ class TopicAdmin:
             own = retention.changed(retention.own(view, topic_id), asked, words)
             return retention.in_force(own, retention.of_store(view))
 
-        lets_go = LetGo.of(forecast(self._engine, name, limits_of))
+        lets_go = LetGo.counted(forecast(self._engine, name, limits_of))
         return run_change(
             self._engine, ChangeRequest("topics config", name, dry_run, reason), change, naming=EVERY
         )

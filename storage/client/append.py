@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from storage.disk.schema import STORE
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
 from storage.process.identity import ProcessIdentity
-from storage.topic import catalogue as topics, log, retention, state as states
+from storage.topic import catalogue as topics, log, state as states
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
 from storage.topic.open_topic import OpenTopic
@@ -167,7 +168,7 @@ class BatchAppend:
             if appender.fenced is not None:
                 raise appender.fenced
             self._topic = _open_topic(self._batch, progress)
-            if retention.are_set(self._batch):
+            if self._batch.count(STORE) > 1:  # beside the format, a limit may be set
                 _check_room(self._topic)
             self._session, progress.name = progress.credential.check_publish(self._topic, progress.name)
         except ProducerFenced as error:

@@ -69,7 +69,7 @@ def collect_garbage(
         deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
     if dry_run:
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
-        kept = LetGo.of(forecast(engine, trust_clock=trust_clock))
+        kept = LetGo.counted(forecast(engine, trust_clock=trust_clock))
         tables = table_gc.forecast(connection, trust_clock)
         collected = Collected(dead, deleted_topics, deleted_tables, None, *kept, tables)
         return CollectResult(collected, dry_run=True)
@@ -93,7 +93,7 @@ def _collect(
             remove_leftovers(place)
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
-    kept = LetGo.of(topic_gc.collect(engine, trust_clock))
+    kept = LetGo.counted(topic_gc.collect(engine, trust_clock))
     tables = table_gc.collect(connection)
     collected = Collected(freed, deleted_topics, deleted_tables, steps, *kept, tables)
     counts = (freed, deleted_topics, deleted_tables, *kept, *tables.counts)

@@ -1,8 +1,8 @@
 """Refuse new messages of a topic that is full: a hard limit of this kind keeps what is not acknowledged within bounds.
 
-A topic is full while the messages from the first one on that a subscription has not acknowledged, or an open
-transaction holds, are larger than the retention size, or the first of them is older than the retention time. Markers
-and dead letters are never refused.
+A topic is full while the stored messages, from the first on that a subscription has not acknowledged or an open
+transaction holds, are larger than the retention size, or while that first message is older than the retention time.
+Markers and dead letters are never refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from storage.values.txn_id import TxnID
 
 
 class Fullness(NamedTuple):
-    """The holder of what is not acknowledged, its bytes, and the publish time of its first message."""
+    """The holder of messages, the bytes from the first of these messages on, and the publish time of the first."""
 
     hold: Hold
     bytes: int
@@ -42,7 +42,7 @@ def check_room(topic: OpenTopic[WriteBatch]) -> None:
 
 
 def fullness(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int) -> Fullness | None:
-    """The reason why a topic takes no messages; None if it takes them."""
+    """The reason why a topic takes no messages; None for a topic with room."""
     view, topic_id, state = topic.view, topic.topic_id, topic.state
     hard = limits.as_hard(retention.REFUSE)
     hold = None if hard.keeps_everything else trimming.find_hold(view, topic_id, state)

@@ -22,7 +22,7 @@ REASON = "ttl"
 """The reason in the audit trail."""
 
 
-class Expired(NamedTuple):
+class TtlStep(NamedTuple):
     """The messages acknowledged by a step, and whether another step has work."""
 
     expired: list[Loss]
@@ -35,7 +35,7 @@ class MessagesExpired(NamedTuple):
     expired: list[Loss]
 
 
-def step(topic: OpenTopic[WriteBatch], ttl_ms: int, entries_max: int) -> Expired:
+def step(topic: OpenTopic[WriteBatch], ttl_ms: int, entries_max: int) -> TtlStep:
     """Acknowledge messages past the time to live, examining at most so many entries and a few that are pending."""
     batch, expired, has_more, room = topic.view, list[Loss](), False, entries_max
     newest_ms = batch.now_ms - ttl_ms
@@ -54,7 +54,7 @@ def step(topic: OpenTopic[WriteBatch], ttl_ms: int, entries_max: int) -> Expired
         has_more |= not is_done
         opened.cursor.expired += messages
         expired = added(expired, [Loss(subscription.name, messages)])
-    return Expired(expired, has_more)
+    return TtlStep(expired, has_more)
 
 
 def _last_expired(topic: OpenTopic[ReadView], newest_ms: int, first_ledger: int) -> Position:

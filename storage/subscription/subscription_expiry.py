@@ -1,8 +1,8 @@
-"""Expiry of subscriptions: one without a consumer for a time is deleted, as nobody will come for what it keeps.
+"""Expiry of subscriptions: delete a subscription without a consumer for a time, which keeps the log from trimming.
 
-The time runs from the moment when the last consumer left, or an operator or a stream used the subscription without one.
-Of a subscription whose last consumer is not known, because it died or an earlier release detached it, the time runs
-from the first look. Nothing is deleted while an open transaction has acknowledgements pending.
+The time runs from the moment when the last consumer left, or an operator or a stream used the subscription without a
+consumer. Where that moment is not known, because the consumer died or an earlier release detached the consumer, the
+time runs from the first look. Nothing is deleted while an open transaction has acknowledgements pending.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SubscriptionExpired(NamedTuple):
     """A subscription that was deleted for want of a consumer.
 
     Attributes:
-        unacknowledged: messages behind the cursor, or ahead of it, that the subscription had not acknowledged.
+        unacknowledged: messages of the topic that the subscription had not acknowledged.
     """
 
     type: str
@@ -37,7 +37,7 @@ class SubscriptionExpired(NamedTuple):
 
 
 def step(topic: OpenTopic[WriteBatch], expire_after_ms: int, process: ProcessIdentity) -> str | None:
-    """Delete one subscription that is past its time, and return its name; note those of which no time is known."""
+    """Delete one subscription past the time, and return the name; note subscriptions without a known time."""
     batch = topic.view
     for subscription in list(subscriptions.every(batch, topic.topic_id)):
         opened = OpenSubscription(batch, subscription)
@@ -61,7 +61,7 @@ def step(topic: OpenTopic[WriteBatch], expire_after_ms: int, process: ProcessIde
 
 
 def unacknowledged(topic: OpenTopic[ReadView], opened: OpenSubscription[ReadView]) -> int:
-    """Count the messages that a subscription has not acknowledged, those of transactions included."""
+    """Count the messages that a subscription has not acknowledged, messages of transactions included."""
     view, topic_id, state = topic.view, topic.topic_id, topic.state
     behind = state.messages - log.messages_through(view, topic_id, state, opened.cursor.mark_delete)
     return behind - cursors.acknowledged_count(view, topic_id, opened.subscription_id)

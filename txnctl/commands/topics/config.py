@@ -83,8 +83,8 @@ _SETUP = "txnctl topics create orders"
     metavar="off|trim|refuse|store",
     is_flag=False,
     flag_value="trim",
-    help="What both limits do to messages NOT acknowledged: keep them (off), lose them (trim, also without a word), "
-    "or refuse producers (refuse).",
+    help="Effect of both on messages NOT acknowledged: kept (off), lost (trim, also without a word), or no new ones "
+    "(refuse).",
 )
 @option(
     "--ttl",
@@ -134,16 +134,16 @@ def config(context: Context, topic: str, limits: LimitOptions) -> None:
     with both, the first one reached lets a ledger go. 0 keeps nothing once it is acknowledged, `unset` sets no limit,
     and `store` takes the limit of `txnctl store config`.
 
-    What a subscription has not acknowledged or an open transaction holds is kept too, unless --retention-hard says
-    otherwise. `trim`: it goes as well; cursors move over it, `subscriptions show` and `audit list` count what each
-    subscription lost, and an open transaction with a part in it is aborted first. `refuse`: nothing is lost, and
+    Messages that a subscription has not acknowledged or an open transaction holds are kept too, unless --retention-hard
+    says otherwise. `trim`: such messages go as well; cursors move on, `subscriptions show` and `audit list` count the
+    loss of each subscription, and an open transaction in the way is aborted first. `refuse`: nothing is lost, and
     producers are refused (`topic-full`) while more than the limits is not acknowledged. A limit of 0 is never hard.
 
-    --ttl acknowledges messages of that age for every subscription, up to maxReadPosition; what is pending in an open
-    transaction waits for its end. --expire-after deletes a subscription without a consumer for so long.
+    --ttl acknowledges messages of that age for every subscription, up to maxReadPosition; messages pending in an open
+    transaction wait for the end. --expire-after deletes a subscription without a consumer for so long.
 
     A reader without a subscription holds nothing back, and a topic without a subscription, such as a dead-letter topic,
-    keeps nothing beyond its limits. With --dry-run the command says what the limits would let go of.
+    keeps nothing beyond the limits. With --dry-run the command says how much the limits would let go.
     """
     is_change = any(value is not None for value in vars(limits).values())
     with context.open_store(context.store_path, read_only=not is_change) as store:

@@ -46,12 +46,12 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
 def trim(context: Context, topic: str) -> None:
     """Remove the messages of a topic that are past its retention.
 
-    Writers do so on their way, and `store gc` for all topics; this does it now. Whole ledgers go, from the front on:
+    Writers trim on the way, and `store gc` trims all topics; this command trims one now. Whole ledgers go, from the front:
     none with a message that a subscription has not acknowledged, or that an open transaction holds, unless the limits
-    are hard (`topics config --retention-hard`). The answer names what each subscription loses, each transaction that is
-    aborted, and else the subscription or transaction that is furthest back.
+    are hard (`topics config --retention-hard`). The answer names the loss of each subscription, each aborted
+    transaction, and else the subscription or transaction that is furthest back.
 
-    Messages past their time to live (--ttl) are acknowledged first, and subscriptions past theirs (--expire-after) go.
+    Messages past the time to live (--ttl) are acknowledged first; subscriptions past --expire-after go.
     """
     trimmed = context.store.admin.topics.trim_topic(topic, dry_run=context.dry_run, reason=context.reason)
     limits = context.store.reports.topic_retention(topic).in_force

@@ -26,6 +26,9 @@ class TestUpkeep:
             ("reserve", "1M"),
             ("retention-time", "unset"),
             ("retention-size", "unset"),
+            ("retention-hard", "off"),
+            ("ttl", "unset"),
+            ("expire-after", "unset"),
             ("table-retention", "1h"),
         ]
         assert not undeclared(rows[0], config.SETTINGS)
