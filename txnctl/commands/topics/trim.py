@@ -46,9 +46,9 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
 def trim(context: Context, topic: str) -> None:
     """Remove the messages of a topic that are past its retention.
 
-    Writers trim on the way, and `store gc` trims all topics; this command trims one now. Whole ledgers go, from the front:
-    none with a message that a subscription has not acknowledged, or that an open transaction holds, unless the limits
-    are hard (`topics config --retention-hard`). The answer names the loss of each subscription, each aborted
+    Writers trim on the way, and `store gc` trims all topics; this command trims one now. Whole ledgers go, from the
+    front on: none with a message that a subscription has not acknowledged, or that an open transaction holds, unless
+    the limits are hard (`topics config --retention-hard`). The answer names the loss of each subscription, each aborted
     transaction, and else the subscription or transaction that is furthest back.
 
     Messages past the time to live (--ttl) are acknowledged first; subscriptions past --expire-after go.
