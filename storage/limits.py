@@ -157,6 +157,9 @@ LIFETIME_MS_MIN = 1000
 FORCED_STEP_ENTRIES = 2000
 """Entries that one store transaction acknowledges for the sake of a limit."""
 
+FORECAST_STEPS_MAX = 10
+"""Such steps after which the answer to a new limit counts no further."""
+
 FORCED_STEP_TRANSACTIONS = 4
 """Open transactions that one store transaction aborts for a ledger that goes."""
 

@@ -23,7 +23,11 @@ LimitsOf = Callable[[ReadView, int], RetentionLimits]
 
 
 class LetGo(NamedTuple):
-    """The effects of limits, in numbers over all topics concerned."""
+    """The effects of limits, in numbers over all topics concerned.
+
+    Attributes:
+        has_more: there is more that was not counted.
+    """
 
     ledgers: int
     messages: int
@@ -32,21 +36,26 @@ class LetGo(NamedTuple):
     messages_expired: int
     subscriptions_expired: int
     transactions_aborted: int
+    has_more: bool
 
     @classmethod
     def counted(cls, done: Step) -> LetGo:
         """The numbers of all steps."""
         lost, expired = (sum(loss.messages for loss in losses) for losses in (done.lost, done.expired))
-        return cls(*done.trimmed, lost, expired, len(done.deleted), len(done.aborted))
+        return cls(*done.trimmed, lost, expired, len(done.deleted), len(done.aborted), done.has_more)
 
 
 def forecast(
     engine: Engine,
     name: str | None = None,
-    limits_of: LimitsOf = retention.of_topic,
+    limits_of: LimitsOf | None = None,
     trust_clock: bool = False,
 ) -> Step:
     """The effects of the limits of one topic, or of all, without writes meanwhile.
+
+    Args:
+        limits_of: limits to be set, whose effects are counted up to a bound, as no writer is to wait for an answer
+            about a setting; None for those that are set, counted whole.
 
     Raises:
         TopicNotFound
@@ -57,14 +66,17 @@ def forecast(
         # A run starts a clock that stands after a reboot, and from then on the clocks agree.
         trust_clock = trust_clock or not view.is_clock_running
         for entry in topics.every(view) if name is None else (topics.get(view, name),):
-            topic, limits = OpenTopic.load(view, entry.topic_id, entry.name), limits_of(view, entry.topic_id)
+            topic = OpenTopic.load(view, entry.topic_id, entry.name)
+            limits = (limits_of or retention.of_topic)(view, entry.topic_id)
             if topic_upkeep.acknowledges(limits):
                 stepwise.append(topic.topic_id)
             else:
                 total = total.plus(_planned(topic, trimming.trusted(view, limits, trust_clock)))
+    has_more = False
     for topic_id in stepwise:
         total = total.plus(_dropped(engine, topic_id, limits_of, trust_clock))
-    return total
+        has_more |= total.has_more
+    return total._replace(has_more=has_more)
 
 
 def _planned(topic: OpenTopic[ReadView], limits: RetentionLimits) -> Step:
@@ -76,11 +88,13 @@ def _planned(topic: OpenTopic[ReadView], limits: RetentionLimits) -> Step:
     return NO_STEP._replace(trimmed=trimmed)
 
 
-def _dropped(engine: Engine, topic_id: int, limits_of: LimitsOf, trust_clock: bool) -> Step:
+def _dropped(engine: Engine, topic_id: int, limits_of: LimitsOf | None, trust_clock: bool) -> Step:
+    take = topic_upkeep.all_steps if limits_of is None else topic_upkeep.first_steps
+
     def change(batch: WriteBatch) -> Step:
         if not topics.exists(batch, topic_id):
             return NO_STEP
-        limits = trimming.trusted(batch, limits_of(batch, topic_id), trust_clock)
-        return topic_upkeep.all_steps(OpenTopic.load(batch, topic_id), limits, engine.force)
+        limits = trimming.trusted(batch, (limits_of or retention.of_topic)(batch, topic_id), trust_clock)
+        return take(OpenTopic.load(batch, topic_id), limits, engine.force)
 
     return engine.connection.write(change, naming=EVERY, dry_run=True)

@@ -71,7 +71,7 @@ def collect_garbage(
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
         kept = LetGo.counted(forecast(engine, trust_clock=trust_clock))
         tables = table_gc.forecast(connection, trust_clock)
-        collected = Collected(dead, deleted_topics, deleted_tables, None, *kept, tables)
+        collected = Collected(dead, deleted_topics, deleted_tables, None, *kept[:7], tables)
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
     writer.trims_on_the_way = False
@@ -95,8 +95,8 @@ def _collect(
     # Outcomes of transactions go once their messages are gone.
     kept = LetGo.counted(topic_gc.collect(engine, trust_clock))
     tables = table_gc.collect(connection)
-    collected = Collected(freed, deleted_topics, deleted_tables, steps, *kept, tables)
-    counts = (freed, deleted_topics, deleted_tables, *kept, *tables.counts)
+    collected = Collected(freed, deleted_topics, deleted_tables, steps, *kept[:7], tables)
+    counts = (freed, deleted_topics, deleted_tables, *kept[:7], *tables.counts)
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(

@@ -13,6 +13,7 @@ from typing import Final
 from storage.disk.codec import key1
 from storage.disk.schema import HEADS
 from storage.disk.view import ReadView, WriteBatch
+from storage.limits import FORECAST_STEPS_MAX
 from storage.subscription import trimming
 from storage.subscription.trimming import NO_STEP, Force, Step
 from storage.topic import retention
@@ -54,6 +55,15 @@ def all_steps(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Forc
         total = total.plus(_end_lives(topic, limits, force, is_run=True))
         if not total.has_more:
             total = total.plus(trimming.trim_step(topic, limits, force, _UNBOUNDED))
+    return total
+
+
+def first_steps(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Force) -> Step:
+    """Do some steps within one store transaction, of bounded work together; whether there are more."""
+    total = NO_STEP._replace(has_more=True)
+    for _ in range(FORECAST_STEPS_MAX):
+        if total.has_more:
+            total = total.plus(trim_step(topic, limits, force))
     return total
 
 

@@ -69,7 +69,7 @@ OTHER_LIMITS = {
 LET_GO = {
     "lets_go": Help(
         "What the limits let go of now: ledgers, messages, bytes, messagesLost, messagesExpired, "
-        "subscriptionsExpired, transactionsAborted; null where nothing was set.",
+        "subscriptionsExpired, transactionsAborted, hasMore (there is more); null where nothing was set.",
         heading="",
     )
 }

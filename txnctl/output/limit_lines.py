@@ -40,7 +40,8 @@ def let_go(row: LetGo, *, dry_run: bool) -> Iterator[str]:
         yield f"{would} nothing now."
         return
     ledgers, messages = plural(row.ledgers, "ledger"), plural(row.messages, "message")
-    yield f"{would} {ledgers} now: {messages}, {size(row.bytes)}."
+    least = " at least" if row.has_more else ""
+    yield f"{would}{least} {ledgers} now: {messages}, {size(row.bytes)}."
     for number, what in (
         (row.messages_lost, "not acknowledged by a subscription, and lost to it"),
         (row.messages_expired, "past their time to live, acknowledged for a subscription"),

@@ -198,7 +198,7 @@ def test_the_transaction_of_a_write_is_not_aborted_by_the_write(
 
 def test_many_messages_go_in_steps(store: Store, clock: ManualClock) -> None:
     """A step examines a bounded number of entries, and the audit trail has one record for the ledger."""
-    entries = 2 * FORCED_STEP_ENTRIES + 10
+    entries = 11 * FORCED_STEP_ENTRIES
     store.create_topic("long", ledger_entries_max=entries)
     create(store, "long", "slow")
 
@@ -208,8 +208,12 @@ def test_many_messages_go_in_steps(store: Store, clock: ManualClock) -> None:
             log.append(opened, MESSAGES, 1, 0, Columns([b"x"]).body("p", 0))
 
     store.connection.write(write)
-    store.admin.topics.set_retention("long", time_ms=MINUTE_MS, hard="trim")
     clock.advance(61)
+    soon = store.admin.topics.set_retention(
+        "long", time_ms=MINUTE_MS, hard="trim", dry_run=True
+    ).effects.lets_go
+    assert (soon.messages_lost, soon.has_more) == (10 * FORCED_STEP_ENTRIES, True), "no writer waits for more"
+    store.admin.topics.set_retention("long", time_ms=MINUTE_MS, hard="trim")
     with store.connection.view() as view:
         before = view.superblock.commits
     assert trimmed(store, "long") == (2, 0)
