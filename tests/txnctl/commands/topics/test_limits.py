@@ -57,6 +57,9 @@ class TestHard:
         assert not undeclared(gone, declared(trim.trim))
         shown = run("subscriptions", "show", orders, "billing", "-o", "json").json
         assert (shown["msgLostCounter"], shown["visible"]) == (1, 2)
+        lines = run("subscriptions", "show", orders, "billing").out
+        assert "lost         1 message to hard retention" in lines
+        assert "no consumer  since 20" in lines
         assert any(row["action"] == "messages lost" for row in run("audit", "list", "-o", "json").json)
 
     def test_a_dry_run_names_the_transaction_that_it_would_abort(self, run: Any, orders: str) -> None:
