@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage import audit_trail
+from storage.disk.codec import corrupt, key1
+from storage.disk.schema import PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import FORCED_STEP_TRANSACTIONS
 from storage.process.identity import ProcessIdentity
@@ -77,6 +79,9 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
     """Do a step towards a topic of which nothing up to a position is held.
 
     A transaction that the batch names is not aborted: then nothing is done.
+
+    Raises:
+        CorruptStore: a message stays pending though no open transaction has it.
     """
     batch, attached = topic.view, list(subscriptions.every(topic.view, topic.topic_id))
     holders = _holders(topic, attached, end)
@@ -93,7 +98,11 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
     for subscription in attached:
         opened = OpenSubscription(batch, subscription)
         while opened.cursor.mark_delete < end and entries < entries_max:
-            done = forced_acks.acknowledge(opened, opened.cursor.mark_delete, end, entries_max - entries)
+            before = opened.cursor.mark_delete
+            done = forced_acks.acknowledge(opened, before, end, entries_max - entries)
+            if opened.cursor.mark_delete <= before:
+                why = f"a message after {before} is pending, and no open transaction has it"
+                raise corrupt(PENDING, key1(subscription.subscription_id), why)
             messages = done.messages + forced_acks.acknowledge_rest(opened, done.txns, done.position)
             opened.cursor.lost += messages
             entries += max(done.entries, 1)
