@@ -9,6 +9,7 @@ from storage import (
     EARLIEST,
     Consumer,
     IsolationLevel,
+    Message,
     OnOpen,
     Position,
     Store,
@@ -22,7 +23,9 @@ from storage.disk.view import WriteBatch
 from storage.errors import TransactionNotOpen, TxnctlError
 from storage.limits import FORCED_STEP_ENTRIES
 from storage.process.clock import ManualClock
+from storage.subscription import catalogue as subscriptions
 from storage.subscription.hard_trimming import Loss
+from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics, log
 from storage.topic.entry import MESSAGES, Columns
 from storage.topic.open_topic import OpenTopic
@@ -276,8 +279,8 @@ SKIPPING = [name for name, mode in zip(NAMES, MODES, strict=True) if mode[2] is 
 
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("send"), st.integers(0, 3)),
-        st.tuples(st.just("send"), st.integers(0, 3)),
+        st.tuples(st.sampled_from(["send", "singles", "late"]), st.integers(0, 3)),
+        st.tuples(st.sampled_from(["send", "singles", "late"]), st.integers(0, 3)),
         st.tuples(st.just("begin"), st.just(0)),
         st.tuples(st.just("block"), st.integers(1, 12)),
         st.tuples(st.sampled_from(["commit", "abort"]), st.integers(0, 2)),
@@ -292,11 +295,13 @@ steps = st.lists(
 
 @pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
-@given(steps=steps, entries=st.integers(1, 4), ttl=st.sampled_from([None, 30_000]))
+@given(steps=steps, entries=st.sampled_from([1, 2, 3, 4, 12]), ttl=st.sampled_from([None, 30_000]))
 def test_every_step_leaves_a_sound_store(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]], entries: int, ttl: int | None
 ) -> None:
-    """Over all types and levels, with messages in flight: no message is delivered twice or vanishes uncounted."""
+    """Over all types and levels, with messages in flight, delayed, or acknowledged out of order, in batches and alone:
+    no message is delivered twice or vanishes uncounted.
+    """
     path, clock = str(tmp_path_factory.mktemp("hard") / "store"), ManualClock()
     Store.create(path, clock=clock)
     with Store.open(path, clock=clock) as store:
@@ -351,15 +356,11 @@ class _History:
     def do(self, what: str, number: int) -> None:
         self._settle()
         if what == "send":
-            txn = self.open[number - 1] if 0 < number <= len(self.open) else None
-            texts = [b"%d.%d" % (self.sent, index) for index in range(2)]
-            with self.store.create_producer("h", connected=False) as producer:
-                producer.send_batch(texts, keys=[b"k", b"%d" % (self.sent % 2)], txn=txn)
-            self.sent += 1
-            if txn is None:
-                self.committed += texts
-            else:
-                self.texts.setdefault(txn, []).extend(texts)
+            self._send(number, 2, together=True)
+        elif what == "singles":
+            self._send(number, 4, together=False)
+        elif what == "late":
+            self._send(number, 2, together=number % 2 == 0, delay=20 + 25 * number)
         elif what == "begin" and len(self.open) < 3:
             self.open.append(self.store.begin_transaction(timeout=36_000))
         elif what == "block" and len(self.open) < 3:
@@ -381,6 +382,31 @@ class _History:
             self._trim(number)
         self._settle()
 
+    def _send(self, number: int, count: int, *, together: bool, delay: float | None = None) -> None:
+        """Send a batch, or messages that are each an entry of their own."""
+        txn = self.open[number - 1] if 0 < number <= len(self.open) else None
+        texts = [b"%d.%d" % (self.sent, index) for index in range(count)]
+        keys = [b"k", b"%d" % (self.sent % 2)] * (count // 2)
+        with self.store.create_producer("h", connected=False) as producer:
+            if together:
+                producer.send_batch(texts, keys=keys, txn=txn, deliver_after=delay)
+            else:
+                for text, key in zip(texts, keys, strict=True):
+                    producer.send(text, key=key, txn=txn, deliver_after=delay)
+        self.sent += 1
+        if txn is None:
+            self.committed += texts
+        else:
+            self.texts.setdefault(txn, []).extend(texts)
+
+    def _is_held(self, name: str, message: Message) -> bool:
+        """Whether a message is still in flight: a limit may have taken it from the consumer."""
+        at, index = message.message_id.position, max(message.message_id.batch_index, 0)
+        with self.store.connection.view() as view:
+            subscription = subscriptions.get(view, topics.get(view, "h"), name)
+            delivery = OpenSubscription(view, subscription).deliveries.find(at)
+        return delivery is not None and bool(delivery.in_flight() >> index & 1)
+
     def _trim(self, way: int) -> None:
         if way == 0:
             self.store.admin.topics.trim_topic("h")
@@ -397,9 +423,18 @@ class _History:
     def _receive(self, name: str, number: int) -> None:
         """Receive some messages: acknowledge most, some in a transaction, give some back, leave some in flight."""
         consumer: Consumer = self.consumers[name]
-        for turn, message in enumerate(consumer.receive_batch(number, timeout=0)):
+        received = consumer.receive_batch(number, timeout=0)
+        if received:
+            # All that limits do at this time, so that an acknowledgement is not counted beside a loss.
+            self.store.admin.transactions.reap_transactions()
+            self.store.admin.topics.trim_topic("h")
+            self._settle()
+        for turn, message in enumerate(received if number % 2 else reversed(received)):
             assert message.value is not None
             assert message.value not in self.done[name], "acknowledged for good"
+            if not self._is_held(name, message):
+                consumer.acknowledge(message)
+                continue
             choice = (turn + number) % 7
             if choice == 5 and self.open:
                 consumer.acknowledge(message, txn=self.open[0])
@@ -414,8 +449,10 @@ class _History:
         """End everything and receive the rest: each committed message was acknowledged, lost or expired, once."""
         for txn in self.open[:]:
             self.store.commit_transaction(txn)
+        self.store.admin.topics.set_retention("h", hard="off", ttl_ms="unset")
         self._settle()
         self.close()
+        self.clock.advance(100)
         for name, (_, level, _) in zip(NAMES, MODES, strict=True):
             with self.store.subscribe("h", name) as consumer:
                 # A walk ends where messages held behind a transaction have to be recorded first.

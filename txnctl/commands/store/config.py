@@ -73,10 +73,10 @@ MEANINGS = {
     RESERVE: "Bytes of disk kept for commands that free space, so that a full disk is no dead end.",
     RETENTION_TIME: "How long acknowledged messages are kept, on topics without a limit of their own.",
     RETENTION_SIZE: "How much of what is acknowledged is kept, on topics without a limit of their own.",
-    SEQUENCE_RETENTION: "How long sequence ids of trimmed messages are kept after their last use.",
     RETENTION_HARD: "What both do to messages not acknowledged: off (keep them), trim, or refuse producers.",
     TTL: "The age at which messages are acknowledged for every subscription that has not.",
     EXPIRE_AFTER: "How long a subscription may have no consumer before it is deleted.",
+    SEQUENCE_RETENTION: "How long sequence ids of trimmed messages are kept after their last use.",
     TABLE_RETENTION: "How long older versions of table rows are kept, for reads in the past and long transactions.",
 }
 _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
