@@ -196,7 +196,7 @@ class RetentionHeld(NamedTuple):
     held_by: Hold
 
 
-class Forgotten(NamedTuple):
+class ForgottenSubscription(NamedTuple):
     """A subscription that keeps messages, and has had no consumer for long.
 
     Attributes:
@@ -233,4 +233,4 @@ class Facts(NamedTuple):
     tables: list[TableFacts]
     contended_keys: list[ContendedKey]
     retention_held: list[RetentionHeld]
-    forgotten_subscriptions: list[Forgotten]
+    forgotten_subscriptions: list[ForgottenSubscription]

@@ -7,7 +7,7 @@ from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.limits import FORGOTTEN_MS
 from storage.process.lock_file import LockFile
-from storage.reports.facts import Forgotten, RetentionHeld
+from storage.reports.facts import ForgottenSubscription, RetentionHeld
 from storage.subscription import attached_consumers, catalogue as subscriptions, cursor as cursors, trimming
 from storage.subscription.subscription import Subscription
 from storage.subscription.trimming import Hold
@@ -59,7 +59,7 @@ def held_topics(view: ReadView) -> list[RetentionHeld]:
     return rows
 
 
-def forgotten_subscriptions(view: ReadView, locks: LockFile) -> list[Forgotten]:
+def forgotten_subscriptions(view: ReadView, locks: LockFile) -> list[ForgottenSubscription]:
     """The subscriptions that keep messages and have had no consumer for long."""
     return [
         forgotten
@@ -69,7 +69,9 @@ def forgotten_subscriptions(view: ReadView, locks: LockFile) -> list[Forgotten]:
     ]
 
 
-def _forgotten(view: ReadView, locks: LockFile, topic: Topic, subscription: Subscription) -> Forgotten | None:
+def _forgotten(
+    view: ReadView, locks: LockFile, topic: Topic, subscription: Subscription
+) -> ForgottenSubscription | None:
     cursor = cursors.load(view, subscription.subscription_id)
     long_ago_ms = view.clock.wall_ms() - FORGOTTEN_MS
     if cursor.vacated_ms is not None and cursor.vacated_ms > long_ago_ms:
@@ -83,7 +85,7 @@ def _forgotten(view: ReadView, locks: LockFile, topic: Topic, subscription: Subs
         return None
     if attached_consumers.living(view, locks, subscription.subscription_id):
         return None
-    return Forgotten(
+    return ForgottenSubscription(
         topic.full_name, topic.name, subscription.name, state.messages - messages, state.bytes - size,
         following.publish_time, cursor.vacated_ms,
     )  # fmt: skip
