@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from storage.process.identity import ProcessIdentity
     from storage.process.lock_file import LockFile
     from storage.process.writer_gate import OnWait
-    from storage.subscription.trimming import Trimmer
+    from storage.subscription.topic_upkeep import Upkeep
+    from storage.subscription.trimming import Force
     from storage.txn.compaction import Compactor
     from storage.txn.coordinator import Coordinator
     from storage.txn.participant import Participant
@@ -89,11 +90,19 @@ class Engine:
         return Reaper(self.coordinator, lambda: self.connection.identity)
 
     @cached_property
-    def trimmer(self) -> Trimmer:
-        """The trimmer, which removes messages past their retention on the way of this process's writes."""
-        from storage.subscription.trimming import Trimmer
+    def force(self) -> Force:
+        """The means by which a hard limit of this process's writes ends transactions."""
+        from storage.subscription.hard_trimming import TxnEnds
+        from storage.subscription.trimming import Force
 
-        return Trimmer()
+        return Force(TxnEnds(self.coordinator, lambda: self.connection.identity))
+
+    @cached_property
+    def topic_upkeep(self) -> Upkeep:
+        """The upkeep of topics, which holds them to their limits on the way of this process's writes."""
+        from storage.subscription.topic_upkeep import Upkeep
+
+        return Upkeep(self.force)
 
     @cached_property
     def compactor(self) -> Compactor:
@@ -111,7 +120,7 @@ class Engine:
         if batch.count(COMPACTIONS) and not self._writer.uses_reserve:
             has_more = self.compactor.compact_some(batch)
         if retention.are_set(batch):
-            has_more |= self.trimmer.trim_some(batch, TRIM_TOPICS_LOOKED_AT)
+            has_more |= self.topic_upkeep.keep_some(batch, TRIM_TOPICS_LOOKED_AT)
         return batch.now_ns if has_more else due_ns
 
     def _may_remove(self, batch: WriteBatch) -> bool:

@@ -216,6 +216,14 @@ class ProducerBusy(Conflict):
     code = "producer-busy"
 
 
+class TopicFull(Conflict):
+    """Hard retention of the topic refuses producers, and a subscription or transaction keeps more than the limits let
+    it; messages are taken again once it has caught up.
+    """
+
+    code = "topic-full"
+
+
 class ProducerFenced(Conflict):
     """The topic was taken over (ExclusiveWithFencing), an operator fenced its producers (`producers fence`,
     `transactions abort --fence`), the topic was deleted and created again, or the session ended: this producer can

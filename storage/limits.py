@@ -174,6 +174,27 @@ SEQUENCES_LOOKED_AT = 200
 FORMER_TOPICS_RETENTION_MS = 30 * 86_400 * 1000
 """Time for which the name of a deleted topic keeps a record of its own."""
 
+LIFETIME_MS_MIN = 1000
+"""Lower bound of a time to live, and of the time after which a subscription without a consumer goes."""
+
+FORCED_STEP_ENTRIES = 2000
+"""Entries that one store transaction acknowledges for the sake of a limit."""
+
+FORECAST_STEPS_MAX = 10
+"""Such steps after which the answer to a new limit counts no further."""
+
+FORCED_STEP_TRANSACTIONS = 4
+"""Open transactions that one store transaction aborts for a ledger that goes."""
+
+HARD_LEDGERS = 8
+"""A hard size limit closes the open ledger at this fraction of the limit, so that ledgers can go one by one."""
+
+EXPIRED_NOTED_MS = 3600 * 1000
+"""Interval at which the audit trail notes what writes acknowledged for its age."""
+
+FORGOTTEN_MS = 7 * 24 * 3600 * 1000
+"""Time without a consumer after which a subscription that keeps messages is reported as forgotten."""
+
 TRIM_STEP_ENTRIES = 1000
 """Entries of trimmed ledgers that one store transaction removes."""
 

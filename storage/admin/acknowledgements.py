@@ -11,8 +11,8 @@ from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.process.clock import nanoseconds
 from storage.subscription import (
+    attached_consumers,
     catalogue as subscriptions,
-    cursor as cursors,
 )
 from storage.subscription.acknowledge import Acknowledger, add_item, item_of
 from storage.subscription.open_subscription import OpenSubscription
@@ -106,7 +106,9 @@ class AcknowledgementAdmin:
                 acknowledger.acknowledge_cumulative(batch, message_ids[0], txn_id, force)
             else:
                 done = acknowledger.acknowledge(batch, list(items.items()), txn_id, force)
-            after = cursors.load(batch, subscription.subscription_id).mark_delete
+            opened = OpenSubscription(batch, subscription)
+            attached_consumers.note_use(opened)
+            after = opened.cursor.mark_delete
             aborted = [
                 TxnID(holder)
                 for holder in holders
@@ -146,6 +148,7 @@ class AcknowledgementAdmin:
             subscription = subscriptions.get(batch, entry, name)
             acknowledger = Acknowledger(self._engine.coordinator, subscription, self._engine.process)
             after = acknowledger.acknowledge_through(batch, through)
+            attached_consumers.note_use(OpenSubscription(batch, subscription))
             return AcknowledgedThrough(entry.full_name, name, Position(*after))
 
         return self._engine.connection.write(change, share=ReserveShare.PART)

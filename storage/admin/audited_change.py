@@ -18,7 +18,7 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import NotFound, ObjectHeld
 from storage.json_form import Flat
-from storage.subscription import catalogue as subscriptions
+from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.subscription.update import transactions_holding
@@ -135,7 +135,10 @@ def change_subscription(
     def loaded(batch: WriteBatch) -> OfSubscription[T]:
         topic = topics.get(batch, names[0])
         subscription = subscriptions.get(batch, topic, names[1])
-        effects = change(topic, OpenSubscription(batch, subscription))
+        opened = OpenSubscription(batch, subscription)
+        effects = change(topic, opened)
+        if subscriptions.find(batch, topic, names[1]) is not None:
+            attached_consumers.note_use(opened)
         return OfSubscription(topic.full_name, names[1], effects)
 
     return run_change(

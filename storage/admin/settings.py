@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from storage.admin.audited_change import Changed, ChangeRequest, run_change
+from storage.admin.limit_forecast import LetGo, forecast
 from storage.disk import reserve
 from storage.disk.reserve import RESERVE_BYTES_MAX, RESERVE_BYTES_MIN
 from storage.disk.superblock import ReapPolicy
-from storage.disk.view import WriteBatch
+from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.topic import retention, sequence_retention
-from storage.topic.retention import RetentionLimits
+from storage.topic.retention import LimitChange, RetentionLimits
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
@@ -25,10 +28,11 @@ class RetentionChanged(NamedTuple):
 
 
 class TopicRetentionChanged(NamedTuple):
-    """The retention limits of topics without limits of their own, before and after."""
+    """The limits of topics without limits of their own, before and after, and what they let go of now."""
 
     before: RetentionLimits
     limits: RetentionLimits
+    lets_go: LetGo
 
 
 class SequenceRetentionChanged(NamedTuple):
@@ -50,6 +54,22 @@ class ReserveChanged(NamedTuple):
 
     reserve_bytes_before: int
     reserve_bytes: int
+
+
+_LIMITS: Final = (
+    ("retention-time", " ms"), ("retention-size", " bytes"), ("retention-hard", ""),
+    ("ttl", " ms"), ("expire-after", " ms"),
+)  # fmt: skip
+"""The names of limits in the order of `LimitChange`, with the unit of a number."""
+
+
+def _target(asked: LimitChange) -> str:
+    """The limits that are changed, with their values, for the audit trail."""
+    return ", ".join(
+        f"{name} {value}{'' if isinstance(value, str) else unit}"
+        for (name, unit), value in zip(_LIMITS, asked, strict=True)
+        if value is not None
+    )
 
 
 class SettingsAdmin:
@@ -81,7 +101,9 @@ class SettingsAdmin:
             return RetentionChanged(before, retention_ms)
 
         return run_change(
-            self._engine, ChangeRequest("store config", "table-retention", dry_run, reason), change
+            self._engine,
+            ChangeRequest("store config", f"table-retention {retention_ms} ms", dry_run, reason),
+            change,
         )
 
     def set_retention(
@@ -89,27 +111,37 @@ class SettingsAdmin:
         *,
         time_ms: int | str | None = None,
         size: int | str | None = None,
+        hard: str | None = None,
+        ttl_ms: int | str | None = None,
+        expire_after_ms: int | str | None = None,
         dry_run: bool = False,
         reason: str | None = None,
     ) -> Changed[TopicRetentionChanged]:
-        """Set the age and size down to which acknowledged messages are kept, for topics without limits of their own.
+        """Set the limits of topics without limits of their own, as `store.admin.topics.set_retention` does for one.
 
-        Args:
-            time_ms, size: ms and bytes; 0 keeps nothing that is acknowledged, `unset` keeps everything, None leaves the
-                limit as it is.
+        In place of each, `unset` sets no limit, and None leaves the limit as it is.
 
         Raises:
             InvalidValue
         """
 
+        asked, words = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms), {"unset": None}
+
         def change(batch: WriteBatch) -> TopicRetentionChanged:
             before = retention.of_store(batch)
-            limits = retention.changed(before, time_ms, size, {"unset": None})
+            limits = retention.changed(before, asked, words)
             retention.set_for_store(batch, limits)
-            return TopicRetentionChanged(before, limits)
+            return TopicRetentionChanged(before, limits, lets_go)
 
+        def limits_of(view: ReadView, topic_id: int) -> RetentionLimits:
+            if retention.has_letters(view, topic_id):
+                return retention.of_topic(view, topic_id)
+            of_all = retention.changed(retention.of_store(view), asked, words)
+            return retention.in_force(retention.own(view, topic_id), of_all)
+
+        lets_go = LetGo.counted(forecast(self._engine, limits_of=limits_of).step)
         return run_change(
-            self._engine, ChangeRequest("store config", "retention", dry_run, reason), change, naming=EVERY
+            self._engine, ChangeRequest("store config", _target(asked), dry_run, reason), change, naming=EVERY
         )
 
     def set_dead_letter_retention(
@@ -129,12 +161,21 @@ class SettingsAdmin:
             InvalidValue
         """
 
+        asked, words = LimitChange(time_ms, size), {"unset": None}
+
         def change(batch: WriteBatch) -> TopicRetentionChanged:
             before = retention.of_dead_letters(batch)
-            limits = retention.changed(before, time_ms, size, {"unset": None})
+            limits = retention.changed(before, asked, words)
             retention.set_for_dead_letters(batch, limits)
-            return TopicRetentionChanged(before, limits)
+            return TopicRetentionChanged(before, limits, lets_go)
 
+        def limits_of(view: ReadView, topic_id: int) -> RetentionLimits:
+            if not retention.has_letters(view, topic_id):
+                return retention.of_topic(view, topic_id)
+            of_all = retention.changed(retention.of_dead_letters(view), asked, words)
+            return retention.in_force(retention.own(view, topic_id), of_all)
+
+        lets_go = LetGo.counted(forecast(self._engine, limits_of=limits_of).step)
         request = ChangeRequest("store config", "dead-letter-retention", dry_run, reason)
         return run_change(self._engine, request, change, naming=EVERY)
 
@@ -174,7 +215,9 @@ class SettingsAdmin:
             reserve.set_size(batch, size)
             return ReserveChanged(before, size)
 
-        changed = run_change(self._engine, ChangeRequest("store config", "reserve", dry_run, reason), change)
+        changed = run_change(
+            self._engine, ChangeRequest("store config", f"reserve {size} bytes", dry_run, reason), change
+        )
         if not dry_run:
             self._engine.connection.environment.writer.keep_reserve(self._engine.connection.lock_timeout_s)
         return changed
@@ -196,4 +239,8 @@ class SettingsAdmin:
             before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), asked
             return ReapPolicyChanged(before.name.lower(), asked.name.lower())
 
-        return run_change(self._engine, ChangeRequest("store config", "reap-policy", dry_run, reason), change)
+        return run_change(
+            self._engine,
+            ChangeRequest("store config", f"reap-policy {asked.name.lower()}", dry_run, reason),
+            change,
+        )

@@ -13,23 +13,31 @@ from storage.admin.audited_change import (
     to_delete,
     transactions_on,
 )
+from storage.admin.limit_forecast import LetGo, forecast
 from storage.admin.purge import purge_deleted
 from storage.disk.reserve import ReserveShare
-from storage.disk.view import WriteBatch
+from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
 from storage.json_form import Flat
 from storage.limits import TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
-from storage.subscription import attached_consumers, catalogue as subscriptions, trimming, update
+from storage.subscription import (
+    attached_consumers,
+    catalogue as subscriptions,
+    topic_upkeep,
+    trimming,
+    update,
+)
+from storage.subscription.hard_trimming import Loss
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
-from storage.subscription.trimming import Hold
+from storage.subscription.trimming import NO_STEP, Hold, Step
 from storage.topic import catalogue as topics, retention, state, trim
 from storage.topic.catalogue import Topic
 from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import session as sessions
-from storage.topic.retention import RetentionLimits
+from storage.topic.retention import LimitChange, RetentionLimits
 from storage.topic.trim import Trimmed
 from storage.txn import uncommitted_entries
 from storage.txn.reaper import EVERY
@@ -54,12 +62,18 @@ class TopicDeleted(NamedTuple):
 
 
 class RetentionSet(NamedTuple):
-    """The retention limits of a topic, and those that it had of its own before; see `storage/topic/retention.py`."""
+    """The limits of a topic, its own and those in force, before and after; see `storage/topic/retention.py`.
+
+    Attributes:
+        lets_go: the effects that the limits in force have now.
+    """
 
     topic: str
     own: Flat[RetentionLimits]
     before: RetentionLimits
     in_force: RetentionLimits
+    in_force_before: RetentionLimits
+    lets_go: LetGo
 
 
 class TopicTrimmed(NamedTuple):
@@ -74,6 +88,10 @@ class TopicTrimmed(NamedTuple):
     first_position: Position
     held_by: Hold | None
     clocks_disagree: bool
+    lost: list[Loss]
+    expired: list[Loss]
+    subscriptions_expired: list[str]
+    transactions_aborted: list[TxnID]
     offloaded_to: str | None
 
 
@@ -162,27 +180,44 @@ class TopicAdmin:
         *,
         time_ms: int | str | None = None,
         size: int | str | None = None,
+        hard: str | None = None,
+        ttl_ms: int | str | None = None,
+        expire_after_ms: int | str | None = None,
         dry_run: bool = False,
         reason: str | None = None,
     ) -> Changed[RetentionSet]:
-        """Set the age and size down to which acknowledged messages of a topic are kept.
+        """Set the limits of a topic: of what is acknowledged, and of what no consumer comes for.
+
+        In place of each, `unset` sets no limit, `store` takes the limit of the store, None leaves the limit as it is.
 
         Args:
-            time_ms, size: ms and bytes; 0 keeps nothing that is acknowledged, `unset` keeps everything, `store` takes
-                the limit of the store, None leaves the limit as it is.
+            time_ms, size: the age and size down to which acknowledged messages are kept; 0 keeps nothing.
+            hard: `off`, `trim` or `refuse`: the effect of both on messages that are not acknowledged.
+            ttl_ms: the age at which messages are acknowledged for every subscription.
+            expire_after_ms: the time without a consumer after which a subscription is deleted.
 
         Raises:
             TopicNotFound, InvalidValue
         """
         words = {"unset": retention.EVERYTHING, "store": None}
+        asked = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms)
 
         def change(batch: WriteBatch) -> RetentionSet:
             topic = topics.get(batch, name)
             before = retention.own(batch, topic.topic_id)
-            own = retention.changed(before, time_ms, size, words)
+            own = retention.changed(before, asked, words)
             retention.set_for_topic(batch, topic.topic_id, own)
-            return RetentionSet(topic.full_name, own, before, retention.of_topic(batch, topic.topic_id))
+            of_all = retention.of_others(batch, topic.topic_id)
+            return RetentionSet(
+                topic.full_name, own, before, retention.in_force(own, of_all),
+                retention.in_force(before, of_all), lets_go,
+            )  # fmt: skip
 
+        def limits_of(view: ReadView, topic_id: int) -> RetentionLimits:
+            own = retention.changed(retention.own(view, topic_id), asked, words)
+            return retention.in_force(own, retention.of_others(view, topic_id))
+
+        lets_go = LetGo.counted(forecast(self._engine, name, limits_of).step)
         return run_change(
             self._engine, ChangeRequest("topics config", name, dry_run, reason), change, naming=EVERY
         )
@@ -203,36 +238,40 @@ class TopicAdmin:
         Raises:
             TopicNotFound
         """
-        total = trimming.NOTHING
-        ledgers_max = 1 << 62 if dry_run else TRIM_STEP_LEDGERS
+        total, done = NO_STEP, NO_STEP
+        take = topic_upkeep.all_steps if dry_run else topic_upkeep.trim_step
 
         def change(batch: WriteBatch) -> TopicTrimmed:
+            nonlocal done
             topic = topics.get(batch, name)
             opened = OpenTopic.load(batch, topic.topic_id, topic.name)
             limits = _KEEP_NOTHING if offloaded else retention.of_topic(batch, topic.topic_id)
             trusted = trimming.trusted(batch, limits, trust_clock=False)
-            first_kept = trimming.plan(opened, trusted, batch.now_ms, ledgers_max)
             if offloaded is not None:
-                first_kept = min(first_kept, offloaded.stop_ledger, opened.state.ledger_id)
-            trimmed = trimming.drop(opened, first_kept)
+                done = _trim_offloaded(opened, trusted, offloaded, dry_run=dry_run)
+            else:
+                done = take(opened, trusted, self._engine.force)
+            hold = trimming.find_hold(batch, topic.topic_id, opened.state, limits)
             return TopicTrimmed(
-                topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
-                trimming.find_hold(batch, topic.topic_id, opened.state), trusted != limits,
+                topic.full_name, done.trimmed, Position(opened.state.first_ledger, 0), hold, trusted != limits,
+                done.lost, done.expired, done.deleted, done.aborted,
                 None if offloaded is None else offloaded.place,
             )  # fmt: skip
 
         request = ChangeRequest("topics trim", name, dry_run, reason)
         while True:
             # No upkeep in these batches: it would trim first, and leave a dry run nothing to tell.
-            result = run_change(
-                self._engine, request, change, lambda effects: effects.trimmed.ledgers > 0, naming=EVERY
-            )
-            total = total.plus(result.effects.trimmed)
-            if dry_run or not result.effects.trimmed.ledgers:
+            result = run_change(self._engine, request, change, lambda _: done.has_effect, naming=EVERY)
+            total = total.plus(done)
+            if dry_run or not done.has_more:
                 break
         if not dry_run:
             self._remove_trimmed_entries(name)
-        return result._replace(effects=result.effects._replace(trimmed=total))
+        whole = result.effects._replace(
+            trimmed=total.trimmed, lost=total.lost, expired=total.expired,
+            subscriptions_expired=total.deleted, transactions_aborted=total.aborted,
+        )  # fmt: skip
+        return result._replace(effects=whole)
 
     def truncate_topic(
         self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
@@ -339,6 +378,16 @@ class TopicAdmin:
 
         while self._engine.connection.write(purge, share=ReserveShare.WHOLE):
             pass
+
+
+def _trim_offloaded(
+    topic: OpenTopic[WriteBatch], limits: RetentionLimits, offloaded: OffloadedLedgers, *, dry_run: bool
+) -> Step:
+    """Trim ledgers that are stored elsewhere too, as far as nothing holds them; hard limits are not hard here."""
+    ledgers_max = 1 << 62 if dry_run else TRIM_STEP_LEDGERS
+    first_kept = trimming.plan(topic, limits, topic.view.now_ms, ledgers_max)
+    trimmed = trimming.drop(topic, min(first_kept, offloaded.stop_ledger, topic.state.ledger_id))
+    return NO_STEP._replace(trimmed=trimmed, has_more=trimmed.ledgers > 0)
 
 
 def _transactions_on_topic(batch: WriteBatch, topic: Topic, attached: list[Subscription]) -> list[int]:

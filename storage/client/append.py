@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from storage.disk.schema import STORE
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
 from storage.process.identity import ProcessIdentity
@@ -125,6 +126,15 @@ def _open_topic(batch: WriteBatch, progress: ProducerProgress) -> OpenTopic[Writ
         raise errors.recreated(topic.name, progress.name, progress.credential.epoch) from None
 
 
+def _check_room(topic: OpenTopic[WriteBatch]) -> None:
+    """Raises:
+    TopicFull: see `storage/subscription/full_topic.py`, which is needed only where a limit is set.
+    """
+    from storage.subscription import full_topic
+
+    full_topic.check_room(topic)
+
+
 class BatchAppend:
     """One producer's appends within one batch, which may come to nothing.
 
@@ -151,12 +161,15 @@ class BatchAppend:
         Raises:
             ProducerFenced: made durable by `Appender.refusal`.
             ProducerBusy, TopicNotFound
+            TopicFull: hard retention takes no more messages.
         """
         appender, progress = self._appender, self.progress
         try:
             if appender.fenced is not None:
                 raise appender.fenced
             self._topic = _open_topic(self._batch, progress)
+            if self._batch.count(STORE) > 1:  # beside the format, a limit may be set
+                _check_room(self._topic)
             self._session, progress.name = progress.credential.check_publish(self._topic, progress.name)
         except ProducerFenced as error:
             if error.details["lastSequenceId"] is None and progress.last_sequence_id >= 0:

@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 
 from storage import audit_trail
+from storage.admin.limit_forecast import LetGo, forecast
 from storage.admin.purge import purge_deleted
 from storage.disk.build_dir import remove_leftovers
 from storage.disk.reserve import ReserveShare
@@ -31,6 +32,10 @@ class Collected(NamedTuple):
     ledgers_trimmed: int
     messages_trimmed: int
     bytes_trimmed: int
+    messages_lost: int
+    messages_expired: int
+    subscriptions_expired: int
+    transactions_aborted: int
     topics_compacted: int
     forgotten: Flat[Forgotten]
     tables: Flat[TableCollected]
@@ -69,13 +74,14 @@ def collect_garbage(
         deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
     if dry_run:
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
-        trimmed = topic_gc.forecast(connection, trust_clock)
+        forecasted = forecast(engine, trust_clock=trust_clock)
+        kept = LetGo.counted(forecasted.step)
         tables = table_gc.forecast(connection, trust_clock)
-        forgotten = record_gc.forecast(connection, trust_clock)
+        forgotten = record_gc.forecast(connection, forecasted.kept, trust_clock)
         with connection.view() as view:
             compacted = len(compaction_gc.topics_with_work(view))
         collected = Collected(
-            dead, deleted_topics, deleted_tables, None, *trimmed, compacted, forgotten, tables
+            dead, deleted_topics, deleted_tables, None, *kept[:7], compacted, forgotten, tables
         )
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
@@ -98,15 +104,15 @@ def _collect(
             remove_leftovers(place)
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
-    trimmed = topic_gc.collect(connection, trust_clock)
+    kept = LetGo.counted(topic_gc.collect(engine, trust_clock))
     topic_gc.complete_aborted_blocks(connection)
     compacted = compaction_gc.collect(connection)
     forgotten = record_gc.collect(connection)
     tables = table_gc.collect(connection)
     collected = Collected(
-        freed, deleted_topics, deleted_tables, steps, *trimmed, compacted, forgotten, tables
+        freed, deleted_topics, deleted_tables, steps, *kept[:7], compacted, forgotten, tables
     )
-    counts = (freed, deleted_topics, deleted_tables, *trimmed, compacted, *forgotten, *tables.counts)
+    counts = (freed, deleted_topics, deleted_tables, *kept[:7], compacted, *forgotten, *tables.counts)
     if trust_clock or any(counts):
         audited, process = AuditedCollection(collected, trust_clock), engine.process
         connection.write(

@@ -5,14 +5,15 @@ Finding takes views, removing takes store transactions of bounded size; after a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from storage.disk import wall_clock
 from storage.disk.connection import Connection
-from storage.maintenance import topic_gc
+from storage.disk.view import ReadView
 from storage.maintenance.table_gc import remove_in_steps
 from storage.topic import former_topics, sequence_retention
-from storage.topic.sequence_retention import Expiry
+from storage.topic.sequence_retention import Expiry, KeptMessages
 from storage.values.named_tuple import NamedTuple
 
 
@@ -23,12 +24,21 @@ class Forgotten(NamedTuple):
     topic_names_forgotten: int
 
 
-def forecast(connection: Connection, trust_clock: bool = False) -> Forgotten:
-    """The result that `collect` would have now, after the trimming of the same run, from one view."""
+def forecast(
+    connection: Connection, kept: Mapping[int, KeptMessages], trust_clock: bool = False
+) -> Forgotten:
+    """The result that `collect` would have now, from one view.
+
+    Args:
+        kept: by the id of a topic, the messages that the trimming of the same run will leave.
+    """
+
+    def kept_of(view: ReadView, topic_id: int) -> KeptMessages:
+        return kept.get(topic_id) or KeptMessages.load(view, topic_id)
+
     with connection.view() as view:
         # `collect` starts a clock that stands after a reboot, and from then on the clocks agree.
         trust_clock = trust_clock or not view.is_clock_running
-        kept_of = partial(topic_gc.kept_after, trust_clock=trust_clock)
         ranges = sequence_retention.forecast(view, Expiry.by_setting(view, trust_clock), kept_of)
         is_trusted = trust_clock or wall_clock.clocks_agree(view)
         return Forgotten(ranges, former_topics.forecast(view) if is_trusted else 0)

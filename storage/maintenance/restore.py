@@ -103,6 +103,8 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reinc
             for consumer in attached_consumers.every(batch, subscription.subscription_id):
                 attached_consumers.detach(opened, consumer.consumer_id)
                 detached += 1
+            # However old the backup is: nobody could come for a subscription of the copy before now.
+            attached_consumers.note_use(opened)
     for key in list(batch.keys(LEASES)):
         batch.delete(LEASES, key)
     result = Reincarnation(batch.superblock.incarnation, len(aborted), detached)

@@ -1,4 +1,4 @@
-"""Collect garbage of topics: ledgers past their retention, and the entries of trimmed ledgers.
+"""Collect garbage of topics: messages past their limits, and the entries of trimmed ledgers.
 
 Finding takes views, removing takes store transactions of bounded size; after a kill the next run goes on.
 """
@@ -8,69 +8,39 @@ from __future__ import annotations
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import trimming
-from storage.subscription.trimming import NOTHING, Step
-from storage.topic import catalogue as topics, log, retention, trim
+from storage.engine import Engine
+from storage.subscription import topic_upkeep, trimming
+from storage.subscription.trimming import NO_STEP, Step
+from storage.topic import catalogue as topics, retention, trim
 from storage.topic.open_topic import OpenTopic
-from storage.topic.sequence_retention import KeptMessages
-from storage.topic.trim import Trimmed
+from storage.topic.retention import RetentionLimits
 from storage.txn import aborted_blocks
 
 _SEGMENTS_AT_ONCE = 200
 """Segments of an aborted set that one store transaction reads (2.4 MiB)."""
 
 
-def forecast(connection: Connection, trust_clock: bool = False) -> Trimmed:
-    """The ledgers that `collect` would trim now without writes meanwhile, from one view."""
-    total = NOTHING
-    with connection.view() as view:
-        # `collect` starts a clock that stands after a reboot, and from then on the clocks agree.
-        trust_clock = trust_clock or not view.is_clock_running
-        for topic in _every(view):
-            first_kept, state = _plan(topic, trust_clock), topic.state
-            for ledger in (*log.closed_ledgers(view, topic.topic_id, state), log.open_ledger(state)):
-                if ledger.ledger_id < first_kept:
-                    total = total.plus(Trimmed(1, ledger.messages, ledger.bytes))
-    return total
-
-
-def kept_after(view: ReadView, topic_id: int, trust_clock: bool) -> KeptMessages:
-    """The messages that a topic will have after `collect`."""
-    topic = OpenTopic.load(view, topic_id)
-    kept, first_kept = KeptMessages.load(view, topic_id), _plan(topic, trust_clock)
-    return KeptMessages(
-        first_kept,
-        kept.is_trimmed or first_kept > kept.first_ledger,
-        kept.is_empty or first_kept > topic.state.ledger_id,
-    )
-
-
-def collect(connection: Connection, trust_clock: bool = False) -> Trimmed:
-    """Trim every topic to its retention limits, and remove the entries of trimmed ledgers.
+def collect(engine: Engine, trust_clock: bool = False) -> Step:
+    """Hold every topic to its limits, and remove the entries of trimmed ledgers; return the sum of all steps.
 
     Args:
         trust_clock: the operator has checked the wall clock, however far it was moved.
     """
-    with connection.view() as view:
-        with_work = [
-            topic.topic_id
-            for topic in _every(view)
-            if _plan(topic, trust_clock=True) > topic.state.first_ledger
-            or trim.remains(view, topic.topic_id, topic.state, 1)
-        ]
-    total = NOTHING
+    with engine.connection.view() as view:
+        with_work = [topic.topic_id for topic in _every(view) if _has_work(topic)]
+    total = NO_STEP
     for topic_id in with_work:
 
         def change(batch: WriteBatch, topic_id: int = topic_id) -> Step:
             if not topics.exists(batch, topic_id):
-                return Step(NOTHING, 0, has_more=False)
-            limits = retention.of_topic(batch, topic_id)
-            return trimming.step(OpenTopic.load(batch, topic_id), limits, trust_clock=trust_clock)
+                return NO_STEP
+            opened = OpenTopic.load(batch, topic_id)
+            return topic_upkeep.step(opened, engine.force, is_run=True, trust_clock=trust_clock)
 
-        step = Step(NOTHING, 0, has_more=True)
-        while step.has_more:
-            step = connection.write(change, share=ReserveShare.WHOLE)
-            total = total.plus(step.trimmed)
+        done = NO_STEP._replace(has_more=True)
+        while done.has_more:
+            done = engine.connection.write(change, share=ReserveShare.WHOLE)
+            total = total.plus(done)
     return total
 
 
@@ -94,10 +64,19 @@ def complete_aborted_blocks(connection: Connection) -> None:
             pass
 
 
+def _has_work(topic: OpenTopic[ReadView]) -> bool:
+    limits = retention.of_topic(topic.view, topic.topic_id)
+    return (
+        topic_upkeep.acknowledges(limits)
+        or _plan(topic, limits, trust_clock=True) > topic.state.first_ledger
+        or bool(trim.remains(topic.view, topic.topic_id, topic.state, 1))
+    )
+
+
 def _every(view: ReadView) -> list[OpenTopic[ReadView]]:
     return [OpenTopic.load(view, topic.topic_id, topic.name) for topic in topics.every(view)]
 
 
-def _plan(topic: OpenTopic[ReadView], trust_clock: bool) -> int:
-    limits = trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock)
+def _plan(topic: OpenTopic[ReadView], limits: RetentionLimits, trust_clock: bool) -> int:
+    limits = trimming.trusted(topic.view, limits, trust_clock)
     return trimming.plan(topic, limits, topic.view.clock.wall_ms(), 1 << 62)

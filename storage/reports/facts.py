@@ -196,6 +196,24 @@ class RetentionHeld(NamedTuple):
     held_by: Hold
 
 
+class ForgottenSubscription(NamedTuple):
+    """A subscription that keeps messages, and has had no consumer for long.
+
+    Attributes:
+        messages, bytes: those behind its cursor.
+        next_message_at_ms: the publish time of the first of them.
+        without_consumer_since_at_ms: when the last consumer left; None if that is not known.
+    """
+
+    topic: str
+    name: str
+    subscription: str
+    messages: int
+    bytes: int
+    next_message_at_ms: int
+    without_consumer_since_at_ms: int | None
+
+
 class Facts(NamedTuple):
     """All facts of a store.
 
@@ -215,3 +233,4 @@ class Facts(NamedTuple):
     tables: list[TableFacts]
     contended_keys: list[ContendedKey]
     retention_held: list[RetentionHeld]
+    forgotten_subscriptions: list[ForgottenSubscription]

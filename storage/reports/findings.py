@@ -153,6 +153,18 @@ def _retention_held(facts: Facts) -> Iterator[Finding]:
         yield Finding("retention-held", "info", f"topic {row.name}", what, why, action)
 
 
+def _forgotten(facts: Facts) -> Iterator[Finding]:
+    """Subscriptions without a consumer for long: each keeps the log from being trimmed, and likely for nobody."""
+    for row in facts.forgotten_subscriptions:
+        since_ms, about = row.without_consumer_since_at_ms, f"subscription {row.subscription}"
+        what = f"nobody has read {row.subscription} of topic {row.name} "
+        what += "for long" if since_ms is None else f"since {rfc3339(since_ms)}"
+        kept = f"{several(row.messages, 'message')} ({row.bytes:,} bytes)"
+        why = f"It keeps {kept}, the first of {rfc3339(row.next_message_at_ms)}. If it is used no more, delete it."
+        action = Action("store.admin.subscriptions.delete_subscription", row.name, row.subscription)
+        yield Finding("subscription-forgotten", "info", about, what, why, action)
+
+
 _RULES = (
     _gate,
     _old_format,
@@ -163,5 +175,6 @@ _RULES = (
     _versions,
     _clocks,
     _retention_held,
+    _forgotten,
     _no_consumer,
 )

@@ -94,7 +94,7 @@ def _of_topics(view: ReadView) -> Iterator[Freeable]:
 
 def _freed(topic: OpenTopic[ReadView], limits: RetentionLimits) -> int:
     """The bytes that trimming to some limits would free."""
-    first_kept = trimming.plan(topic, limits, topic.view.clock.wall_ms(), 1 << 62)
+    first_kept = trimming.plan_all(topic, limits, topic.view.clock.wall_ms(), 1 << 62)
     ledgers = (*log.closed_ledgers(topic.view, topic.topic_id, topic.state), log.open_ledger(topic.state))
     return sum(ledger.bytes for ledger in ledgers if ledger.ledger_id < first_kept)
 

@@ -142,6 +142,7 @@ def _overview(
         tables=_tables(view, locks, begun, keys_shown),
         contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
         retention_held=retention.held_topics(view),
+        forgotten_subscriptions=retention.forgotten_subscriptions(view, locks),
     )  # fmt: skip
     judged = findings.judge(facts)
     return Overview(findings.verdict(judged), facts, judged)

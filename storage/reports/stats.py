@@ -124,11 +124,14 @@ class SubscriptionStats(NamedTuple):
     msg_out_counter: int
     msg_redeliver_counter: int
     msg_aborted_drop_counter: int
+    msg_lost_counter: int
+    msg_expired_counter: int
     dead_letter_topic: str | None
     max_redeliver_count: int | None
     held_by: list[HeldBack]
     verdict: str
     created_at_ms: int
+    without_consumer_since_at_ms: int | None
     consumers: list[ConsumerRow]
 
 
@@ -306,10 +309,11 @@ def subscription_of(
         backlog_size=topic_state.bytes - acknowledged_bytes,
         msg_out_counter=cursor.delivered, msg_redeliver_counter=cursor.redelivered,
         msg_aborted_drop_counter=cursor.aborted_dropped,
+        msg_lost_counter=cursor.lost, msg_expired_counter=cursor.expired,
         dead_letter_topic=subscription.dead_letter_topic, max_redeliver_count=subscription.max_redeliver_count,
         held_by=skipped.held_back(view, subscription, cursor),
         verdict=backlog.verdict(len(living), is_frozen=is_frozen), created_at_ms=subscription.created_ms,
-        consumers=consumers,
+        without_consumer_since_at_ms=None if living else cursor.vacated_ms, consumers=consumers,
     )  # fmt: skip
 
 

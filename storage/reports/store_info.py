@@ -37,6 +37,9 @@ class StoreInfo(NamedTuple):
     table_retention_ms: int
     retention_time_ms: int | None
     retention_bytes: int | None
+    retention_hard: str
+    ttl_ms: int | None
+    expire_after_ms: int | None
     data_bytes: int
     used_bytes: int
     map_bytes: int
@@ -119,6 +122,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         reap_policy=ReapPolicy(superblock.reap_policy).name.lower(),
         table_retention_ms=superblock.table_retention_ms,
         retention_time_ms=kept.time_ms, retention_bytes=kept.bytes,
+        retention_hard=kept.hard or retention.OFF, ttl_ms=kept.ttl_ms, expire_after_ms=kept.expire_after_ms,
         data_bytes=os.stat(os.path.join(connection.path, DATA)).st_size,
         used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
         readers_in_use=readers_in_use, readers_max=READERS_MAX,

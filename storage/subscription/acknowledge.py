@@ -20,7 +20,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import Acknowledgement
 from storage.subscription.subscription import Subscription
-from storage.topic import state as states
+from storage.topic import state as states, trim
 from storage.topic.compaction import compacted_view
 from storage.topic.compaction.compacted_entry import CompactedEntry
 from storage.topic.entry import MESSAGES, Entry
@@ -221,6 +221,9 @@ def _resolve(
         if not (messages or every) & ~delivery.in_flight():
             return delivery.count, messages or every
     entry = compacted_view.read_anywhere(opened.view, opened.topic_id, at)
+    if entry is None and is_trimmed(opened, at):
+        # A limit may let a message go that a consumer holds: nothing is left to acknowledge.
+        return max(messages.bit_length(), 1), messages or 1
     if entry is None or entry.kind != MESSAGES or messages >> entry.count:
         raise missing(at)
     chosen = messages or message_set.everything(entry.count)
@@ -228,6 +231,13 @@ def _resolve(
         _check_deliverable(opened, entry)
     _check_no_key_blocked(opened, open_keys, entry, chosen)
     return entry.count, chosen
+
+
+def is_trimmed(opened: OpenSubscription[ReadView], at: Position) -> bool:
+    """Whether a position lies in a trimmed ledger, and so was acknowledged."""
+    state = states.load(opened.view, opened.topic_id)
+    end = trim.end_of_trimmed(opened.view, opened.topic_id, state)
+    return end is not None and at <= end and at <= opened.cursor.mark_delete
 
 
 def missing(at: Position) -> MessageNotFound:

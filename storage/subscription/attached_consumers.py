@@ -16,7 +16,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.lock_file import LockFile
-from storage.subscription import delivered_window, span
+from storage.subscription import cursor as cursors, delivered_window, span
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.isolation import SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
@@ -104,7 +104,14 @@ def attach(
     consumer = AttachedConsumer(number, name or f"consumer-{number}", lease, owner.fields(), batch.now_ms)
     record = [consumer.name, lease, consumer.owner_fields, consumer.connected_ms]
     batch.put(CONSUMERS, key2(subscription.subscription_id, number), pack(record))
+    cursors.load(batch, subscription.subscription_id).vacated_ms = None
     return consumer
+
+
+def note_use(opened: OpenSubscription[WriteBatch]) -> None:
+    """Note that a subscription without a consumer is in use now: the last one left, or an operator changed it."""
+    if opened.view.first(CONSUMERS, key1(opened.subscription_id)) is None:
+        opened.cursor.vacated_ms = opened.view.now_ms
 
 
 def detach(
@@ -132,6 +139,7 @@ def detach(
             was_received=False,
         )
     delivered_window.remove(opened, consumer_id)
+    note_use(opened)
     return released
 
 

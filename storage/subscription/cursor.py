@@ -42,6 +42,11 @@ class Cursor:
         aborted_dropped: number of messages of aborted transactions that were acknowledged instead of copied to the
             dead-letter topic.
         delayed: number of messages that dispatch has passed before their delivery time (`delayed.py`).
+        lost, expired: number of committed messages that were acknowledged for a hard limit, and for their age.
+        lost_noted, expired_noted: how many of them the audit trail has.
+        expired_noted_ms: when the audit trail noted expired messages.
+        vacated_ms: when the last consumer left, or an operator used the subscription without one; None while a consumer
+            is attached, and for a subscription of which that is not known.
     """
 
     __slots__ = (
@@ -49,8 +54,13 @@ class Cursor:
         "blocked",
         "delayed",
         "delivered",
+        "expired",
+        "expired_noted",
+        "expired_noted_ms",
         "generation",
         "has_uncommitted_acks",
+        "lost",
+        "lost_noted",
         "mark_delete",
         "passes",
         "pending_cumulative",
@@ -59,6 +69,7 @@ class Cursor:
         "redelivered",
         "released",
         "skipped_txns",
+        "vacated_ms",
     )  # fmt: skip
 
     def __init__(self, start: Position) -> None:
@@ -72,6 +83,8 @@ class Cursor:
         self.skipped_txns = self.blocked = self.passes = 0
         self.has_uncommitted_acks = False
         self.aborted_dropped = self.delayed = 0
+        self.lost = self.lost_noted = self.expired = self.expired_noted = self.expired_noted_ms = 0
+        self.vacated_ms: int | None = None
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -83,8 +96,13 @@ class Cursor:
         ]
         fields += [self.delivered, self.redelivered, self.recalled]
         fields += [self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks]
-        fields.append(self.aborted_dropped)
-        return pack([*fields, self.delayed] if self.delayed else fields)
+        fields += [self.aborted_dropped]
+        forced = [self.lost, self.lost_noted, self.expired, self.expired_noted, self.expired_noted_ms]
+        if any(forced) or self.vacated_ms is not None:
+            fields += [self.delayed, [*forced, self.vacated_ms]]
+        elif self.delayed:
+            fields += [self.delayed]
+        return pack(fields)
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -98,6 +116,9 @@ class Cursor:
         cursor.skipped_txns, cursor.blocked, cursor.passes, cursor.has_uncommitted_acks = fields[8:12]
         cursor.aborted_dropped = fields[12] if len(fields) > 12 else 0
         cursor.delayed = fields[13] if len(fields) > 13 else 0
+        if len(fields) > 14:
+            cursor.lost, cursor.lost_noted, cursor.expired, cursor.expired_noted = fields[14][:4]
+            cursor.expired_noted_ms, cursor.vacated_ms = fields[14][4:6]
         return cursor
 
 
@@ -114,8 +135,10 @@ def load(view: ReadView, subscription_id: int) -> Cursor:
 
 
 def create(batch: WriteBatch, subscription_id: int, start: Position) -> None:
-    """Write the cursor of a new subscription."""
-    batch.put(CURSORS, key1(subscription_id), Cursor(start).encode())
+    """Write the cursor of a new subscription, which no consumer has joined yet."""
+    cursor = Cursor(start)
+    cursor.vacated_ms = batch.now_ms
+    batch.put(CURSORS, key1(subscription_id), cursor.encode())
 
 
 def delete(batch: WriteBatch, subscription_id: int) -> None:

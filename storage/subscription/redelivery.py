@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import SPAN_FATES_MAX
 from storage.subscription import span
-from storage.subscription.acknowledge import Item, missing
+from storage.subscription.acknowledge import Item, is_trimmed, missing
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.open_subscription import OpenSubscription
@@ -85,6 +85,8 @@ def _check_exists(
         count = delivery.count
     else:
         entry = compacted_view.read_anywhere(opened.view, opened.topic_id, at)
+        if entry is None and is_trimmed(opened, at):
+            return
         count = entry.count if entry is not None and entry.kind == MESSAGES else 0
     if not count or messages >> count:
         raise missing(at)

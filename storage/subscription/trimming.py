@@ -6,32 +6,39 @@ the acknowledged messages behind it are at least as large. With both limits, the
 without a subscription has nothing to wait for: readers hold nothing back. The open ledger is closed first where all of
 it may go, so that a quiet topic is trimmed too. Invariants 5, 15 and 19.
 
-All paths come here: a write on its way, `store gc`, `topics trim` and its dry run.
+Where a limit is hard, ledgers go for which the limits alone speak: `hard_trimming.py` frees them first. Messages that
+are not compacted yet stay all the same: older values of their keys would come back.
+
+All paths come here: a write on its way, `store gc`, `topics trim` and its dry run (`topic_upkeep.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from typing import TYPE_CHECKING
 
-from storage.disk.codec import key1
-from storage.disk.schema import HEADS
 from storage.disk.view import ReadView, WriteBatch
 from storage.disk.wall_clock import clocks_agree
-from storage.limits import SEQUENCES_LOOKED_AT, TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
-from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.topic import log, retention, sequence_retention, trim
+from storage.limits import FORCED_STEP_ENTRIES, HARD_LEDGERS, TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
+from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_ack
+from storage.subscription.delivery import PENDING
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log, retention, trim
 from storage.topic.compaction import compaction_state
+from storage.topic.entry import MESSAGES, Entry
 from storage.topic.log import LedgerInfo
 from storage.topic.open_topic import OpenTopic
-from storage.topic.retention import RetentionLimits
-from storage.topic.sequence_retention import Expiry
+from storage.topic.retention import NO_LIMITS, RetentionLimits
 from storage.topic.state import TopicState
 from storage.topic.trim import Trimmed
 from storage.txn import aborted, record as records, uncommitted_entries
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
+
+if TYPE_CHECKING:
+    from storage.subscription.hard_trimming import Loss, TxnEnds
 
 
 class Hold(NamedTuple):
@@ -52,22 +59,73 @@ class Hold(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The effects of one step on a topic, and whether another step has work."""
+    """The effects of one step on a topic, and whether another step has work.
+
+    Attributes:
+        lost: messages that subscriptions had not acknowledged, which a hard limit has let go.
+        aborted: open transactions that held such messages.
+        expired: messages acknowledged for their age.
+        deleted: subscriptions that went for want of a consumer.
+    """
 
     trimmed: Trimmed
     entries_removed: int
     has_more: bool
+    lost: list[Loss]
+    aborted: list[TxnID]
+    expired: list[Loss]
+    deleted: list[str]
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether anything was trimmed, or lost, or ended."""
+        return bool(self.trimmed.ledgers or self.lost or self.aborted or self.expired or self.deleted)
+
+    def plus(self, other: Step) -> Step:
+        """The sum of both, of which the other is the later one."""
+        from storage.subscription.hard_trimming import added
+
+        return Step(
+            self.trimmed.plus(other.trimmed), self.entries_removed + other.entries_removed, other.has_more,
+            added(self.lost, other.lost), self.aborted + other.aborted,
+            added(self.expired, other.expired), self.deleted + other.deleted,
+        )  # fmt: skip
+
+
+class Force(NamedTuple):
+    """The means of a hard limit: the end of transactions that hold messages, and the entries examined in a step."""
+
+    ends: TxnEnds
+    entries_max: int = FORCED_STEP_ENTRIES
 
 
 NOTHING = Trimmed(0, 0, 0)
+NO_STEP = Step(NOTHING, 0, has_more=False, lost=[], aborted=[], expired=[], deleted=[])
 
 
-def find_hold(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
+def find_hold(
+    view: ReadView, topic_id: int, state: TopicState, limits: RetentionLimits = NO_LIMITS
+) -> Hold | None:
     """The slowest subscription, the oldest open transaction or the compaction of a topic, whichever is furthest back;
     None if none holds a message.
+
+    Args:
+        limits: where they trim what is not acknowledged, the compaction comes first, which holds against them too.
     """
+    uncompacted = _uncompacted(view, topic_id, state)
+    if uncompacted is not None and not limits.as_hard(retention.TRIM).keeps_everything:
+        return uncompacted
+    return _furthest_back(view, topic_id, state, uncompacted)
+
+
+def find_client(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
+    """The slowest subscription or the oldest open transaction of a topic, as `find_hold`."""
+    return _furthest_back(view, topic_id, state, None)
+
+
+def _furthest_back(view: ReadView, topic_id: int, state: TopicState, uncompacted: Hold | None) -> Hold | None:
     # A subscription that has everything up to the transaction can do nothing about it.
-    holds = (_oldest(view, topic_id), _uncompacted(view, topic_id, state), _slowest(view, topic_id, state))
+    holds = (_oldest(view, topic_id), uncompacted, _slowest(view, topic_id, state))
     return min(
         (hold for hold in holds if hold is not None),
         key=lambda hold: log.messages_through(view, topic_id, state, hold.position),
@@ -89,15 +147,36 @@ def _uncompacted(view: ReadView, topic_id: int, state: TopicState) -> Hold | Non
 
 def _slowest(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
     marks = [
-        (cursors.load(view, subscription.subscription_id).mark_delete, subscription.name)
+        (cursors.load(view, subscription.subscription_id).mark_delete, subscription.name, subscription)
         for subscription in subscriptions.every(view, topic_id)
     ]
-    position, name = min(marks, default=(state.last_confirmed, ""))
+    if not marks:
+        return None
+    position, name, subscription = min(marks, key=lambda mark: mark[:2])
     # Behind the last message there may be markers, which no consumer has passed yet; they hold nothing.
     if log.messages_through(view, topic_id, state, position) >= state.messages:
         return None
     following = log.next_entry(view, topic_id, position)
-    return None if following is None else Hold("subscription", name, position, following.publish_time)
+    if following is None:
+        return None
+    holder = _pending_in(OpenSubscription(view, subscription), following)
+    if holder is not None:
+        return Hold("transaction", str(TxnID(holder)), position, records.get(view, holder).begun_ms)
+    return Hold("subscription", name, position, following.publish_time)
+
+
+def _pending_in(opened: OpenSubscription[ReadView], entry: Entry) -> int | None:
+    """The transaction in which the next messages of a subscription are pending: the subscription has done its part."""
+    at, count = entry.position, entry.count
+    if entry.kind != MESSAGES:
+        return None
+    open_ = message_set.everything(count) & ~opened.acks.of(at, count)
+    delivery = opened.deliveries.find(at)
+    pending = pending_ack.covered(opened.cursor, at, count)
+    pending |= delivery.of(PENDING) if delivery is not None else 0
+    if open_ & ~pending:
+        return None
+    return min(pending_ack.holders(opened, at, count, open_), default=None)
 
 
 def _oldest(view: ReadView, topic_id: int) -> Hold | None:
@@ -156,27 +235,107 @@ def plan(
     return state.first_ledger if limits.keeps_everything else state.ledger_id + 1
 
 
+def plan_all(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, ledgers_max: int) -> int:
+    """The same as `plan`, with the ledgers that a hard limit lets go too."""
+    soft, hard = (of(topic, limits, now_ms, ledgers_max) for of in (plan, plan_hard))
+    return max(soft, hard)
+
+
+def plan_hard(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, ledgers_max: int) -> int:
+    """The same as `plan`, with the ledgers alone that a hard limit lets go, whatever holds them but compaction."""
+    hard = limits.as_hard(retention.TRIM)
+    if hard.keeps_everything:
+        return topic.state.first_ledger
+    first_kept = plan(topic, hard, now_ms, ledgers_max, heeds_holds=False)
+    hold = _uncompacted(topic.view, topic.topic_id, topic.state)
+    following = None if hold is None else log.next_entry(topic.view, topic.topic_id, hold.position)
+    return first_kept if following is None else min(first_kept, following.ledger_id)
+
+
 def _in_order(topic: OpenTopic[ReadView]) -> Iterator[LedgerInfo]:
     yield from log.closed_ledgers(topic.view, topic.topic_id, topic.state)
     yield log.open_ledger(topic.state)
 
 
-def step(topic: OpenTopic[WriteBatch], limits: RetentionLimits, *, trust_clock: bool = False) -> Step:
+def step(
+    topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Force, *, trust_clock: bool = False
+) -> Step:
     """Remove entries of trimmed ledgers, or else trim ledgers: work of bounded size within one store transaction."""
     removed = trim.purge_step(topic, TRIM_STEP_ENTRIES)
     if removed == TRIM_STEP_ENTRIES:
-        return Step(NOTHING, removed, has_more=True)
-    batch = topic.view
-    limits = trusted(batch, limits, trust_clock)
-    trimmed = drop(topic, plan(topic, limits, batch.now_ms, TRIM_STEP_LEDGERS))
+        return NO_STEP._replace(entries_removed=removed, has_more=True)
+    done = trim_step(topic, trusted(topic.view, limits, trust_clock), force)
     removed += trim.purge_step(topic, TRIM_STEP_ENTRIES - removed)
-    return Step(trimmed, removed, has_more=bool(trimmed.ledgers or removed))
+    return done._replace(entries_removed=removed, has_more=done.has_more or removed > 0)
+
+
+def trim_step(
+    topic: OpenTopic[WriteBatch],
+    limits: RetentionLimits,
+    force: Force,
+    ledgers_max: int = TRIM_STEP_LEDGERS,
+) -> Step:
+    """Trim ledgers, those too that a hard limit lets go; the entries of trimmed ledgers stay."""
+    now_ms = topic.view.now_ms
+    if limits.hard != retention.TRIM:
+        trimmed = drop(topic, plan(topic, limits, now_ms, ledgers_max))
+        return NO_STEP._replace(trimmed=trimmed, has_more=trimmed.ledgers > 0)
+    _roll_small(topic, limits)
+    first_kept = plan(topic, limits, now_ms, ledgers_max)
+    target = plan_hard(topic, limits, now_ms, ledgers_max)
+    if target <= first_kept:
+        trimmed = drop(topic, first_kept)
+        return NO_STEP._replace(trimmed=trimmed, has_more=trimmed.ledgers > 0)
+    return _trim_hard(topic, first_kept, target, force)
+
+
+def _roll_small(topic: OpenTopic[WriteBatch], limits: RetentionLimits) -> None:
+    """Close the open ledger where it is large beside a hard limit: whole ledgers go, and the limit is to hold."""
+    state, most = topic.state, limits.as_hard(retention.TRIM).bytes
+    is_beyond = most is not None and state.bytes - state.bytes_trimmed > most
+    if most is not None and is_beyond and state.next_entry and open_bytes(state) * HARD_LEDGERS >= most:
+        log.roll(topic, topic.view.now_ms)
+
+
+def open_bytes(state: TopicState) -> int:
+    """The bytes of the open ledger."""
+    return state.bytes - state.ledger_bytes_before
+
+
+def _trim_hard(topic: OpenTopic[WriteBatch], first_kept: int, target: int, force: Force) -> Step:
+    """Let ledgers go although something holds them, as many as one step may."""
+    from storage.subscription import hard_trimming
+
+    if target > topic.state.ledger_id:
+        # Markers of transactions that are aborted stand behind the last ledger that goes.
+        log.roll(topic, topic.view.now_ms)
+    topic, done = hard_trimming.with_name(topic), NO_STEP
+    room = force.entries_max
+    for ledger in list(log.closed_ledgers(topic.view, topic.topic_id, topic.state)):
+        if not first_kept <= ledger.ledger_id < target:
+            continue
+        end = Position(ledger.ledger_id, ledger.entries - 1)
+        freed = hard_trimming.free_through(topic, end, force.ends, room)
+        done = done.plus(NO_STEP._replace(has_more=freed.has_more, lost=freed.lost, aborted=freed.aborted))
+        room -= freed.entries
+        if not freed.is_free:
+            break
+        first_kept = ledger.ledger_id + 1
+        if room <= 0:
+            break
+    trimmed = drop(topic, first_kept)
+    if trimmed.ledgers:
+        hard_trimming.note_losses(topic, trimmed, force.ends.process())
+    return done._replace(trimmed=trimmed, has_more=done.has_more or trimmed.ledgers > 0)
 
 
 def trusted(view: ReadView, limits: RetentionLimits, trust_clock: bool) -> RetentionLimits:
-    """The limits without the retention time where the wall clock was moved and nobody confirmed it."""
-    if limits.time_ms and not (trust_clock or clocks_agree(view)):
-        return limits._replace(time_ms=None)
+    """The limits without those of age where the wall clock was moved and nobody confirmed it."""
+    has_ages = limits.time_ms or limits.ttl_ms or limits.expire_after_ms
+    if has_ages and not (trust_clock or clocks_agree(view)):
+        return limits._replace(
+            time_ms=None if limits.time_ms else limits.time_ms, ttl_ms=None, expire_after_ms=None
+        )
     return limits
 
 
@@ -189,54 +348,16 @@ def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
         log.roll(topic, topic.view.now_ms)
     trimmed = trim.drop_ledgers(topic, first_kept)
     aborted.trim(topic)
+    _forget_skipped(topic)
     return trimmed
 
 
-class Trimmer:
-    """Trims topics on the way of other writes: a few topics at a time, in turn."""
-
-    __slots__ = ("_next_sequence", "_next_topic")
-
-    def __init__(self) -> None:
-        self._next_topic: int | None = None
-        self._next_sequence: bytes | None = None
-
-    def trim_some(self, batch: WriteBatch, topics: int) -> bool:
-        """Look at some topics, and do at most one step; whether another step has work.
-
-        A process begins at a topic of its own, so that many short commands reach all topics.
-        """
-        if self._next_topic is None:
-            self._next_topic = batch.superblock.commits % (batch.superblock.last_topic + 1)
-        for topic_id in _topics_from(batch, self._next_topic, topics):
-            self._next_topic = topic_id + 1
-            done = step(OpenTopic.load(batch, topic_id), retention.of_topic(batch, topic_id))
-            if done.has_more:
-                self._next_topic = topic_id
-                return True
-        self._forget_some_sequences(batch)
-        return False
-
-    def _forget_some_sequences(self, batch: WriteBatch) -> None:
-        """Look at the next ranges of sequence ids, and forget ranges past the retention."""
-        after = self._next_sequence
-        if after is None:
-            after = key1(batch.superblock.commits % (batch.superblock.last_topic + 1))
-        expiry = Expiry.by_setting(batch)
-        keys, following = sequence_retention.find_old(batch, after, expiry, SEQUENCES_LOOKED_AT)
-        sequence_retention.expire(batch, keys, expiry)
-        self._next_sequence = following or b"\0"
-
-
-def _topics_from(view: ReadView, start: int, count: int) -> list[int]:
-    """Ids of the next topics, in turn."""
-
-    def ids(first: int) -> Iterator[int]:
-        for key in view.keys(HEADS, start=key1(first)):
-            topic_id = int.from_bytes(key, "big")
-            if topic_id >= 1 << 63:
-                return
-            yield topic_id
-
-    turn = list(islice(ids(max(start, 1)), count))
-    return turn + [topic_id for topic_id in islice(ids(1), count - len(turn)) if topic_id not in turn]
+def _forget_skipped(topic: OpenTopic[WriteBatch]) -> None:
+    """Let dispatch start anew where it has not met the markers of skipped transactions that went with the ledgers."""
+    for subscription in subscriptions.every(topic.view, topic.topic_id):
+        cursor = cursors.load(topic.view, subscription.subscription_id)
+        if cursor.skipped_txns and cursor.mark_delete < (topic.state.first_ledger, -1):
+            opened = OpenSubscription(topic.view, subscription)
+            skipped_txns.clear(opened)
+            opened.delayed.clear()
+            cursor.read = cursor.mark_delete

@@ -17,9 +17,17 @@ from storage.topic.state import TopicState
 from storage.values.position import Position
 
 
-def first_at(view: ReadView, topic_id: int, state: TopicState, time_ms: int) -> Position:
-    """The first position, in the order of the log, published at or after a time; the end if there is none."""
+def first_at(
+    view: ReadView, topic_id: int, state: TopicState, time_ms: int, first_ledger: int = 0
+) -> Position:
+    """The first position, in the order of the log, published at or after a time; the end if there is none.
+
+    Args:
+        first_ledger: leaves earlier ledgers out.
+    """
     for ledger in log.ledgers(view, topic_id, state):
+        if ledger.ledger_id < first_ledger:
+            continue
         entry_id = _first_in(view, topic_id, ledger, time_ms)
         if entry_id < ledger.entries:
             return Position(ledger.ledger_id, entry_id)

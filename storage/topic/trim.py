@@ -105,7 +105,7 @@ def check_kept(topic: OpenTopic[ReadView], after: Position) -> None:
         raise MessageNotFound(
             f"the messages of {topic.name} after {after} were trimmed; the first one left is at "
             f"{Position(state.first_ledger, 0)}",
-            hint="Read from earliest, or from that position on. A subscription keeps messages until it has them.",
+            hint="Read from earliest, or from that position on. Unless a limit is hard, a subscription keeps messages.",
             first_position=str(Position(state.first_ledger, 0)),
         )
 

@@ -33,7 +33,7 @@ from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState,
 if TYPE_CHECKING:
     from storage.txn.participant import Effect, PartDone, Participant
 
-_EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD)
+_EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD, AbortReason.RETENTION)
 _OPEN = STATE_CODES.index(TransactionState.OPEN)
 
 

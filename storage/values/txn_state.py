@@ -26,6 +26,7 @@ class AbortReason(Enum):
     REFUSED_WRITE = "refused-write"
     FENCED = "fenced"
     INCARNATION = "incarnation"
+    RETENTION = "retention"
 
 
 STATE_CODES = (TransactionState.OPEN, TransactionState.COMMITTED, TransactionState.ABORTED)

@@ -29,7 +29,7 @@ from storage.disk.schema import (
 )
 from storage.disk.view import ReadView
 from storage.subscription import catalogue as subscriptions
-from storage.topic import catalogue as topics
+from storage.topic import catalogue as topics, retention
 from storage.verify.problem import Report
 
 _OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS)
@@ -54,6 +54,9 @@ def check_ownerless(view: ReadView, report: Report) -> None:
         _check(view, database, topic_ids | {_SUPERBLOCK}, "topic", report)
     for database in _PURGED:
         _check(view, database, topic_ids | purging, "topic", report)
+    for topic_id in retention.topics_with_own(view):
+        if topic_id not in topic_ids:
+            report(6, f"topic {topic_id}", "has limits, and no name")
     for database in _OF_SUBSCRIPTIONS:
         _check(view, database, subscription_ids, "subscription", report)
 

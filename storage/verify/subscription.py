@@ -68,6 +68,13 @@ class SubscriptionCheck:
             self._check_delivery(delivery)
         if cursor.released != sum(delivery.is_released for delivery in delivered):
             self._problem(23, f"counts {cursor.released} released entries")
+        gone = cursor.lost + cursor.expired
+        if (
+            gone > self._state.messages
+            or cursor.lost_noted > cursor.lost
+            or cursor.expired_noted > cursor.expired
+        ):
+            self._problem(23, f"counts {gone} messages lost or expired; the topic had {self._state.messages}")
         skipped_txns.SkipCheck(view, self._subscription, cursor, self._problem).run(log)
         check_delayed(view, self._subscription, cursor, self._problem)
         cumulative = cursor.pending_cumulative

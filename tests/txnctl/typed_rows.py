@@ -36,8 +36,9 @@ STATS = SubscriptionStats(
     type="Exclusive", subscription_isolation_level="READ_COMMITTED", on_open="block", mark_delete_position=START,
     read_position=START, msg_backlog=0, visible=0, blocked=0, delayed=0, uncommitted=0, pending=0, pending_in=[],
     unacked_messages=0, acknowledged_ahead=0, aborted_ahead=0, backlog_size=0, msg_out_counter=0,
-    msg_redeliver_counter=0, msg_aborted_drop_counter=0, dead_letter_topic=None, max_redeliver_count=None, held_by=[], verdict="ok",
-    created_at_ms=0, consumers=[],
+    msg_redeliver_counter=0, msg_aborted_drop_counter=0, msg_lost_counter=0, msg_expired_counter=0,
+    dead_letter_topic=None, max_redeliver_count=None, held_by=[], verdict="ok",
+    created_at_ms=0, without_consumer_since_at_ms=None, consumers=[],
 )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ REMEDIES = {
     "table-not-found": "`txnctl tables list` shows what there is.",
     "terminated": "Run it again; what was acknowledged before is kept.",
     "too-many-files": "Close files, or raise the limit: ulimit -n.",
+    "topic-full": "Let the subscription catch up; `txnctl topics show` names it.",
     "topic-not-found": "`txnctl topics list` shows what there is.",
     "transaction-changed": "Look at it again (`transactions show`), then decide anew.",
     "transaction-conflict": "`txnctl subscriptions pending` names the transaction.",

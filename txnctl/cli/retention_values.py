@@ -22,9 +22,25 @@ class Limit(Grammar):
         return number if isinstance(number, int) else None
 
 
+class HardRetention(Grammar):
+    """The effect of limits on messages that are not acknowledged."""
+
+    name = "effect"
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = ("off", "trim", "refuse", *words)
+        self.expected = " or ".join(self.words)
+
+    def read(self, text: str) -> str | None:
+        """The word, or None."""
+        return text if text in self.words else None
+
+
 _OF_TOPIC = ("unset", "store")
 RETENTION_TIME = Limit(DURATION_MS, _OF_TOPIC)
 RETENTION_SIZE = Limit(SIZE, _OF_TOPIC)
 COMPACTION_THRESHOLD = Limit(SIZE, ("unset",))
 STORE_RETENTION_TIME = Limit(DURATION_MS, ("unset",))
 STORE_RETENTION_SIZE = Limit(SIZE, ("unset",))
+RETENTION_HARD = HardRetention(("store",))
+STORE_RETENTION_HARD = HardRetention(())

@@ -458,5 +458,14 @@ EXCLUSIVE_MODE = NamedConstant("access mode", ACCESS_MODE.names[1:], "storage:Ac
 """The modes that make an owner."""
 ABORT_REASON = NamedConstant(
     "reason",
-    ("asked", "timed-out", "owner-dead", "lost-conflict", "refused-write", "fenced", "incarnation"),
+    (
+        "asked",
+        "timed-out",
+        "owner-dead",
+        "lost-conflict",
+        "refused-write",
+        "fenced",
+        "incarnation",
+        "retention",
+    ),
 )

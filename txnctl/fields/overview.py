@@ -39,6 +39,7 @@ OVERVIEW = fields_of(
         "tables": "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy).",
         "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
         "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
+        "forgotten_subscriptions": "Subscriptions that keep messages and have had no consumer for a week or longer.",
         **FINDINGS,
     },
 )

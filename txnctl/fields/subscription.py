@@ -85,11 +85,17 @@ ROW = {
     "msg_aborted_drop_counter": Help(
         "Messages of aborted transactions, redelivered too often: acknowledged without a dead letter."
     ),
+    "msg_lost_counter": Help("Messages not acknowledged that hard retention has let go.", heading="LOST"),
+    "msg_expired_counter": Help("Messages acknowledged for their age (ttl).", heading="EXPIRED"),
     "dead_letter_topic": Help("Where messages go that were redelivered too often; null is the default name."),
     "max_redeliver_count": Help("Redeliveries after which they go there; null is never."),
     **HELD_BY,
     **VERDICT,
     "created_at_ms": Help("When it was created."),
+    "without_consumer_since_at_ms": Help(
+        "When the last consumer left, or an operator used it; null while one is attached, or if not known.",
+        heading="NO CONSUMER SINCE",
+    ),
     **CONSUMERS,
 }
 """A subscription in a list."""

@@ -39,14 +39,46 @@ LIMITS = {
 RETENTION = {
     "retention_time_ms": Help(
         "The age down to which acknowledged messages are kept; null for no limit.",
-        kind="duration",
+        kind="keptTime",
         heading="RETENTION TIME",
     ),
     "retention_bytes": Help(
         "The size down to which acknowledged messages are kept; null for no limit.",
-        kind="size",
+        kind="keptSize",
         heading="RETENTION SIZE",
     ),
+}
+
+OTHER_LIMITS = {
+    "retention_hard": Help(
+        "What both do to messages that are not acknowledged: off (keep them), trim, or refuse producers.",
+        heading="HARD",
+    ),
+    "ttl_ms": Help(
+        "The age at which messages are acknowledged for every subscription; null for none.",
+        kind="duration",
+        heading="TTL",
+    ),
+    "expire_after_ms": Help(
+        "The time without a consumer after which a subscription is deleted; null for none.",
+        kind="duration",
+        heading="EXPIRE AFTER",
+    ),
+}
+
+LET_GO = {
+    "lets_go": Help(
+        "What the limits let go of now: ledgers, messages, bytes, messagesLost, messagesExpired, "
+        "subscriptionsExpired, transactionsAborted, hasMore (there is more); null where nothing was set.",
+        heading="",
+    )
+}
+
+ENDED = {
+    "lost": Help("What each subscription had not acknowledged: subscription, messages."),
+    "expired": Help("What was acknowledged for its age: subscription, messages."),
+    "subscriptions_expired": Help("Subscriptions without a consumer that were deleted."),
+    "transactions_aborted": Help("Open transactions with a part in what goes, aborted first."),
 }
 
 TRIMMED = {

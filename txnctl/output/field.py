@@ -28,6 +28,8 @@ KINDS = {
     "size": "integer (bytes)",
     "duration": "integer (milliseconds)",
     "timeMs": "integer (milliseconds since 1970)",
+    "keptTime": "integer (milliseconds)",
+    "keptSize": "integer (bytes)",
     "number": "number",
     "boolean": "boolean",
     "list": "array",
@@ -35,7 +37,7 @@ KINDS = {
 }
 """Each kind of field, and the JSON type it has (or null, where the value is unknown)."""
 
-NUMERIC = frozenset({"integer", "size", "duration", "timeMs", "number"})
+NUMERIC = frozenset({"integer", "size", "duration", "timeMs", "keptTime", "keptSize", "number"})
 
 _KIND_OF_TYPE = {
     "bool": "boolean",
@@ -205,9 +207,11 @@ def shown(value: object, kind: str) -> str:
 
 
 def _integer(value: int, kind: str) -> str:
-    if kind == "size":
+    if kind in ("keptTime", "keptSize") and not value:
+        return human.NOTHING_KEPT
+    if kind in ("size", "keptSize"):
         return human.size(value)
-    if kind == "duration":
+    if kind in ("duration", "keptTime"):
         return human.duration(value)
     if kind in ("id", "timeMs"):
         return str(value)

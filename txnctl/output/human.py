@@ -10,6 +10,10 @@ UNKNOWN = "-"
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
+NOTHING_KEPT = "0: nothing is kept once acknowledged"
+"""A limit of 0 on what is kept."""
+
+
 def count(number: int | None) -> str:
     """5688 as `5,688`."""
     return UNKNOWN if number is None else f"{number:,}"

@@ -25,6 +25,7 @@ COMMANDS = {
     "store.admin.settings.set_table_retention": "txnctl store config table-retention",
     "store.admin.subscriptions.clear_backlog": "txnctl subscriptions clear-backlog",
     "store.admin.subscriptions.create_subscription": "txnctl subscriptions create",
+    "store.admin.subscriptions.delete_subscription": "txnctl subscriptions delete",
     "store.admin.subscriptions.evict_consumers": "txnctl subscriptions evict",
     "store.admin.tables.delete_table": "txnctl tables delete",
     "store.admin.topics.compact_topic": "txnctl topics compact",

@@ -22,7 +22,7 @@ def test_a_retention_within_its_bounds_is_stored(store: Store, retention_ms: int
     store.admin.settings.set_table_retention(retention_ms, reason="the nightly report reads three hours back")
     assert superblock(store)[0] == retention_ms
     record = store.reports.list_audit_records(1)[0]
-    assert (record.action, record.target) == ("store config", "table-retention")
+    assert (record.action, record.target) == ("store config", f"table-retention {retention_ms} ms")
     assert record.effects["tableRetentionMsBefore"] == TABLE_RETENTION_MS
 
 

@@ -67,6 +67,7 @@ HEALTHY: dict[str, Any] = {
     "tables": [{"table": "balances", "keys": 10, "versions": 99_999, "intents": 0, "heldBy": []}],
     "contendedKeys": [],
     "retentionHeld": [],
+    "forgottenSubscriptions": [],
 }  # fmt: skip
 """A store in use: somebody writes, consumers are at work, one transaction is open."""
 
@@ -197,6 +198,22 @@ def test_a_healthy_store_in_use_has_no_findings() -> None:
         (held("dead", 5), "intents-held", "txnctl transactions explain 0:7"),
         (held("detached", 5, overdue=True), "intents-held", "txnctl transactions explain 0:7"),
         (of_first("tables", versions=100_000), "versions-kept", "txnctl store gc --dry-run"),
+        (
+            with_(
+                forgottenSubscriptions=[
+                    {
+                        "name": "orders",
+                        "subscription": "audit",
+                        "messages": 5,
+                        "bytes": 400,
+                        "nextMessageAtMs": 0,
+                        "withoutConsumerSinceAtMs": 86_400_000,
+                    }
+                ]
+            ),
+            "subscription-forgotten",
+            "txnctl subscriptions delete orders audit",
+        ),
         (with_(clockSkewMs=60_001), "clocks-disagree", "txnctl store gc --trust-clock"),
         (with_(clockSkewMs=-60_001), "clocks-disagree", "txnctl store gc --trust-clock"),
     ],

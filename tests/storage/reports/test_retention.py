@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage import EARLIEST, Store
+from storage.limits import FORGOTTEN_MS
 from storage.process.clock import ManualClock
 
 
@@ -48,3 +49,60 @@ def test_an_open_transaction_that_holds_a_topic_is_named(store: Store, clock: Ma
     assert (retention.held_by.kind, retention.held_by.name) == ("transaction", str(txn))
     store.commit_transaction(txn)
     assert findings_of(store) == []
+
+
+def forgotten(store: Store) -> list[tuple[str, str, str]]:
+    """What, why and command of each finding about a forgotten subscription."""
+    return [
+        (finding.what, finding.why, str(finding.action))
+        for finding in store.reports.store_overview().findings
+        if finding.code == "subscription-forgotten"
+    ]
+
+
+def test_a_forgotten_subscription_is_named_with_the_command_that_frees_it(
+    store: Store, clock: ManualClock
+) -> None:
+    """A week after its last consumer left, if it keeps messages; not while one is attached."""
+    store.create_topic("orders")
+    with store.subscribe("orders", "audit", initial_position=EARLIEST):
+        store.create_producer("orders").send(b"1")
+    clock.advance(FORGOTTEN_MS / 1000 - 1)
+    assert forgotten(store) == []
+    clock.advance(1)
+    ((what, why, action),) = forgotten(store)
+    assert what.startswith("nobody has read audit of topic orders since 20")
+    assert "It keeps 1 message" in why
+    assert action == "store.admin.subscriptions.delete_subscription('orders', 'audit')"
+    shown = store.reports.topic_retention("orders")
+    assert str(shown.lets_go_with) == action
+    assert shown.held_without_consumer_since_at_ms is not None
+    with store.subscribe("orders", "audit") as consumer:
+        assert forgotten(store) == []
+        assert store.reports.topic_retention("orders").lets_go_with is None
+        consumer.acknowledge(consumer.receive(timeout=1))
+    clock.advance(FORGOTTEN_MS / 1000)
+    assert forgotten(store) == [], "it keeps nothing"
+
+
+def test_a_subscription_waiting_for_a_transaction_is_not_the_hold(store: Store) -> None:
+    """Its next message is pending in an open transaction, one by one or cumulatively."""
+    store.create_topic("orders")
+    store.create_producer("orders").send_batch([b"1", b"2"])
+    for name in ("single", "cumulative"):
+        txn = store.begin_transaction()
+        with store.subscribe("orders", name, initial_position=EARLIEST) as consumer:
+            first, second = consumer.receive(timeout=1), consumer.receive(timeout=1)
+            if name == "cumulative":
+                consumer.acknowledge_cumulative(second, txn=txn)
+            else:
+                consumer.acknowledge(first, txn=txn)
+                hold = store.reports.topic_retention("orders").held_by
+                assert hold is not None
+                assert (hold.kind, hold.name) == ("subscription", name)
+                consumer.acknowledge(second, txn=txn)
+        shown = store.reports.topic_retention("orders")
+        assert shown.held_by is not None
+        assert (shown.held_by.kind, shown.held_by.name) == ("transaction", str(txn))
+        assert str(shown.lets_go_with).startswith("store.admin.transactions.abort_transaction")
+        store.commit_transaction(txn)

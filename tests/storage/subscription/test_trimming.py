@@ -16,7 +16,7 @@ from storage import (
     TxnID,
     faults,
 )
-from storage.disk.schema import TXN_RUNS
+from storage.disk.schema import AWAITED, HELD, TXN_RUNS
 from storage.disk.view import WriteBatch
 from storage.errors import MessageNotFound, ObjectHeld
 from storage.limits import OUTCOME_RETENTION_MS, TRIM_STEP_ENTRIES
@@ -145,6 +145,31 @@ def test_a_message_kept_back_by_skip_holds_its_ledger(store: Store, topic: str) 
         store.commit_transaction(txn)
         consumer.acknowledge(consumer.receive(timeout=1))
     assert trimmed(store, topic) == (4, 0)
+
+
+def test_a_marker_that_dispatch_never_met_leaves_nothing_behind(store: Store, topic: str) -> None:
+    """A message held behind a key was skipped by an operator, and its ledger goes with the marker before it is met."""
+    txn = store.begin_transaction()
+    with store.subscribe(
+        topic,
+        "k",
+        subscription_type=SubscriptionType.KEY_SHARED,
+        on_open=OnOpen.SKIP,
+        initial_position=EARLIEST,
+    ) as consumer:
+        with store.create_producer(topic, connected=False) as producer:
+            producer.send(b"first", key=b"k", txn=txn)
+            for value, key in ((b"held", b"k"), (b"free", b"other")):
+                producer.send(value, key=key)
+            consumer.acknowledge(consumer.receive(timeout=1))
+            store.commit_transaction(txn)
+            store.admin.subscriptions.clear_backlog(topic, "k")
+            assert trimmed(store, topic) == (3, 0)
+            assert store.maintenance.verify_store(full=True) == []
+            producer.send(b"next", key=b"k")
+        assert consumer.receive(timeout=1).value == b"next"
+    with store.connection.view() as view:
+        assert (view.count(AWAITED), view.count(HELD)) == (0, 0)
 
 
 def test_the_retention_time_counts_from_the_newest_message(store: Store, clock: ManualClock) -> None:

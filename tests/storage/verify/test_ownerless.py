@@ -13,6 +13,8 @@ from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore
 from storage.process.clock import ManualClock
 from storage.table import state as table_states
+from storage.topic import retention
+from storage.topic.retention import RetentionLimits
 from storage.txn.reaper import EVERY
 
 
@@ -93,3 +95,12 @@ def test_a_table_without_its_state_is_corrupt(store: Store) -> None:
         with pytest.raises(CorruptStore):
             read()
     store.connection.write(lambda batch: batch.put(HEADS, key, payload), naming=EVERY)
+
+
+def test_limits_of_a_topic_that_is_gone(store: Store) -> None:
+    def set_limits(batch: WriteBatch) -> None:
+        retention.set_for_topic(batch, 99, RetentionLimits(0, None))
+
+    store.connection.write(set_limits, naming=EVERY)
+    problems = [f"{problem.object} {problem.message}" for problem in store.maintenance.verify_store()]
+    assert problems == ["topic 99 has limits, and no name"]

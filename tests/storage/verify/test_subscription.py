@@ -33,6 +33,12 @@ class TestSubscriptions:
         """Dispatch would not look at them (invariant 23)."""
         assert 23 in {invariant for invariant, _ in damage(written, with_cursor(add("released")))}
 
+    def test_more_messages_lost_or_expired_than_there_were(self, written: Store) -> None:
+        """Whoever reads the statistics would look for them (invariant 23)."""
+        for counter in ("lost", "expired", "lost_noted"):
+            found = damage(written, with_cursor(lambda cursor, name=counter: setattr(cursor, name, 10_000)))
+            assert 23 in {invariant for invariant, _ in found}
+
     def test_a_cursor_beyond_the_log(self, written: Store) -> None:
         """It would miss what is sent next (invariant 1)."""
         found = damage(written, with_cursor(lambda cursor: setattr(cursor, "mark_delete", (7, 0))))

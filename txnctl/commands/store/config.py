@@ -6,16 +6,21 @@ from typing import NamedTuple
 
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
-from txnctl.cli.retention_values import STORE_RETENTION_SIZE, STORE_RETENTION_TIME
+from txnctl.cli.retention_values import STORE_RETENTION_HARD, STORE_RETENTION_SIZE, STORE_RETENTION_TIME
 from txnctl.cli.value_types import DURATION_MS, SIZE
+from txnctl.fields.topic import LET_GO
 from txnctl.output.field import Help, fields_of
+from txnctl.output.limit_lines import let_go
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage import Store
+    from storage.admin.limit_forecast import LetGo
+    from storage.topic.retention import RetentionLimits
     from txnctl.cli.context import Context
+    from txnctl.cli.value_types import Grammar
 
 
 class StoreSetting(NamedTuple):
@@ -32,6 +37,7 @@ class SettingChanged(NamedTuple):
     name: str
     value: str
     before: str
+    lets_go: LetGo | None
     dry_run: bool
     meaning: str
 
@@ -42,6 +48,7 @@ SETTINGS = fields_of(
         "name": Help("The setting.", kind="id"),
         "value": "Its value.",
         "before": Help("What it was, where it was just set.", heading=""),
+        **LET_GO,
         "dry_run": Help("Whether nothing was changed, where it was to be set.", heading=""),
         "meaning": "What it is for.",
     },
@@ -55,6 +62,9 @@ RESERVE = "reserve"
 SEQUENCE_RETENTION = "sequence-retention"
 RETENTION_TIME = "retention-time"
 RETENTION_SIZE = "retention-size"
+RETENTION_HARD = "retention-hard"
+TTL = "ttl"
+EXPIRE_AFTER = "expire-after"
 UNSET = "unset"
 MEANINGS = {
     DEAD_LETTER_TIME: "How long dead letters are kept, on topics without a limit of their own.",
@@ -63,6 +73,9 @@ MEANINGS = {
     RESERVE: "Bytes of disk kept for commands that free space, so that a full disk is no dead end.",
     RETENTION_TIME: "How long acknowledged messages are kept, on topics without a limit of their own.",
     RETENTION_SIZE: "How much of what is acknowledged is kept, on topics without a limit of their own.",
+    RETENTION_HARD: "What both do to messages not acknowledged: off (keep them), trim, or refuse producers.",
+    TTL: "The age at which messages are acknowledged for every subscription that has not.",
+    EXPIRE_AFTER: "How long a subscription may have no consumer before it is deleted.",
     SEQUENCE_RETENTION: "How long sequence ids of trimmed messages are kept after their last use.",
     TABLE_RETENTION: "How long older versions of table rows are kept, for reads in the past and long transactions.",
 }
@@ -82,7 +95,8 @@ def config(context: Context, name: str | None, value: str | None) -> None:
     """Show or change the settings of a store, which apply to every process.
 
     dead-letter-retention-time and -size: a duration and a size, `unset` by default, for dead-letter topics, which
-    retention-time and retention-size leave alone: nobody subscribes to them, so their messages would go unseen.
+    retention-time and retention-size leave alone, and the limits below: nobody subscribes to them, so their messages
+    would go unseen.
 
     reap-policy: with `all` the next writer aborts transactions that are overdue or owned by a process proven dead;
     `overdue` leaves transactions of dead owners to an operator; `manual` leaves all to `transactions reap`.
@@ -96,6 +110,10 @@ def config(context: Context, name: str | None, value: str | None) -> None:
 
     sequence-retention: a duration, 7d unless set, or `unset`. The sequence ids of a producer name go so long after its
     last use, and not before its messages are trimmed; the same id counts anew after that.
+
+    retention-hard: `off`, `trim` or `refuse`: what both do to messages that a subscription has not acknowledged. ttl
+    and expire-after: a duration, `unset` by default. `txnctl topics config --help` tells of each. The answer says what
+    the new limit lets go of.
 
     table-retention: a duration, 1h unless set. `tables get --at` reads as far back; a transaction that is older can
     use no table any more; `store gc` removes older versions. Raising the setting brings no removed version back.
@@ -125,6 +143,9 @@ def _setting(store: Store, name: str) -> StoreSetting:
         DEAD_LETTER_TIME: lambda: _limit(store.reports.dead_letter_retention().time_ms, _duration),
         DEAD_LETTER_SIZE: lambda: _limit(store.reports.dead_letter_retention().bytes, size_argument),
         SEQUENCE_RETENTION: lambda: _limit(store.reports.sequence_retention_ms(), _duration),
+        RETENTION_HARD: lambda: info.retention_hard,
+        TTL: lambda: _limit(info.ttl_ms, _duration),
+        EXPIRE_AFTER: lambda: _limit(info.expire_after_ms, _duration),
         TABLE_RETENTION: lambda: _duration(info.table_retention_ms),
     }[name]()
     return StoreSetting(name, value, MEANINGS[name])
@@ -132,23 +153,20 @@ def _setting(store: Store, name: str) -> StoreSetting:
 
 def _changed(context: Context, store: Store, name: str, value: str) -> SettingChanged:
     """Change a setting, or show the change."""
-    settings, dry_run, reason = store.admin.settings, context.dry_run, context.reason
+    settings, dry_run, reason, lets_go = store.admin.settings, context.dry_run, context.reason, None
     if name == REAP_POLICY:
         policy = settings.set_reap_policy(value, dry_run=dry_run, reason=reason).effects
         after, before = policy.reap_policy, policy.reap_policy_before
     elif name == RESERVE:
         room = settings.set_reserve(SIZE.convert(value, None, None), dry_run=dry_run, reason=reason).effects
         after, before = size_argument(room.reserve_bytes), size_argument(room.reserve_bytes_before)
-    elif name in (RETENTION_TIME, DEAD_LETTER_TIME):
-        time_ms = STORE_RETENTION_TIME.convert(value, None, None)
-        limit = settings.set_retention if name == RETENTION_TIME else settings.set_dead_letter_retention
-        limits = limit(time_ms=time_ms, dry_run=dry_run, reason=reason).effects
-        after, before = (_limit(kept.time_ms, _duration) for kept in (limits.limits, limits.before))
-    elif name in (RETENTION_SIZE, DEAD_LETTER_SIZE):
-        size = STORE_RETENTION_SIZE.convert(value, None, None)
-        limit = settings.set_retention if name == RETENTION_SIZE else settings.set_dead_letter_retention
-        limits = limit(size=size, dry_run=dry_run, reason=reason).effects
-        after, before = (_limit(kept.bytes, size_argument) for kept in (limits.limits, limits.before))
+    elif name in _LIMITS:
+        limit = _LIMITS[name]
+        of = settings.set_dead_letter_retention if limit.of_letters else settings.set_retention
+        asked = {limit.keyword: limit.type.convert(value, None, None)}
+        limits = of(**asked, dry_run=dry_run, reason=reason).effects
+        after, before = limit.text(limits.limits), limit.text(limits.before)
+        lets_go = limits.lets_go
     elif name == SEQUENCE_RETENTION:
         kept_ms = STORE_RETENTION_TIME.convert(value, None, None)
         ids = settings.set_sequence_retention(kept_ms, dry_run=dry_run, reason=reason).effects
@@ -159,7 +177,31 @@ def _changed(context: Context, store: Store, name: str, value: str) -> SettingCh
         retention = settings.set_table_retention(retention_ms, dry_run=dry_run, reason=reason).effects
         after = _duration(retention.table_retention_ms)
         before = _duration(retention.table_retention_ms_before)
-    return SettingChanged(name, after, before, dry_run, MEANINGS[name])
+    return SettingChanged(name, after, before, lets_go, dry_run, MEANINGS[name])
+
+
+class _LimitSetting(NamedTuple):
+    """A setting that is a limit of topics, or of dead-letter topics: keyword and type of its value, and its text."""
+
+    keyword: str
+    type: Grammar
+    text: Callable[[RetentionLimits], str]
+    of_letters: bool = False
+
+
+_TIME = _LimitSetting("time_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.time_ms, _duration))
+_SIZE = _LimitSetting("size", STORE_RETENTION_SIZE, lambda kept: _limit(kept.bytes, size_argument))
+_LIMITS = {
+    DEAD_LETTER_TIME: _TIME._replace(of_letters=True),
+    DEAD_LETTER_SIZE: _SIZE._replace(of_letters=True),
+    RETENTION_TIME: _TIME,
+    RETENTION_SIZE: _SIZE,
+    RETENTION_HARD: _LimitSetting("hard", STORE_RETENTION_HARD, lambda kept: kept.hard or "off"),
+    TTL: _LimitSetting("ttl_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.ttl_ms, _duration)),
+    EXPIRE_AFTER: _LimitSetting(
+        "expire_after_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.expire_after_ms, _duration)
+    ),
+}
 
 
 def _warn_of_short_reserve(context: Context, store: Store) -> None:
@@ -198,4 +240,9 @@ def _duration(milliseconds: int) -> str:
 
 def _report(row: SettingChanged) -> list[str]:
     change = f"{row.name}: {row.before} -> {row.value}"
-    return ["DRY RUN: nothing was changed.", "", change] if row.dry_run else [change]
+    if row.lets_go is not None and row.value == "0":
+        change += " (nothing is kept once acknowledged)"
+    lines = ["DRY RUN: nothing was changed.", "", change] if row.dry_run else [change]
+    if row.lets_go is not None:
+        lines += let_go(row.lets_go, dry_run=row.dry_run)
+    return lines

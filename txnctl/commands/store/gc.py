@@ -30,6 +30,10 @@ class GarbageCollected(NamedTuple):
     ledgers_trimmed: int
     messages_trimmed: int
     bytes_trimmed: int
+    messages_lost: int
+    messages_expired: int
+    subscriptions_expired: int
+    transactions_aborted: int
     sequence_ranges_forgotten: int
     topic_names_forgotten: int
     topics_compacted: int
@@ -50,6 +54,10 @@ COLLECTED = fields_of(
         "ledgers_trimmed": "Ledgers past the retention of their topic.",
         "messages_trimmed": "Their messages.",
         "bytes_trimmed": Help("Their bytes.", kind="size"),
+        "messages_lost": "Messages that hard retention took from a subscription, counted for each.",
+        "messages_expired": "Messages acknowledged for their age, counted for each subscription.",
+        "subscriptions_expired": "Subscriptions without a consumer for too long, deleted.",
+        "transactions_aborted": "Open transactions in the way of hard retention.",
         "sequence_ranges_forgotten": "Ranges of sequence ids of trimmed messages, unused for long.",
         "topic_names_forgotten": "Names of topics deleted a month ago or longer.",
         "topics_compacted": "Topics compacted beyond their threshold, or whose compacted view was cleaned up.",
@@ -80,12 +88,13 @@ def gc(context: Context, trust_clock: bool) -> None:
     """Free unused records, pages and files.
 
     Removes the rest of a `topics delete` or `tables delete` that was killed; reader slots of dead processes, whose
-    pages are not reused until then; acknowledged messages past the retention of their topic; messages of compacted
-    views that newer ones replace, of topics beyond their compaction threshold, and tombstones due; write intents of
-    transactions that have ended; versions of table rows older than `store config table-retention` says; unfinished
-    stores (`.NAME.PID.new`) that killed or failed backups left beside the store or in it; and files staged in the
-    store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a line in cron
-    where tables are written much, or topics have a retention.
+    pages are not reused until then; acknowledged messages past the retention of their topic, and what hard retention, a
+    ttl or an expiry lets go (`topics config`); messages of compacted views that newer ones replace, of topics beyond
+    their compaction threshold, and tombstones due; write intents of transactions that have ended; versions of table
+    rows older than `store config table-retention` says; unfinished stores (`.NAME.PID.new`) that killed or failed
+    backups left beside the store or in it; and files staged in the store's directory by Spark writes that were killed a
+    day ago or longer. Safe at any time, and worth a line in cron where tables are written much, or topics have a
+    retention.
 
     Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for age,
     until you confirm the wall clock with --trust-clock.
@@ -106,6 +115,10 @@ def gc(context: Context, trust_clock: bool) -> None:
             ledgers_trimmed=collected.ledgers_trimmed,
             messages_trimmed=collected.messages_trimmed,
             bytes_trimmed=collected.bytes_trimmed,
+            messages_lost=collected.messages_lost,
+            messages_expired=collected.messages_expired,
+            subscriptions_expired=collected.subscriptions_expired,
+            transactions_aborted=collected.transactions_aborted,
             sequence_ranges_forgotten=collected.forgotten.sequence_ranges_forgotten,
             topic_names_forgotten=collected.forgotten.topic_names_forgotten,
             topics_compacted=collected.topics_compacted,
@@ -133,6 +146,19 @@ def _staged_writes(context: Context) -> int:
     return len(Staging.at(place).collect(now_ms, dry_run=context.dry_run))
 
 
+def _ended(row: GarbageCollected) -> Iterator[str]:
+    """What was not acknowledged, and went all the same."""
+    tense = "would be " if row.dry_run else ""
+    for number, noun, what in (
+        (row.messages_lost, "message", "lost to a subscription that had not acknowledged it"),
+        (row.messages_expired, "message", "acknowledged for its age"),
+        (row.subscriptions_expired, "subscription", "deleted: no consumer for too long"),
+        (row.transactions_aborted, "open transaction", "aborted: in the way of hard retention"),
+    ):
+        if number:
+            yield f"{plural(number, noun)} {tense}{what}."
+
+
 def _collected(row: GarbageCollected) -> Iterator[str]:
     if row.dry_run:
         yield from ("DRY RUN: nothing was changed.", "")
@@ -147,6 +173,7 @@ def _collected(row: GarbageCollected) -> Iterator[str]:
         trimmed = "Would trim" if row.dry_run else "Trimmed"
         ledgers, messages = plural(row.ledgers_trimmed, "ledger"), plural(row.messages_trimmed, "message")
         yield f"{trimmed} {ledgers} past their retention: {messages}, {size(row.bytes_trimmed)}."
+    yield from _ended(row)
     if row.topics_compacted:
         compacted = "Would compact" if row.dry_run else "Compacted"
         yield f"{compacted} {plural(row.topics_compacted, 'topic')}."

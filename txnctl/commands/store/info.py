@@ -22,8 +22,15 @@ INFO = fields_of(
         "transactions": "Transactions remembered, open ones included.",
         "last_timestamp_ns": Help("The last timestamp issued, in nanoseconds.", heading=""),
         "tables": "Tables.",
-        "retention_time_ms": "How long acknowledged messages are kept; null for no limit.",
-        "retention_bytes": Help("How much of what is acknowledged is kept; null for no limit.", kind="size"),
+        "retention_time_ms": Help(
+            "How long acknowledged messages are kept; null for no limit.", kind="keptTime"
+        ),
+        "retention_bytes": Help(
+            "How much of what is acknowledged is kept; null for no limit.", kind="keptSize"
+        ),
+        "retention_hard": "What both do to messages not acknowledged: off, trim, or refuse.",
+        "ttl_ms": "The age at which messages are acknowledged for every subscription; null for none.",
+        "expire_after_ms": "The time without a consumer after which a subscription is deleted; null for none.",
         "table_retention_ms": "How long superseded versions of rows are kept.",
         "reap_policy": "What the next writer aborts: all, overdue, or nothing (manual).",
         "data_bytes": Help("The size of data.mdb.", heading="FILE SIZE", kind="size"),

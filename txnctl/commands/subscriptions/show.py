@@ -45,6 +45,12 @@ def _description(context: Context, one: OneSubscription) -> Iterator[str]:
     yield f"  topic        {ends_line(one)}"
     yield f"  on open      {stats.on_open}"
     yield f"  dead letter  {_dead_letter(one.row)}"
+    if stats.msg_lost_counter:
+        yield f"  lost         {plural(stats.msg_lost_counter, 'message')} to hard retention"
+    if stats.msg_expired_counter:
+        yield f"  expired      {plural(stats.msg_expired_counter, 'message')} past the time to live"
+    if stats.without_consumer_since_at_ms is not None:
+        yield f"  no consumer  since {rfc3339(stats.without_consumer_since_at_ms)}"
     yield from consumer_lines(context, stats.consumers)
 
 

@@ -71,7 +71,21 @@ def _rows(store: Store, topic: str, message_range: MessageRange | None) -> Itera
     if newest is not None:
         return store.reports.topic_log(topic, _newest(store, topic, newest))
     assert message_range is not None
-    return _until(_from(store, topic, message_range.first), message_range.last)
+    rows = _from(store, topic, message_range.first)
+    _check_kept(store, topic, message_range.last)
+    return _until(rows, message_range.last)
+
+
+def _check_kept(store: Store, topic: str, last: Start) -> None:
+    """Check that a range does not end within what was trimmed: an empty list would say that nothing ever was there.
+
+    Raises:
+        MessageNotFound
+    """
+    from storage.values.position import MessageId, Position
+
+    if isinstance(last, (Position, MessageId)):
+        next(store.reports.topic_log(topic, Position(last.ledger_id, 0), limit=1), None)
 
 
 def _newest(store: Store, topic: str, count: int) -> Position | Extreme:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.topic import AS_OF, COMPACTION, COUNTS, CREATED, LIMITS, NAMES, RETENTION
+from txnctl.fields.topic import AS_OF, COMPACTION, COUNTS, CREATED, LIMITS, NAMES, OTHER_LIMITS, RETENTION
 from txnctl.output.field import Help, fields_of
+from txnctl.output.shell import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,13 @@ class ShownTopic(NamedTuple):
     ledger_age_max_ms: int | None
     retention_time_ms: int | None
     retention_bytes: int | None
+    retention_hard: str
+    ttl_ms: int | None
+    expire_after_ms: int | None
     held_by: str | None
     held_since_at_ms: int | None
+    held_without_consumer_since_at_ms: int | None
+    lets_go_with: str | None
     msg_count: int
     marker_count: int
     storage_size: int
@@ -57,6 +63,7 @@ SHOWN = fields_of(
         **CREATED,
         **LIMITS,
         **RETENTION,
+        **OTHER_LIMITS,
         "held_by": Help(
             "The subscription, transaction or compacted view that holds messages back; null if none does.",
             heading="HELD BY",
@@ -64,6 +71,14 @@ SHOWN = fields_of(
         "held_since_at_ms": Help(
             "The publish time of the first message that it has not acknowledged or compacted, or the begin.",
             heading="HELD SINCE",
+        ),
+        "held_without_consumer_since_at_ms": Help(
+            "When the last consumer of the holding subscription left; null while one is attached.",
+            heading="NO CONSUMER SINCE",
+        ),
+        "lets_go_with": Help(
+            "The command that ends the hold, of a transaction or of a subscription without a consumer.",
+            heading="LETS GO WITH",
         ),
         **COUNTS,
         "publishers": Help("The names of the producers connected to it."),
@@ -97,7 +112,12 @@ def show(context: Context, topic: str) -> None:
             retention_time_ms=retention.in_force.time_ms,
             retention_bytes=retention.in_force.bytes,
             held_by=None if held is None else f"{held.kind} {held.name}",
+            retention_hard=retention.in_force.hard or "off",
+            ttl_ms=retention.in_force.ttl_ms,
+            expire_after_ms=retention.in_force.expire_after_ms,
             held_since_at_ms=None if held is None else held.since_at_ms,
+            held_without_consumer_since_at_ms=retention.held_without_consumer_since_at_ms,
+            lets_go_with=None if retention.lets_go_with is None else command(retention.lets_go_with),
             msg_count=counts.msg_count,
             marker_count=counts.marker_count,
             storage_size=counts.storage_size,

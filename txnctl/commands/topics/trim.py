@@ -5,9 +5,10 @@ from __future__ import annotations
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
-from txnctl.fields.topic import FIRST_LEFT, HELD_BY, TRIMMED
+from txnctl.fields.topic import ENDED, FIRST_LEFT, HELD_BY, TRIMMED
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
+from txnctl.output.limit_lines import losses
 from txnctl.output.screen import dry_run_heading
 from txnctl.output.shell import line
 
@@ -42,6 +43,7 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
                 "Where the trimmed ledgers are still read from, with --offloaded.", heading=""
             ),
             "clocks_disagree": "Whether the wall clock was moved: then nothing goes for its age.",
+            **ENDED,
             **DRY_RUN,
         },
     ),
@@ -60,9 +62,13 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
 def trim(context: Context, topic: str, offloaded: str | None) -> None:
     """Remove the messages of a topic that are past its retention.
 
-    Writers do so on their way, and `store gc` for all topics; this does it now. Whole ledgers go, from the front on:
-    none with a message that a subscription has not acknowledged, or that an open transaction holds. The answer names
-    the subscription or transaction that is furthest back.
+    Writers trim on the way, and `store gc` trims all topics; this command trims one now. Whole ledgers go, from the
+    front on: none with a message that a subscription has not acknowledged, or that an open transaction holds, unless
+    the limits are hard (`topics config --retention-hard`); then all but what is not compacted yet. The answer names the
+    loss of each subscription, each aborted transaction, and else the subscription, transaction or compacted view that
+    is furthest back.
+
+    Messages past the time to live (--ttl) are acknowledged first; subscriptions past --expire-after go.
 
     With --offloaded the closed ledgers go that are in the files of `txnctl pipeline offload TOPIC DEST`, as far as no
     subscription and no transaction holds them, although the retention would keep them. Every file that is needed is
@@ -101,6 +107,12 @@ def _lines(context: Context, row: Changed[TopicTrimmed], topic: str, keeps_every
         f"{verb} {plural(effects.trimmed.ledgers, 'ledger')} of {topic}: "
         f"{plural(effects.trimmed.messages, 'message')}, {size(effects.trimmed.bytes)}."
     )
+    yield from losses(effects.lost, effects.expired, dry_run=row.dry_run)
+    aborted, deleted = ("aborts", "deletes") if row.dry_run else ("aborted", "deleted")
+    for txn in effects.transactions_aborted:
+        yield f"  {aborted} transaction {txn}"
+    for name in effects.subscriptions_expired:
+        yield f"  {deleted} subscription {name}, which had no consumer for too long"
     yield f"The first position is {effects.first_position}."
     if effects.offloaded_to is not None:
         yield f"Offloaded ledgers are in {effects.offloaded_to}."

@@ -23,8 +23,8 @@ _LIMIT = 50
     "--reason",
     type=ABORT_REASON,
     metavar="REASON",
-    help="Only those aborted for this reason: asked, timed-out, owner-dead, lost-conflict, refused-write, fenced "
-    "or incarnation.",
+    help="Only those aborted for this reason: asked, timed-out, owner-dead, lost-conflict, refused-write, fenced, "
+    "incarnation or retention.",
 )
 @option("--since", type=AGE_OR_TIME, help="Only those that ended since: `2h` ago, or a point in time.")
 @option(

@@ -78,7 +78,7 @@ def overview_of(**changed: Any) -> Overview:
     facts = Facts(
         as_of_at_ms=1_000_000, store=disk_left(1 << 40), readers=readers_of(1), writer_gate=None, clock_skew_ms=None,
         topics=[], subscriptions=[], transactions=TransactionFacts(0, None, [], []), producers=[], tables=[],
-        contended_keys=[], retention_held=[],
+        contended_keys=[], retention_held=[], forgotten_subscriptions=[],
     )  # fmt: skip
     return Overview("ok", facts._replace(**changed), [])
 
@@ -88,7 +88,7 @@ def disk_left(free_bytes: int) -> StoreFacts:
     info = StoreInfo(
         path="/bank.store", format=1, store_id="", created_at_ms=0, incarnation=1, commits=0, topics=0, tables=0,
         open_transactions=0, transactions=0, last_timestamp_ns=0, reap_policy="all", table_retention_ms=0,
-        retention_time_ms=None, retention_bytes=None,
+        retention_time_ms=None, retention_bytes=None, retention_hard="off", ttl_ms=None, expire_after_ms=None,
         data_bytes=0, used_bytes=0, map_bytes=0, readers_in_use=1, readers_max=512,
     )  # fmt: skip
     return StoreFacts(info, DiskSpace(free_bytes, 1 << 50))

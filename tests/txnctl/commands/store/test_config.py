@@ -28,6 +28,9 @@ class TestUpkeep:
             ("reserve", "1M"),
             ("retention-time", "unset"),
             ("retention-size", "unset"),
+            ("retention-hard", "off"),
+            ("ttl", "unset"),
+            ("expire-after", "unset"),
             ("sequence-retention", "7d"),
             ("table-retention", "1h"),
         ]

@@ -1,0 +1,157 @@
+"""Hard retention: let ledgers go that a limit wants gone although something in them is not acknowledged.
+
+A ledger is made free first, and trimmed as any other then: open transactions with messages or pending acknowledgements
+in the ledger are aborted, and the cursors of subscriptions move over the ledger, which counts for each subscription the
+committed messages that it had not acknowledged. A subscription that loses a message of a committed transaction loses
+the rest of that transaction too, so that no transaction is torn.
+
+Each step is a store transaction of bounded work and leaves a sound store; after a kill the next step goes on. A
+transaction that is aborted, or lost whole, is one such step. Invariants 15 and 19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from storage import audit_trail
+from storage.disk.codec import corrupt, key1
+from storage.disk.schema import PENDING
+from storage.disk.view import ReadView, WriteBatch
+from storage.limits import FORCED_STEP_TRANSACTIONS
+from storage.process.identity import ProcessIdentity
+from storage.subscription import catalogue as subscriptions, cursor as cursors, forced_acks, pending_ack
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
+from storage.topic import catalogue as topics
+from storage.topic.open_topic import OpenTopic
+from storage.topic.trim import Trimmed
+from storage.txn import uncommitted_entries
+from storage.txn.coordinator import Coordinator
+from storage.values.named_tuple import NamedTuple
+from storage.values.position import MessageId, Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import AbortReason
+
+REASON = "retention-hard"
+"""The reason in the audit trail."""
+
+
+class Loss(NamedTuple):
+    """Committed messages that a subscription had not acknowledged, and lost."""
+
+    subscription: str
+    messages: int
+
+
+class LedgersLost(NamedTuple):
+    """Ledgers trimmed although they were not acknowledged, as the audit trail stores it."""
+
+    ledgers: int
+    messages: int
+    bytes: int
+    lost: list[Loss]
+
+
+class TxnEnds(NamedTuple):
+    """The coordinator, and the identity of the process to which aborts are ascribed."""
+
+    coordinator: Coordinator
+    process: Callable[[], ProcessIdentity]
+
+
+class Freed(NamedTuple):
+    """The effects of a step.
+
+    Attributes:
+        is_free: whether nothing holds a message of the ledgers any more.
+        has_more: whether a further step has work now.
+        entries: entries examined.
+    """
+
+    is_free: bool
+    has_more: bool
+    entries: int
+    lost: list[Loss]
+    aborted: list[TxnID]
+
+
+def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, entries_max: int) -> Freed:
+    """Do a step towards a topic of which nothing up to a position is held.
+
+    A transaction that the batch names is not aborted: then nothing is done.
+
+    Raises:
+        CorruptStore: a message stays pending though no open transaction has it.
+    """
+    batch, attached = topic.view, list(subscriptions.every(topic.view, topic.topic_id))
+    holders = _holders(topic, attached, end)
+    if batch.naming in holders:
+        return Freed(is_free=False, has_more=False, entries=0, lost=[], aborted=[])
+    aborted = []
+    for txn in holders[:FORCED_STEP_TRANSACTIONS]:
+        why = f"hard retention of topic {topic.name} removes messages up to {end}"
+        ends.coordinator.abort(batch, txn, ends.process(), AbortReason.RETENTION, why)
+        aborted.append(TxnID(txn))
+    if len(holders) > FORCED_STEP_TRANSACTIONS:
+        return Freed(is_free=False, has_more=True, entries=0, lost=[], aborted=aborted)
+    lost, entries = list[Loss](), 0
+    for subscription in attached:
+        opened = OpenSubscription(batch, subscription)
+        while opened.cursor.mark_delete < end and entries < entries_max:
+            before = opened.cursor.mark_delete
+            done = forced_acks.acknowledge(opened, before, end, entries_max - entries)
+            if opened.cursor.mark_delete <= before:
+                why = f"a message after {before} is pending, and no open transaction has it"
+                raise corrupt(PENDING, key1(subscription.subscription_id), why)
+            messages = done.messages + forced_acks.acknowledge_rest(opened, done.txns, done.position)
+            opened.cursor.lost += messages
+            entries += max(done.entries, 1)
+            lost = added(lost, [Loss(subscription.name, messages)])
+        if opened.cursor.mark_delete < end:
+            return Freed(is_free=False, has_more=True, entries=entries, lost=lost, aborted=aborted)
+    return Freed(is_free=True, has_more=False, entries=entries, lost=lost, aborted=aborted)
+
+
+def _holders(topic: OpenTopic[ReadView], attached: list[Subscription], end: Position) -> list[int]:
+    """The open transactions with messages or pending acknowledgements up to a position."""
+    view = topic.view
+    holders = {
+        txn for txn, first in uncommitted_entries.open_transactions(view, topic.topic_id) if first <= end
+    }
+    for subscription in attached:
+        opened = OpenSubscription(view, subscription)
+        if opened.cursor.mark_delete < end:
+            holders.update(pending_ack.holders_through(opened, MessageId(*end, -1)))
+    return sorted(holders)
+
+
+def with_name(topic: OpenTopic[WriteBatch]) -> OpenTopic[WriteBatch]:
+    """The topic with its name, for records that people read."""
+    if topic.name:
+        return topic
+    names = (member.name for member in topics.every(topic.view) if member.topic_id == topic.topic_id)
+    return topic._replace(name=next(names, ""))
+
+
+def added(losses: list[Loss], more: list[Loss]) -> list[Loss]:
+    """The sum of losses by subscription, without those of nothing."""
+    total = dict(losses)
+    for subscription, messages in more:
+        if messages:
+            total[subscription] = total.get(subscription, 0) + messages
+    return [Loss(*row) for row in total.items()]
+
+
+def note_losses(topic: OpenTopic[WriteBatch], trimmed: Trimmed, process: ProcessIdentity) -> None:
+    """Record ledgers that went in the audit trail, with the losses of subscriptions that are not recorded yet."""
+    lost = []
+    for subscription in subscriptions.every(topic.view, topic.topic_id):
+        cursor = cursors.load(topic.view, subscription.subscription_id)
+        if cursor.lost > cursor.lost_noted:
+            lost.append(Loss(subscription.name, cursor.lost - cursor.lost_noted))
+            cursor.lost_noted = cursor.lost
+    if lost:
+        effects = LedgersLost(*trimmed, lost)
+        audit_trail.record(
+            topic.view, process, "messages lost", topic.name, REASON, effects, audit_trail.Kind.EXPIRY
+        )

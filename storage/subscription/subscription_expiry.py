@@ -1,0 +1,67 @@
+"""Expiry of subscriptions: delete a subscription without a consumer for a time, which keeps the log from trimming.
+
+The time runs from the moment when the last consumer left, or an operator or a stream used the subscription without a
+consumer. Where that moment is not known, because the consumer died or an earlier release detached the consumer, the
+time runs from the first look. Nothing is deleted while an open transaction has acknowledgements pending.
+"""
+
+from __future__ import annotations
+
+from storage import audit_trail
+from storage.disk.view import ReadView, WriteBatch
+from storage.process.identity import ProcessIdentity
+from storage.subscription import attached_consumers, catalogue as subscriptions, cursor as cursors, update
+from storage.subscription.hard_trimming import with_name
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log
+from storage.topic.open_topic import OpenTopic
+from storage.values.named_tuple import NamedTuple
+from storage.values.position import Position
+
+REASON = "expire-after"
+"""The reason in the audit trail."""
+
+
+class SubscriptionExpired(NamedTuple):
+    """A subscription that was deleted for want of a consumer.
+
+    Attributes:
+        unacknowledged: messages of the topic that the subscription had not acknowledged.
+    """
+
+    type: str
+    mark_delete_position: Position
+    unacknowledged: int
+    without_consumer_since_at_ms: int
+    expire_after_ms: int
+
+
+def step(topic: OpenTopic[WriteBatch], expire_after_ms: int, process: ProcessIdentity) -> str | None:
+    """Delete one subscription past the time, and return the name; note subscriptions without a known time."""
+    batch = topic.view
+    for subscription in list(subscriptions.every(batch, topic.topic_id)):
+        opened = OpenSubscription(batch, subscription)
+        cursor = opened.cursor
+        if attached_consumers.living(batch, batch.lock_file, subscription.subscription_id):
+            continue
+        if cursor.vacated_ms is None:
+            cursor.vacated_ms = batch.now_ms
+            continue
+        if batch.now_ms - cursor.vacated_ms < expire_after_ms or update.transactions_holding(opened):
+            continue
+        effects = SubscriptionExpired(
+            subscription.type.value, Position(*cursor.mark_delete), unacknowledged(topic, opened),
+            cursor.vacated_ms, expire_after_ms,
+        )  # fmt: skip
+        subscriptions.delete(batch, subscription)
+        target = f"{with_name(topic).name} {subscription.name}"
+        audit_trail.record(batch, process, "subscription expired", target, REASON, effects)
+        return subscription.name
+    return None
+
+
+def unacknowledged(topic: OpenTopic[ReadView], opened: OpenSubscription[ReadView]) -> int:
+    """Count the messages that a subscription has not acknowledged, messages of transactions included."""
+    view, topic_id, state = topic.view, topic.topic_id, topic.state
+    behind = state.messages - log.messages_through(view, topic_id, state, opened.cursor.mark_delete)
+    return behind - cursors.acknowledged_count(view, topic_id, opened.subscription_id)
