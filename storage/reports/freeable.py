@@ -52,7 +52,7 @@ class Freeable(NamedTuple):
 
 
 def list_freeable(connection: Connection) -> list[Freeable]:
-    """The changes that free space: those first that lose nothing a subscription waits for, then the largest objects."""
+    """The changes that free space: first changes that lose nothing for a subscription, then the largest objects."""
     with connection.view() as view:
         objects = [*_of_topics(view), *_of_tables(view)]
         remains = view.count(PURGES) + view.count(TABLE_PURGES)
@@ -72,7 +72,7 @@ def _of_topics(view: ReadView) -> Iterator[Freeable]:
         has_remains = bool(trim.remains(view, entry.topic_id, state, 1))
         due, acknowledged = _freed(topic, limits), _freed(topic, _NOTHING_KEPT)
         if retention.has_letters(view, entry.topic_id):
-            acknowledged = due  # letters that nobody has seen go by truncation alone, which says what is lost
+            acknowledged = due  # unseen letters go by truncation alone, which names the loss
         name = entry.name
         if due or has_remains:
             action = Action("store.admin.topics.trim_topic", name)
