@@ -20,6 +20,6 @@ def write_messages(store: Store, topic: str, number: int, keys: int = KEYS) -> N
             opened = OpenTopic.load(batch, topics.get(batch, topic).topic_id)
             for at in range(begin, min(begin + _COMMIT, number)):
                 columns = Columns([b"%d" % at], [b"%d" % (at % keys)])
-                log.append(opened, MESSAGES, 1, 0, columns.body("p", at))
+                log.append(opened, MESSAGES, 1, 0, columns.body("producer-0", at))
 
         store.connection.write(change)
