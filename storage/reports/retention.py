@@ -43,10 +43,9 @@ def held_topics(view: ReadView) -> list[RetentionHeld]:
     for topic in topics.every(view) if retention.are_set(view) else ():
         opened = OpenTopic.load(view, topic.topic_id, topic.name)
         limits = trimming.trusted(view, retention.of_topic(view, topic.topic_id), trust_clock=False)
-        due, free = (
-            trimming.plan(opened, limits, view.clock.wall_ms(), 1 << 62, heeds_holds=heeds_holds)
-            for heeds_holds in (False, True)
-        )
+        now_ms = view.clock.wall_ms()
+        due = trimming.plan(opened, limits, now_ms, 1 << 62, heeds_holds=False)
+        free = trimming.plan_all(opened, limits, now_ms, 1 << 62)
         hold = trimming.find_hold(view, topic.topic_id, opened.state, limits) if due > free else None
         if hold is not None:
             kept = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
+from storage.disk.codec import unpack
 from storage.disk.view import WriteBatch
 from storage.subscription import cursor as cursors, message_set
 from storage.subscription.cursor import Acks, Cursor
@@ -134,6 +135,23 @@ class TestCursor:
         cursor = Cursor(mark)
         cursor.read, cursor.generation, cursor.released = (mark[0] + 1, 4), 5, 6
         cursor.pending_cumulative, cursor.delivered, cursor.redelivered = pending, 7, 8
+        again = Cursor.decode(memoryview(cursor.encode()))
+        for name in Cursor.__slots__:
+            assert getattr(again, name) == getattr(cursor, name)
+
+    @given(st.integers(0, 2), st.integers(0, 3), st.none() | st.integers(0, 1 << 40))
+    def test_elements_at_the_end_are_there_only_where_they_say_something(
+        self, delayed: int, lost: int, vacated_ms: int | None
+    ) -> None:
+        """The count of delayed messages, and behind it what limits have acknowledged; either without the other."""
+        cursor = Cursor((1, -1))
+        cursor.delayed, cursor.lost, cursor.lost_noted = delayed, lost, lost // 2
+        cursor.expired, cursor.expired_noted, cursor.expired_noted_ms = lost, lost // 3, lost * 1000
+        cursor.vacated_ms = vacated_ms
+        elements = unpack(memoryview(cursor.encode()), 13)
+        forced = [lost, lost // 2, lost, lost // 3, lost * 1000, vacated_ms]
+        is_forced = bool(lost) or vacated_ms is not None
+        assert elements[13:] == ([delayed, forced] if is_forced else [delayed] if delayed else [])
         again = Cursor.decode(memoryview(cursor.encode()))
         for name in Cursor.__slots__:
             assert getattr(again, name) == getattr(cursor, name)
