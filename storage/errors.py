@@ -8,6 +8,7 @@
     │                         TransactionTimedOut · TransactionChanged · SequenceConflict · NotDeliverable
     │                         ConsumerEvicted · ProducerBusy · ProducerFenced · ObjectHeld · NestedTransaction
     │                         LostConflict · WriteTooOld · RequestTooOld · ConditionFailed · ReadOnlyTransaction
+    │                         TopicFull
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
     │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid · TooManyFiles

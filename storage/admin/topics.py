@@ -50,11 +50,16 @@ if TYPE_CHECKING:
 
 
 class TopicDeleted(NamedTuple):
-    """The effects of deleting a topic: deleted messages and subscriptions, evicted clients, aborted transactions."""
+    """The effects of deleting a topic: deleted messages and subscriptions, evicted clients, aborted transactions.
+
+    Attributes:
+        compacted_messages: of the compacted view, some of which the log may not have.
+    """
 
     topic: str
     messages: int
     bytes: int
+    compacted_messages: int
     subscriptions: list[str]
     consumers_evicted: list[str]
     producers_evicted: list[str]
@@ -111,10 +116,15 @@ _KEEP_NOTHING = RetentionLimits(0, None)
 
 
 class TopicTruncated(NamedTuple):
-    """The ledgers removed, the subscriptions moved to the end, and the transactions aborted."""
+    """The ledgers removed, the subscriptions moved to the end, and the transactions aborted.
+
+    Attributes:
+        compacted_messages: of the compacted view, some of which the log may not have.
+    """
 
     topic: str
     trimmed: Flat[Trimmed]
+    compacted_messages: int
     first_position: Position
     subscriptions: list[str]
     messages_withdrawn: int
@@ -161,10 +171,11 @@ class TopicAdmin:
             topic_state = state.load(batch, topic.topic_id)
             for subscription in attached:
                 subscriptions.delete(batch, subscription)
+            compacted = _compacted_messages(batch, topic)
             topics.delete(batch, topic)
             return TopicDeleted(
                 topic=topic.full_name, messages=topic_state.messages - topic_state.messages_trimmed,
-                bytes=topic_state.bytes - topic_state.bytes_trimmed,
+                bytes=topic_state.bytes - topic_state.bytes_trimmed, compacted_messages=compacted,
                 subscriptions=[subscription.name for subscription in attached],
                 consumers_evicted=consumers, producers_evicted=producers, transactions_aborted=aborted,
             )  # fmt: skip
@@ -300,11 +311,12 @@ class TopicAdmin:
                 subscriptions.save(batch, subscription)
             has_entries = opened.state.next_entry > 0
             trimmed = trimming.drop(opened, opened.state.ledger_id + has_entries)
-            compacted = compaction_state.load(batch, topic.topic_id)
-            if compacted is not None:
-                compacted.restart()
+            compacted = _compacted_messages(batch, topic)
+            compaction = compaction_state.load(batch, topic.topic_id)
+            if compaction is not None:
+                compaction.restart()
             return TopicTruncated(
-                topic.full_name, trimmed, Position(opened.state.first_ledger, 0),
+                topic.full_name, trimmed, compacted, Position(opened.state.first_ledger, 0),
                 [subscription.name for subscription in attached], withdrawn, aborted,
             )  # fmt: skip
 
@@ -423,3 +435,9 @@ def _check_unheld(topic: Topic, consumers: list[str], producers: list[str], hold
             producers=producers,
             transactions=ids,
         )
+
+
+def _compacted_messages(view: ReadView, topic: Topic) -> int:
+    """The messages of the compacted view of a topic."""
+    compaction = compaction_state.load(view, topic.topic_id)
+    return 0 if compaction is None else compaction.messages

@@ -7,7 +7,7 @@ further transaction as decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -16,7 +16,7 @@ from storage.subscription.isolation import IsolationLevel, bound
 from storage.topic import catalogue as topics, log, state, trim
 from storage.topic.catalogue import Topic
 from storage.topic.compaction import compacted_view, compaction_state
-from storage.topic.entry import MESSAGES
+from storage.topic.entry import ABORT_MARKER, MESSAGES
 from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
 from storage.txn import aborted, uncommitted_entries
@@ -167,27 +167,60 @@ def whole_transactions(
     """
     if end <= after:
         return after
-    begun: set[int] = set()
-    whole, reached, beyond = after, after, 0
-    while reached < through:
+    spans, undecided = dict[int, _Span](), set[int]()
+    reached, beyond = after, 0
+    while reached < through and (reached < end or undecided) and beyond <= TOGETHER_ENTRIES_MAX:
         with connection.view() as view:
             entries = log.page(view, topics.get(view, name).topic_id, reached, through)
         if not entries:
             break
         for entry in entries:
-            if entry.txn and entry.kind == MESSAGES:
-                begun.add(entry.txn)
-            else:
-                begun.discard(entry.txn)
-            if not begun:
-                whole = entry.position
-                if whole >= end:
-                    return whole
-            beyond += entry.position > end
+            if entry.kind == MESSAGES and entry.txn:
+                span = spans.setdefault(entry.txn, _Span(reached, entry.position))
+                span.last = entry.position
+                undecided.add(entry.txn)
+            elif entry.txn:
+                undecided.discard(entry.txn)
+                if entry.kind == ABORT_MARKER:
+                    spans.pop(entry.txn, None)
+            reached = entry.position
+            beyond += reached > end
             if beyond > TOGETHER_ENTRIES_MAX:
-                return whole if whole > after else end
-        reached = entries[-1].position
-    return whole
+                break
+    for txn in undecided:
+        spans[txn].last = None
+    begin, stop = _stretch_around(end, spans.values())
+    if stop is not None:
+        return stop
+    return end if begin == after and beyond > TOGETHER_ENTRIES_MAX else begin
+
+
+class _Span:
+    """The messages of a transaction: the position before the first one, the first, and the last (None: not known)."""
+
+    __slots__ = ("before", "first", "last")
+
+    def __init__(self, before: Position, first: Position) -> None:
+        self.before = before
+        self.first = first
+        self.last: Position | None = first
+
+
+def _stretch_around(at: Position, spans: Iterable[_Span]) -> tuple[Position, Position | None]:
+    """The overlapping transactions around a position: the position before them, and their end (None: not known).
+
+    Both are `at` where it cuts no transaction.
+    """
+    begin, stop = at, Position(-1, -1)
+    for span in sorted(spans, key=lambda span: span.first):
+        if span.first > stop:
+            if stop > at or span.first > at:
+                break
+            begin, stop = span.before, span.first
+        if span.last is None:
+            return begin, None
+        stop = max(stop, span.last)
+    return (begin, stop) if stop > at else (at, at)
 
 
 def messages_between(

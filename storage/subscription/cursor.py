@@ -7,12 +7,13 @@ some messages acknowledged (ACKS). Ranges that follow markDeletePosition without
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpack
 from storage.disk.schema import ACKS, COMPACTIONS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import ack_spans, message_set, span
+from storage.subscription import ack_spans, delivery as deliveries, message_set, span
 from storage.subscription.delayed import Delayed
 from storage.topic import log, state as states, written_positions
 from storage.topic.compaction import compacted_view
@@ -210,7 +211,23 @@ class Acks(Generic[V]):
 
     def is_next(self, at: Position) -> bool:
         """Whether the entry at a position is the first entry after markDeletePosition."""
-        return is_next(self._view, self._topic_id, self._cursor.mark_delete, at)
+        view, topic_id, mark = self._view, self._topic_id, self._cursor.mark_delete
+        if at[0] == mark[0] and at[1] == mark[1] + 1:
+            return True
+        if not is_next(view, topic_id, mark, at, self._was_passed):
+            return False
+        return not view.count(COMPACTIONS) or not self._is_delivered_between(mark, at)
+
+    def _was_passed(self, at: Position) -> bool:
+        """Whether dispatch has passed a message of the compacted view alone, for a consumer that reads the log."""
+        return at <= self._cursor.read and deliveries.find(self._view, self._subscription_id, at) is None
+
+    def _is_delivered_between(self, mark: Position, at: Position) -> bool:
+        """Whether a message is delivered that the compacted view had: it may have left the view since."""
+        end = min(at, (states.load(self._view, self._topic_id).first_ledger, 0))
+        after = Position(mark[0], mark[1] + 1)
+        first = next(iter(deliveries.every(self._view, self._subscription_id, after)), None)
+        return first is not None and first.at < end
 
     def acknowledge(self: Acks[WriteBatch], at: Position, count: int, messages: int) -> int:
         """Acknowledge messages of one entry; return the newly acknowledged. `advance` follows after the last entry."""
@@ -226,7 +243,7 @@ class Acks(Generic[V]):
             return new
         if before:
             self._view.delete(ACKS, key)
-        if is_next(self._view, self._topic_id, self._cursor.mark_delete, at):
+        if self.is_next(at):
             self._cursor.mark_delete = at
         elif count == 1 and not self._touches_range(at):
             self._add_to_span(span.first_of(at), span.bit_of(at))
@@ -253,9 +270,7 @@ class Acks(Generic[V]):
     def acknowledge_span(self: Acks[WriteBatch], first: Position, messages: int) -> None:
         """Acknowledge entries of one message each, none of which is acknowledged, as a set within a span."""
         index = (messages & -messages).bit_length() - 1
-        if is_next(
-            self._view, self._topic_id, self._cursor.mark_delete, Position(first[0], first[1] + index)
-        ):
+        if self.is_next(Position(first[0], first[1] + index)):
             last = Position(first[0], first[1] + ack_spans.end_of_run(messages, index))
             self._cursor.mark_delete = last
             messages &= ~span.through(first, last)
@@ -266,7 +281,7 @@ class Acks(Generic[V]):
         """Acknowledge a marker. `advance` follows."""
         if self.of(at, 1):
             return
-        if is_next(self._view, self._topic_id, self._cursor.mark_delete, at):
+        if self.is_next(at):
             self._cursor.mark_delete = at
         else:
             self.acknowledge_entries(at[0], at[1], at[1])
@@ -357,19 +372,24 @@ class Acks(Generic[V]):
         if record is None:
             return False
         at, is_span = span.unpack(record[0][8:])
-        if is_span or len(record[1]) > 8 or not is_next(batch, self._topic_id, cursor.mark_delete, at):
+        if is_span:
+            return False
+        # Messages that have left the compacted view may be acknowledged below the mark, which has passed them.
+        if at > cursor.mark_delete and (len(record[1]) > 8 or not self.is_next(at)):
             return False
         batch.delete(ACKS, record[0])
-        cursor.mark_delete = Position(at[0], U64.unpack_from(record[1])[0])
+        if len(record[1]) == 8:
+            cursor.mark_delete = max(cursor.mark_delete, Position(at[0], U64.unpack_from(record[1])[0]))
         return True
 
     def _advance_over_run(self: Acks[WriteBatch]) -> bool:
         batch, cursor = self._view, self._cursor
         run = ack_spans.first_run(batch, self._subscription_id)
-        if run is None or not is_next(batch, self._topic_id, cursor.mark_delete, run[0]):
+        if run is None or (run[0] > cursor.mark_delete and not self.is_next(run[0])):
             return False
-        before, cursor.mark_delete = cursor.mark_delete, Position(run[0][0], run[1])
-        ack_spans.remove(batch, self._subscription_id, before, cursor.mark_delete)
+        begin, end = Position(run[0][0], run[0][1] - 1), Position(run[0][0], run[1])
+        ack_spans.remove(batch, self._subscription_id, begin, end)
+        cursor.mark_delete = max(cursor.mark_delete, end)
         return True
 
     def begin_inside(self: Acks[WriteBatch], start: MessageId) -> None:
@@ -382,23 +402,33 @@ class Acks(Generic[V]):
             self.acknowledge(at, entry.count, before)
 
 
-def is_next(view: ReadView, topic_id: int, mark: Position, at: Position) -> bool:
+def is_next(
+    view: ReadView,
+    topic_id: int,
+    mark: Position,
+    at: Position,
+    was_passed: Callable[[Position], bool] = lambda _: False,
+) -> bool:
     """Whether the entry at `at` is the first entry after `mark`.
 
-    Where the log was trimmed, only the entries count that the compacted view has.
+    Where the log was trimmed, only the entries count that the compacted view has, but those that `was_passed`.
     """
     if at[0] == mark[0] and at[1] == mark[1] + 1:
         return True
-    if view.count(COMPACTIONS) and mark[0] < states.load(view, topic_id).first_ledger:
-        return _is_next_compacted(view, topic_id, mark, at)
+    if at > mark and view.count(COMPACTIONS) and mark[0] < states.load(view, topic_id).first_ledger:
+        return _is_next_compacted(view, topic_id, mark, at, was_passed)
     return at[0] != mark[0] and at[1] == 0 and at == written_positions.following(view, topic_id, mark)
 
 
-def _is_next_compacted(view: ReadView, topic_id: int, mark: Position, at: Position) -> bool:
+def _is_next_compacted(
+    view: ReadView, topic_id: int, mark: Position, at: Position, was_passed: Callable[[Position], bool]
+) -> bool:
     first_ledger = states.load(view, topic_id).first_ledger
     between = compacted_view.first_after(view, topic_id, mark)
-    if between is not None and between < min(at, (first_ledger, 0)):
-        return False
+    while between is not None and between < min(at, (first_ledger, 0)):
+        if not was_passed(between):
+            return False
+        between = compacted_view.first_after(view, topic_id, between)
     return at[0] < first_ledger or at == written_positions.following(view, topic_id, mark)
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX
-from storage.system_errors import refusal
 from txnctl.input.csv_text import csv_records
 from txnctl.output.human import plural
 from txnctl.pipelines import files
@@ -294,7 +293,7 @@ def _opened(path: str) -> io.BufferedReader:
     """Open a file of any file system that PyArrow reaches, decompressed by the ending of its name.
 
     Raises:
-        InvalidValue, NotPermitted, StoreInvalid
+        InvalidValue
     """
     import pyarrow as pa
     from pyarrow import fs
@@ -312,7 +311,7 @@ def _opened(path: str) -> io.BufferedReader:
     except pa.ArrowInvalid as error:
         raise InvalidValue(f"cannot read {path!r}: {error}", path=path) from None
     except OSError as error:
-        raise refusal(f"cannot read {path}", error) from error
+        raise InvalidValue(f"cannot read {path!r}: {error.strerror or error}", path=path) from error
 
 
 def _plain_name(path: str) -> str:

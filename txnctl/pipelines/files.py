@@ -62,7 +62,8 @@ def input_files(path: str) -> list[str]:
     else:
         uri_to_read(path)
         places = [path] if os.path.exists(path) else sorted(glob(path))
-        names = [name for place in places for name in _local_files(place)]
+        # Tasks may run in a different directory.
+        names = [os.path.abspath(name) for place in places for name in _local_files(place)]
     if not names:
         raise InvalidValue(f"cannot read {path!r}: there is no file", path=path)
     return names

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING
 
-from storage.system_errors import refusal
+from storage.errors import InvalidValue
 from txnctl.pipelines import files
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ def of_files(paths: Sequence[str], columns: MessageColumns, options: InputOption
     A file that was moved or copied has the same fingerprint.
 
     Raises:
-        InvalidValue: no such file.
-        NotPermitted, StoreInvalid: a file cannot be read.
+        InvalidValue: no such file, or one that cannot be read.
     """
     if any(files.is_uri(path) and not os.path.exists(path) for path in paths):
         return None
@@ -40,5 +39,5 @@ def _digests(path: str) -> list[tuple[int, str]]:
                 digest = file_digest(file, "sha256").hexdigest()
                 digests.append((os.fstat(file.fileno()).st_size, digest))
         except OSError as error:
-            raise refusal(f"cannot read {name}", error) from error
+            raise InvalidValue(f"cannot read {name!r}: {error.strerror}", path=name) from error
     return digests

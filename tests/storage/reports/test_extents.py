@@ -206,7 +206,7 @@ class TestWholeTransactions:
     """The end of a piece is moved to a position that cuts no transaction."""
 
     def test_a_transaction_stays_together(self, store: Store) -> None:
-        """The piece grows over its marker; before its first message it may end."""
+        """The piece grows up to its last message; before its first message it may end."""
         store.create_topic("whole")
         txn = store.begin_transaction()
         with store.create_producer("whole") as producer:
@@ -220,7 +220,7 @@ class TestWholeTransactions:
         ends = [
             reports.whole_transactions("whole", Position(1, -1), Position(1, at), end) for at in range(-1, 6)
         ]
-        assert ends == [Position(1, at) for at in (-1, 0, 4, 4, 4, 4, 5)]
+        assert ends == [Position(1, at) for at in (-1, 0, 3, 3, 3, 4, 5)]
         held_back = reports.whole_transactions("whole", Position(1, -1), Position(1, 2), Position(1, 2))
         assert held_back == Position(1, 0)
         nothing_yet = reports.whole_transactions("whole", Position(1, 0), Position(1, 2), Position(1, 2))
@@ -239,7 +239,7 @@ class TestWholeTransactions:
             store.commit_transaction(txn)
         before, end = Position(1, -1), Position(1, 8)
         assert store.reports.whole_transactions("whole", before, Position(1, 2), end) == Position(1, 2)
-        assert store.reports.whole_transactions("whole", before, Position(1, 5), end) == Position(1, 8)
+        assert store.reports.whole_transactions("whole", before, Position(1, 5), end) == Position(1, 7)
 
 
 @given(

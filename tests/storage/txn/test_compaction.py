@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Position, Store, TxnID, faults
-from storage.disk.schema import COMPACTED, COMPACTED_KEYS, TOMBSTONES
+from storage.disk.schema import ACKS, COMPACTED, COMPACTED_KEYS, TOMBSTONES
 from storage.errors import InvalidValue
 from storage.limits import TOMBSTONE_RETENTION_MS
 from storage.process.clock import ManualClock
@@ -270,6 +270,82 @@ def test_a_message_that_leaves_the_view_in_flight_is_not_delivered_again(store: 
         consumer.acknowledge(received)
     stats = store.reports.subscription_stats("t", "s").row.stats
     assert (stats.msg_backlog, stats.mark_delete_position) == (0, Position(2, 0))
+
+
+def trimmed_to_the_view(store: Store, *pairs: tuple[str | None, str | None]) -> None:
+    """Send messages that only the compacted view has in the end."""
+    store.admin.topics.set_retention("t", time_ms=0)
+    send(store, *pairs)
+    compact(store)
+    store.admin.topics.trim_topic("t")
+
+
+def mark_delete(store: Store) -> Position:
+    return store.reports.subscription_stats("t", "s").row.stats.mark_delete_position
+
+
+def test_acknowledged_messages_that_leave_the_view_do_not_move_the_mark_back(store: Store) -> None:
+    """One by one, in runs and in ranges; what the mark has passed is not acknowledged again, and goes."""
+    trimmed_to_the_view(store, ("a", "1"), ("b", "1"), ("x", "1"), ("c", "1"), ("d", "1"))
+    with store.subscribe("t", "s", initial_position=EARLIEST, read_compacted=True) as consumer:
+        received = list(consumer.receive_batch(10))
+        consumer.acknowledge([received[1], received[3], received[4]])
+        send(store, ("b", "2"), ("x", "2"), ("d", "2"))
+        compact(store)
+        consumer.acknowledge(received[0])
+        assert store.maintenance.verify_store(full=True) == []
+        assert mark_delete(store) < Position(1, 2)
+        consumer.acknowledge(received[2])
+        assert mark_delete(store) == Position(1, 4)
+        consumer.acknowledge(list(consumer.receive_batch(10)))
+    stats = store.reports.subscription_stats("t", "s").row.stats
+    assert (stats.msg_backlog, stats.mark_delete_position) == (0, Position(2, 2))
+    with store.connection.view() as view:
+        assert view.count(ACKS) == 0
+
+
+def test_a_message_of_the_view_in_flight_or_pending_is_no_damage(store: Store) -> None:
+    """Verify counts the messages of an entry by the log, which does not have this one."""
+    trimmed_to_the_view(store, ("a", "1"), ("b", "1"), ("c", "1"))
+    with store.subscribe("t", "s", initial_position=EARLIEST, read_compacted=True) as consumer:
+        received = list(consumer.receive_batch(10))
+        txn = store.begin_transaction()
+        consumer.acknowledge(received[1], txn=txn)
+        consumer.acknowledge(received[2])
+        assert store.maintenance.verify_store(full=True) == []
+        store.commit_transaction(txn)
+        assert store.maintenance.verify_store(full=True) == []
+        consumer.acknowledge(received[0])
+
+
+def test_a_consumer_of_the_log_passes_what_only_the_view_has(store: Store) -> None:
+    """The subscription does not wait for messages that it will not be given, and holds nothing back for them."""
+    trimmed_to_the_view(store, ("a", "1"), ("b", "1"), ("c", "1"))
+    with store.subscribe(
+        "t", "s", initial_position=EARLIEST, read_compacted=True, receiver_queue_size=1
+    ) as first:
+        first.acknowledge(first.receive(timeout=0))
+    send(store, ("x", "1"), ("y", "1"))
+    with store.subscribe("t", "s") as second:
+        received = list(second.receive_batch(10))
+        assert [row[1] for row in rows(received)] == ["x", "y"]
+        second.acknowledge(received)
+    assert mark_delete(store) == Position(2, 1)
+    compact(store)
+    assert store.admin.topics.trim_topic("t").effects.trimmed.messages == 2
+
+
+def test_truncation_and_deletion_name_the_messages_of_the_view(store: Store) -> None:
+    """They may be the only copy."""
+    trimmed_to_the_view(store, ("a", "1"), ("b", "1"))
+    admin = store.admin.topics
+    for effects in (
+        admin.truncate_topic("t", dry_run=True).effects,
+        admin.delete_topic("t", dry_run=True).effects,
+        admin.truncate_topic("t").effects,
+    ):
+        assert effects.compacted_messages == 2
+    assert admin.delete_topic("t", dry_run=True).effects.compacted_messages == 0
 
 
 def test_a_step_is_bounded_also_within_one_entry(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

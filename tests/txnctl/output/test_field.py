@@ -168,7 +168,7 @@ class TestDerivation:
         program = (
             "import sys\n"
             "from txnctl.output.field import Help, fields_of\n"
-            "described = {'topic': 'T.', 'messages': 'M.', 'bytes': 'B.', 'subscriptions': 'S.', 'dry_run': 'D.',\n"
+            "described = {'topic': 'T.', 'messages': 'M.', 'bytes': 'B.', 'compacted_messages': 'C.', 'subscriptions': 'S.', 'dry_run': 'D.',\n"
             "    'consumers_evicted': 'C.', 'producers_evicted': 'P.', 'transactions_aborted': 'A.'}\n"
             "fields = fields_of('storage.admin.topics:Changed[TopicDeleted]', described)\n"
             "assert 'storage.admin' not in sys.modules\n"
@@ -176,7 +176,7 @@ class TestDerivation:
         )
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert run.stdout.split() == [
-            "topic", "messages", "bytes", "subscriptions", "dryRun",
+            "topic", "messages", "bytes", "compactedMessages", "subscriptions", "dryRun",
             "consumersEvicted", "producersEvicted", "transactionsAborted",
         ]  # fmt: skip
 

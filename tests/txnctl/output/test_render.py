@@ -82,11 +82,12 @@ class TestFolding:
 
     @pytest.mark.parametrize(("width", "folds"), [(70, True), (200, False)])
     def test_the_width_is_that_of_the_terminal(
-        self, run: Any, tmp_path: Path, width: int, folds: bool
+        self, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, folds: bool
     ) -> None:
         """As the kernel knows it: where it is wide, each setting has one line below the heading."""
         Store.create(tmp_path / "s")
-        settings = run("store", "config", "--store", str(tmp_path / "s"), "-o", "json").json
+        monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "s"))
+        settings = run("store", "config", "-o", "json").json
         pid, terminal = pty.fork()
         if pid == 0:
             fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))

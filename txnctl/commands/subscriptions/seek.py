@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.admin.subscriptions import SubscriptionSought
-    from storage.values.position import Start
+    from storage.values.position import Position, Start
     from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
     from txnctl.commands.subscriptions.cursor_move import Sought
@@ -72,14 +72,15 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     question = f"Seek {subscription} on {topic} forwards, past what is unread?"
     row = asked(context, change, question, _is_forwards)
     note_if_beyond(context, topic, start, row.effects.change.mark_delete_position_after)
-    context.show(row, table=lambda shown: _sought(context, shown))
+    (extent,) = context.store.reports.topic_extents([topic])
+    context.show(row, table=lambda shown: _sought(context, shown, extent.before))
 
 
 def _is_forwards(row: SubscriptionSought) -> bool:
     return row.mark_delete_position_after > row.mark_delete_position_before
 
 
-def _sought(context: Context, row: Sought) -> Iterator[str]:
+def _sought(context: Context, row: Sought, begin: Position) -> Iterator[str]:
     yield from dry_run_heading(context, row.dry_run)
     names, change = row.effects, row.effects.change
     before = change.mark_delete_position_before
@@ -93,6 +94,8 @@ def _sought(context: Context, row: Sought) -> Iterator[str]:
     if change.messages_withdrawn:
         withdrawn = "would be withdrawn" if row.dry_run else "were withdrawn"
         yield f"In flight {withdrawn}: {plural(change.messages_withdrawn, 'message')}."
-    if is_moved and not row.dry_run:
+    if is_moved and before < begin:
+        yield f"The log begins at {begin.ledger_id}:0: no seek leads back to {before}."
+    elif is_moved and not row.dry_run:
         back = f"{before.ledger_id}:{before.entry_id + 1}"
         yield f"Back again: {line('subscriptions seek', short_topic(names), names.subscription, back)}"

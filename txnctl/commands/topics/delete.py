@@ -23,6 +23,7 @@ DELETED = fields_of(
         "topic": Help("The topic's full name.", kind="id"),
         "messages": Help("Messages that went with it."),
         "bytes": Help("Their bytes.", kind="size", heading="SIZE"),
+        "compacted_messages": Help("Messages of the compacted view that went with it."),
         "subscriptions": Help("Subscriptions that went with it."),
         "consumers_evicted": Help("Consumers that were attached to them."),
         "producers_evicted": Help("Producers that were connected, or waited."),
@@ -74,6 +75,8 @@ def _lines(row: Changed[TopicDeleted]) -> list[str]:
     removes, evicts, aborts = _VERBS_OF_PLAN if row.dry_run else _VERBS_OF_CHANGE
     went = f"{plural(row.effects.messages, 'message')}, {size(row.effects.bytes)}"
     lines = [f"  {removes}   topic {short_topic_name(row.effects.topic)}: {went}"]
+    if row.effects.compacted_messages:
+        lines.append(f"  {removes}   its compacted view: {plural(row.effects.compacted_messages, 'message')}")
     for names, noun, verb in (
         (row.effects.subscriptions, "subscription", removes),
         (row.effects.consumers_evicted, "consumer", evicts),

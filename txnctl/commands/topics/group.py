@@ -34,7 +34,7 @@ topics = Group(
         ),
         "config": (
             "txnctl.commands.topics.config:config",
-            "Show or set how long a topic keeps what every subscription has acknowledged.",
+            "Show or set the limits of what a topic keeps, and its compaction.",
         ),
         "compact": (
             "txnctl.commands.topics.compact:compact",

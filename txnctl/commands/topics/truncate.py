@@ -32,6 +32,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m old")
             **TRIMMED,
             **FIRST_LEFT,
             "subscriptions": "Subscriptions moved to the end.",
+            "compacted_messages": "Messages of the compacted view that went with it.",
             "messages_withdrawn": "Messages in flight that were taken back from consumers.",
             "transactions_aborted": "Open transactions that held something there, aborted first.",
             **DRY_RUN,
@@ -67,6 +68,8 @@ def _lines(row: Changed[TopicTruncated]) -> Iterator[str]:
     removed, moved, aborted = ("removes", "moves", "aborts") if is_plan else ("removed", "moved", "aborted")
     went = f"{plural(effects.trimmed.messages, 'message')}, {size(effects.trimmed.bytes)}"
     yield f"  {removed:<8} {went}; the first position is {effects.first_position}"
+    if effects.compacted_messages:
+        yield f"  {removed:<8} the compacted view: {plural(effects.compacted_messages, 'message')}"
     if effects.subscriptions:
         names = ", ".join(effects.subscriptions)
         yield f"  {moved:<8} {plural(len(effects.subscriptions), 'subscription')} to the end: {names}"
