@@ -1,7 +1,7 @@
-"""Stores of an earlier format: read as they are, and refused for every change until the upgrade.
+"""Stores of an earlier format: readable, and refused for every change until the upgrade.
 
-An earlier format lacks databases, which are empty for its readers. Records of it keep their meaning, so reading needs
-nothing else.
+An earlier format lacks databases, which are empty for readers. Records of an earlier format keep the meaning, so
+reading needs no conversion.
 """
 
 from __future__ import annotations

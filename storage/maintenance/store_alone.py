@@ -1,4 +1,4 @@
-"""Take the store lock alone, for a change that no other process with the store open could follow."""
+"""Take the store lock alone, for changes that further processes with the store open could not follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of topics in words: their values, and what they let go of now."""
+"""Limits of topics in words: values, and present effects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def limit_hard(hard: str | None) -> str:
 
 
 def let_go(row: LetGo, *, dry_run: bool) -> Iterator[str]:
-    """What limits let go of now, a line for each kind."""
+    """The present effects of limits, a line for each kind."""
     would = "They would let go of" if dry_run else "They let go of"
     if not any(row):
         yield f"{would} nothing now."
@@ -55,7 +55,7 @@ def let_go(row: LetGo, *, dry_run: bool) -> Iterator[str]:
 
 
 def losses(lost: Sequence[Loss], expired: Sequence[Loss], *, dry_run: bool) -> Iterator[str]:
-    """A line for each subscription that loses messages, or whose messages expire."""
+    """A line for each subscription with lost or expired messages."""
     for rows, word in (
         (lost, "loses" if dry_run else "lost"),
         (expired, "expires" if dry_run else "expired"),
