@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import machine, report
 from benchmarks.bench import Bench
+from benchmarks.options import add_directory, add_names, all_known
 from benchmarks.report import Comparison
 from benchmarks.rows import ROWS
 from benchmarks.sizes import FULL, QUICK
@@ -20,9 +21,7 @@ from tests.row_json import row_json
 def main(arguments: list[str] | None = None) -> int:
     """Run the requested rows; return the exit code (2: no such row, or no disk under the directory)."""
     options = _parser().parse_args(arguments)
-    unknown = [row for row in options.rows if row not in ROWS]
-    if unknown:
-        print(f"error: no row {', '.join(unknown)}; there are {', '.join(ROWS)}", file=sys.stderr)
+    if not all_known("row", options.names, ROWS):
         return 2
     kind = machine.file_system(options.dir)
     if kind in machine.MEMORY_FILE_SYSTEMS and not options.quick:
@@ -38,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         bench = Bench(Path(directory), sizes)
         if options.quick:
             bench.note("--quick: the sizes are tiny, the figures mean nothing")
-        return _run(bench, options.rows or list(ROWS), options.json)
+        return _run(bench, options.names or list(ROWS), options.json)
 
 
 def _run(bench: Bench, rows: list[str], json_file: Path | None) -> int:
@@ -70,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure this store beside its peers and print the ratios beside goal and aim.",
         epilog=f"Rows: {', '.join(ROWS)}. What each means is in docs/BENCHMARKS.md.",
     )
-    parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to measure (default: all)")
+    add_names(parser, "row")
     parser.add_argument(
         "--quick", action="store_true", help="tiny sizes: shows that the harness runs, no figures"
     )
@@ -78,13 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         "--spark-messages", type=int, metavar="N", help="messages of X1 and X2 (default: 10,000,000)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="save every raw figure")
-    parser.add_argument(
-        "--dir",
-        type=Path,
-        metavar="DIR",
-        default=Path("/var/tmp"),
-        help="where the measured files go; must be on a real disk (default: /var/tmp)",
-    )
+    add_directory(parser, "the measured files go; must be on a real disk")
     return parser
 
 

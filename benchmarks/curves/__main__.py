@@ -14,15 +14,14 @@ from benchmarks.bench import Bench
 from benchmarks.chart import Line, Panel
 from benchmarks.curves.axes import AXES
 from benchmarks.curves.measure import BOUND, Curve, measure_axis
+from benchmarks.options import add_directory, add_figure, add_names, all_known
 from benchmarks.sizes import QUICK
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure the requested axes, print their tables, and draw the figure; return the exit code (2: no such axis)."""
     options = _parser().parse_args(arguments)
-    unknown = [axis for axis in options.axes if axis not in AXES]
-    if unknown:
-        print(f"error: no axis {', '.join(unknown)}; there are {', '.join(AXES)}", file=sys.stderr)
+    if not all_known("axis", options.names, AXES):
         return 2
     largest = {"messages": options.messages, "aborted": options.aborted}
     curves: list[Curve] = []
@@ -30,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         bench = Bench(Path(directory), QUICK)
         for line in _facts(bench):
             print(line)
-        for axis in options.axes or list(AXES):
+        for axis in options.names or list(AXES):
             sizes = sizes_up_to(largest.get(axis, options.count), _FIRST.get(axis, 1), _STEP.get(axis, 100))
             measured = measure_axis(bench, axis, sizes, options.rounds)
             print("\n".join(table_lines(axis, measured)), flush=True)
@@ -91,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure each operation beside the size of the store, and print the ratios to the smallest.",
         epilog=f"Axes: {', '.join(AXES)}.",
     )
-    parser.add_argument("axes", nargs="*", metavar="AXIS", help="axes to measure (default: all)")
+    add_names(parser, "axis")
     for option, default, what in (
         ("messages", 1_000_000, "messages of the largest store"),
         ("count", 10_000, "topics, subscriptions, producers, open transactions of the largest store"),
@@ -100,14 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     ):
         text = f"{what} (default: {default:,})"
         parser.add_argument(f"--{option}", type=int, metavar="N", default=default, help=text)
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="write the figure")
-    parser.add_argument(
-        "--dir",
-        type=Path,
-        metavar="DIR",
-        default=Path("/var/tmp"),
-        help="where the stores go (default: /var/tmp)",
-    )
+    add_figure(parser)
+    add_directory(parser, "the stores go")
     return parser
 
 

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import chart
+from benchmarks.options import add_directory, add_figure
 from benchmarks.soak.run import RUN_HOURS, Soak
 from benchmarks.soak.samples import panels, table_lines
 
@@ -37,14 +38,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a busy store for days by a fast clock, and print whether files, memory and latency stay flat.",
     )
     parser.add_argument("--minutes", type=float, default=10.0, metavar="N", help="real minutes (default: 10)")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="write the figure")
-    parser.add_argument(
-        "--dir",
-        type=Path,
-        metavar="DIR",
-        default=Path("/var/tmp"),
-        help="where the store goes (default: /var/tmp)",
-    )
+    add_figure(parser)
+    add_directory(parser, "the store goes")
     return parser
 
 

@@ -98,8 +98,9 @@ class Soak:
                     store.maintenance.collect_garbage()
                 self._sample(store, (time.monotonic() - began) / 60)
                 if turn % 10 == 9:
-                    size = self.series["data.mdb"].points[-1][1]
-                    self._say(f"{(turn + 1) * 100 // _SAMPLES} %: data.mdb {size:.1f} MiB")
+                    size, records = (self.series[name].points[-1][1] for name in ("data.mdb", "records"))
+                    share = (turn + 1) * 100 // _SAMPLES
+                    self._say(f"{share} %: data.mdb {size:.1f} MiB, records {records:.1f} MiB")
 
     def _check_alive(self) -> None:
         for job, process in self._processes.items():
@@ -125,6 +126,8 @@ class Soak:
         on_disk = sum(file.stat().st_blocks for file in self._path.iterdir()) * 512
         self._note("all files", "files", "MiB", _SIZE, minutes, on_disk / (1 << 20))
         self._note("data.mdb", "files", "MiB", _SIZE, minutes, info.data_bytes / (1 << 20))
+        records = sum(database.bytes for database in store.reports.list_databases())
+        self._note("records", "files", "MiB", _SIZE, minutes, records / (1 << 20))
         for job, process in {**self._processes, "this process": None}.items():
             pid = os.getpid() if process is None else process.pid
             self._note(job, "memory", "MiB", _MEMORY, minutes, anonymous_bytes(pid) / (1 << 20))

@@ -61,11 +61,15 @@ def table_lines(series: Sequence[Series]) -> list[str]:
     """The medians of both halves of every series, in Markdown."""
     lines = ["| figure | unit | first half | second half | flat |", "|---|---|---|---|---|"]
     for one in series:
-        first, second = one.halves()
-        lines.append(
-            f"| {one.group}: {one.name} | {one.unit} | {first:.2f} | {second:.2f} | {'yes' if one.is_flat else 'NO'} |"
-        )
+        first, second = map(_rounded, one.halves())
+        flat = "yes" if one.is_flat else "NO"
+        lines.append(f"| {one.group}: {one.name} | {one.unit} | {first} | {second} | {flat} |")
     return lines
+
+
+def _rounded(value: float) -> str:
+    """A figure with two decimals, or with more where these would be zero."""
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.2g}"
 
 
 def anonymous_bytes(pid: int) -> int:
