@@ -183,8 +183,17 @@ FORCED_STEP_ENTRIES = 2000
 FORECAST_STEPS_MAX = 10
 """Such steps after which the answer to a new limit counts no further."""
 
+ENTRIES_OF_A_SUBSCRIPTION = 8
+"""Entries that one subscription more costs such a store transaction."""
+
+FORCED_STEP_SUBSCRIPTIONS = 256
+"""Subscriptions of which one store transaction acknowledges messages for the sake of a limit."""
+
 FORCED_STEP_TRANSACTIONS = 4
 """Open transactions that one store transaction aborts for a ledger that goes."""
+
+MARKS_RAISED_MAX = 1000
+"""Bounds of the index of subscriptions that one store transaction raises before it trims."""
 
 HARD_LEDGERS = 8
 """A hard size limit closes the open ledger at this fraction of the limit, so that ledgers can go one by one."""

@@ -124,6 +124,13 @@ has passed before their delivery time."""
 DELAYED_DUE = Database("delayed_due")
 """u64 subscription, u64 due ms, u64 ledger, u64 entry -> nothing: the index of DELAYED by due time."""
 
+MARKS = Database("marks")
+"""u64 topic, u64 ledger, u64 entry + 1, u64 subscription -> name: subscriptions in the order of a lower bound of
+markDeletePosition."""
+
+MARK_BOUNDS = Database("mark_bounds")
+"""u64 subscription -> i64 ledger, i64 entry: the lower bound under which MARKS has the subscription."""
+
 CONSUMERS = Database("consumers")
 """u64 subscription, u64 consumer -> M(consumer record)."""
 
@@ -173,7 +180,8 @@ TOMBSTONES = Database("tombstones")
 view, by the time at which each entered the view."""
 
 NEW_IN_2: tuple[Database, ...] = (
-    DELAYED, DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX, COMPACTIONS, COMPACTED, COMPACTED_KEYS, TOMBSTONES,
+    DELAYED, DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX, COMPACTIONS, COMPACTED, COMPACTED_KEYS, TOMBSTONES, MARKS,
+    MARK_BOUNDS,
 )  # fmt: skip
 """The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
 

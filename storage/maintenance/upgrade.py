@@ -1,8 +1,8 @@
 """Bring a store of an earlier format to the present one, in place.
 
 Records of format 1 keep their meaning in format 2, so nothing is converted: the databases that the store lacks, the
-number and the audit record are one commit. A killed upgrade leaves format 1 untouched or format 2 whole, and no number
-for half of an upgrade is needed (docs/decisions/0042-format-2-in-one-commit.md).
+bounds of its subscriptions, the number and the audit record are one commit. A killed upgrade leaves format 1 untouched
+or format 2 whole, and no number for half of an upgrade is needed (docs/decisions/0042-format-2-in-one-commit.md).
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from storage.disk.schema import FORMAT_NUMBER, STORE
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.maintenance.store_alone import store_alone
+from storage.subscription import catalogue as subscriptions, cursor as cursors, mark_index
+from storage.subscription.mark_index import Bound
+from storage.topic import catalogue as topics
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
+from storage.values.position import Position
 
 _FORMAT_KEY = b"format"
 
@@ -68,5 +72,14 @@ def _write_number(batch: WriteBatch, engine: Engine, reason: str | None) -> None
         raise missing(STORE, _FORMAT_KEY)
     before, *fields = unpack(payload, 3)
     batch.put(STORE, _FORMAT_KEY, pack([FORMAT_NUMBER, *fields]))
+    _add_bounds(batch)
     effects = FormatChange(before, FORMAT_NUMBER)
     audit_trail.record(batch, engine.process, "store upgrade", "store", reason, effects)
+
+
+def _add_bounds(batch: WriteBatch) -> None:
+    """Add each subscription to the index of marks, which format 1 lacks."""
+    for topic in topics.every(batch):
+        for subscription in list(subscriptions.every(batch, topic.topic_id)):
+            at = Position(*cursors.load(batch, subscription.subscription_id).mark_delete)
+            mark_index.put(batch, topic.topic_id, Bound(at, subscription.subscription_id, subscription.name))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage.actions import Action, Hint
-from storage.disk.codec import key1
+from storage.disk.codec import key1, missing
 from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELAYED, DELAYED_DUE, HELD, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionNotFound
-from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries
+from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries, mark_index
 from storage.subscription.isolation import check_on_open
+from storage.subscription.mark_index import Bound
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.topic.catalogue import Topic
@@ -42,6 +43,19 @@ def get(view: ReadView, topic: Topic, name: str) -> Subscription:
             subscription=name,
         )
     return subscription
+
+
+def by_name(view: ReadView, topic_id: int, name: str) -> Subscription:
+    """The subscription of a name that a record names.
+
+    Raises:
+        CorruptStore: there is no such subscription.
+    """
+    key = key1(topic_id) + name.encode("ascii")
+    payload = view.get(SUBSCRIPTIONS, key)
+    if payload is None:
+        raise missing(SUBSCRIPTIONS, key)
+    return Subscription.decode(key, payload)
 
 
 def every(view: ReadView, topic_id: int) -> Iterator[Subscription]:
@@ -80,6 +94,9 @@ def create(
     subscription.created_ms = batch.now_ms
     save(batch, subscription)
     cursors.create(batch, subscription.subscription_id, subscription.start)
+    mark_index.put(
+        batch, subscription.topic_id, Bound(subscription.start, subscription.subscription_id, name)
+    )
     if inside is not None:
         OpenSubscription(batch, subscription).acks.begin_inside(inside)
 
@@ -89,6 +106,7 @@ def delete(batch: WriteBatch, subscription: Subscription) -> None:
     prefix = key1(subscription.subscription_id)
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
     cursors.delete(batch, subscription.subscription_id)
+    mark_index.remove(batch, subscription.topic_id, subscription.subscription_id)
     deliveries.delete_all(batch, subscription.subscription_id)
     for database in (ACKS, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE):
         batch.delete_prefix(database, prefix)

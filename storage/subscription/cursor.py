@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpack
 from storage.disk.schema import ACKS, COMPACTIONS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import ack_spans, delivery as deliveries, message_set, span
+from storage.subscription import ack_spans, delivery as deliveries, mark_index, message_set, span
 from storage.subscription.delayed import Delayed
 from storage.topic import log, state as states, written_positions
 from storage.topic.compaction import compacted_view
@@ -352,6 +352,7 @@ class Acks(Generic[V]):
         cursor, through = self._cursor, self._cursor.mark_delete
         cursor.read = max(cursor.read, through)
         cursor.mark_delete = Position(at[0], at[1] - 1)
+        mark_index.lower(self._view, self._topic_id, self._subscription_id, cursor.mark_delete)
         before: Position | None = through
         while before is not None and before >= at:
             first = at[1] if before[0] == at[0] else 0

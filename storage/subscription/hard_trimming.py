@@ -12,14 +12,16 @@ transaction that is aborted, or lost whole, is one such step. Invariants 15 and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 from storage import audit_trail
 from storage.disk.codec import corrupt, key1
 from storage.disk.schema import PENDING
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import FORCED_STEP_TRANSACTIONS
+from storage.limits import FORCED_STEP_SUBSCRIPTIONS, FORCED_STEP_TRANSACTIONS
 from storage.process.identity import ProcessIdentity
 from storage.subscription import catalogue as subscriptions, cursor as cursors, forced_acks, pending_ack
+from storage.subscription.behind import subscriptions_behind
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics
@@ -83,7 +85,9 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
     Raises:
         CorruptStore: a message stays pending though no open transaction has it.
     """
-    batch, attached = topic.view, list(subscriptions.every(topic.view, topic.topic_id))
+    batch = topic.view
+    # One more than a step frees: then there is more to do.
+    attached = list(islice(subscriptions_behind(batch, topic.topic_id, end), FORCED_STEP_SUBSCRIPTIONS + 1))
     holders = _holders(topic, attached, end)
     if batch.naming in holders:
         return Freed(is_free=False, has_more=False, entries=0, lost=[], aborted=[])
@@ -95,7 +99,7 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
     if len(holders) > FORCED_STEP_TRANSACTIONS:
         return Freed(is_free=False, has_more=True, entries=0, lost=[], aborted=aborted)
     lost, entries = list[Loss](), 0
-    for subscription in attached:
+    for subscription in attached[:FORCED_STEP_SUBSCRIPTIONS]:
         opened = OpenSubscription(batch, subscription)
         while opened.cursor.mark_delete < end and entries < entries_max:
             before = opened.cursor.mark_delete
@@ -109,7 +113,8 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
             lost = added(lost, [Loss(subscription.name, messages)])
         if opened.cursor.mark_delete < end:
             return Freed(is_free=False, has_more=True, entries=entries, lost=lost, aborted=aborted)
-    return Freed(is_free=True, has_more=False, entries=entries, lost=lost, aborted=aborted)
+    has_more = len(attached) > FORCED_STEP_SUBSCRIPTIONS
+    return Freed(is_free=not has_more, has_more=has_more, entries=entries, lost=lost, aborted=aborted)
 
 
 def _holders(topic: OpenTopic[ReadView], attached: list[Subscription], end: Position) -> list[int]:
@@ -134,12 +139,12 @@ def with_name(topic: OpenTopic[WriteBatch]) -> OpenTopic[WriteBatch]:
 
 
 def added(losses: list[Loss], more: list[Loss]) -> list[Loss]:
-    """The sum of losses by subscription, without those of nothing."""
+    """The sum of losses in the order of names, without those of nothing."""
     total = dict(losses)
     for subscription, messages in more:
         if messages:
             total[subscription] = total.get(subscription, 0) + messages
-    return [Loss(*row) for row in total.items()]
+    return [Loss(*row) for row in sorted(total.items())]
 
 
 def note_losses(topic: OpenTopic[WriteBatch], trimmed: Trimmed, process: ProcessIdentity) -> None:

@@ -6,11 +6,19 @@ transaction there is decided. Messages with a pending acknowledgement are left a
 
 from __future__ import annotations
 
+from itertools import islice
+
 from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import DISPATCH_SCAN_ENTRIES_MAX, EXPIRED_NOTED_MS
+from storage.limits import (
+    DISPATCH_SCAN_ENTRIES_MAX,
+    ENTRIES_OF_A_SUBSCRIPTION,
+    EXPIRED_NOTED_MS,
+    FORCED_STEP_SUBSCRIPTIONS,
+)
 from storage.process.identity import ProcessIdentity
 from storage.subscription import catalogue as subscriptions, cursor as cursors, forced_acks
+from storage.subscription.behind import lowest_ledger, subscriptions_behind
 from storage.subscription.hard_trimming import Loss, added, with_name
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log, publish_times
@@ -38,19 +46,17 @@ class MessagesExpired(NamedTuple):
 def step(topic: OpenTopic[WriteBatch], ttl_ms: int, entries_max: int) -> TtlStep:
     """Acknowledge messages past the time to live, examining at most so many entries and a few that are pending."""
     batch, expired, has_more, room = topic.view, list[Loss](), False, entries_max
-    newest_ms = batch.now_ms - ttl_ms
-    for subscription in list(subscriptions.every(batch, topic.topic_id)):
-        opened = OpenSubscription(batch, subscription)
-        mark_delete = opened.cursor.mark_delete
-        following = log.next_entry(batch, topic.topic_id, mark_delete)
-        if following is None or following.publish_time > newest_ms:
-            continue
+    through = _last_expired(topic, batch.now_ms - ttl_ms, lowest_ledger(batch, topic.topic_id))
+    for subscription in subscriptions_behind(batch, topic.topic_id, through):
         if room <= 0:
             has_more = True
             break
-        through = _last_expired(topic, newest_ms, mark_delete.ledger_id)
+        opened = OpenSubscription(batch, subscription)
+        before = opened.cursor.mark_delete
         messages, entries, is_done = _expire(opened, through, room)
-        room -= entries
+        if messages or opened.cursor.mark_delete > before:
+            # Where everything is pending, nothing is used up: what stays so must not keep others for ever.
+            room -= max(entries, ENTRIES_OF_A_SUBSCRIPTION)
         has_more |= not is_done
         opened.cursor.expired += messages
         expired = added(expired, [Loss(subscription.name, messages)])
@@ -81,9 +87,13 @@ def _expire(
 
 
 def note(topic: OpenTopic[WriteBatch], process: ProcessIdentity, *, is_run: bool) -> None:
-    """Record expired messages in the audit trail: those of a run at its end, those of writes once an hour."""
+    """Record expired messages in the audit trail: those of a run at its end, those of writes once an hour.
+
+    On the way of writes the first subscriptions are looked at; of a topic with more, a run notes the others.
+    """
     batch, expired = topic.view, list[Loss]()
-    for subscription in subscriptions.every(batch, topic.topic_id):
+    noted = islice(subscriptions.every(batch, topic.topic_id), None if is_run else FORCED_STEP_SUBSCRIPTIONS)
+    for subscription in noted:
         cursor = cursors.load(batch, subscription.subscription_id)
         messages, age_ms = cursor.expired - cursor.expired_noted, batch.now_ms - cursor.expired_noted_ms
         if messages and (is_run or not 0 <= age_ms < EXPIRED_NOTED_MS):

@@ -17,10 +17,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from storage.disk.schema import AWAITED
 from storage.disk.view import ReadView, WriteBatch
 from storage.disk.wall_clock import clocks_agree
-from storage.limits import FORCED_STEP_ENTRIES, HARD_LEDGERS, TRIM_STEP_ENTRIES, TRIM_STEP_LEDGERS
-from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_ack
+from storage.limits import (
+    FORCED_STEP_ENTRIES,
+    HARD_LEDGERS,
+    MARKS_RAISED_MAX,
+    TRIM_STEP_ENTRIES,
+    TRIM_STEP_LEDGERS,
+)
+from storage.subscription import (
+    behind,
+    catalogue as subscriptions,
+    cursor as cursors,
+    message_set,
+    pending_ack,
+)
 from storage.subscription.delivery import PENDING
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.open_subscription import OpenSubscription
@@ -146,23 +159,21 @@ def _uncompacted(view: ReadView, topic_id: int, state: TopicState) -> Hold | Non
 
 
 def _slowest(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
-    marks = [
-        (cursors.load(view, subscription.subscription_id).mark_delete, subscription.name, subscription)
-        for subscription in subscriptions.every(view, topic_id)
-    ]
-    if not marks:
+    lowest = behind.furthest_back(view, topic_id)
+    if lowest is None:
         return None
-    position, name, subscription = min(marks, key=lambda mark: mark[:2])
+    position = lowest.at
     # Behind the last message there may be markers, which no consumer has passed yet; they hold nothing.
     if log.messages_through(view, topic_id, state, position) >= state.messages:
         return None
     following = log.next_entry(view, topic_id, position)
     if following is None:
         return None
+    subscription = subscriptions.by_name(view, topic_id, lowest.name)
     holder = _pending_in(OpenSubscription(view, subscription), following)
     if holder is not None:
         return Hold("transaction", str(TxnID(holder)), position, records.get(view, holder).begun_ms)
-    return Hold("subscription", name, position, following.publish_time)
+    return Hold("subscription", lowest.name, position, following.publish_time)
 
 
 def _pending_in(opened: OpenSubscription[ReadView], entry: Entry) -> int | None:
@@ -277,6 +288,8 @@ def trim_step(
 ) -> Step:
     """Trim ledgers, those too that a hard limit lets go; the entries of trimmed ledgers stay."""
     now_ms = topic.view.now_ms
+    if _must_catch_up(topic, limits, now_ms, ledgers_max):
+        return NO_STEP._replace(has_more=True)
     if limits.hard != retention.TRIM:
         trimmed = drop(topic, plan(topic, limits, now_ms, ledgers_max))
         return NO_STEP._replace(trimmed=trimmed, has_more=trimmed.ledgers > 0)
@@ -287,6 +300,17 @@ def trim_step(
         trimmed = drop(topic, first_kept)
         return NO_STEP._replace(trimmed=trimmed, has_more=trimmed.ledgers > 0)
     return _trim_hard(topic, first_kept, target, force)
+
+
+def _must_catch_up(
+    topic: OpenTopic[WriteBatch], limits: RetentionLimits, now_ms: int, ledgers_max: int
+) -> bool:
+    """Raise the bounds of subscriptions that say less than a plan needs; whether that takes another step."""
+    first_kept = plan(topic, limits, now_ms, ledgers_max, heeds_holds=False)
+    if first_kept <= topic.state.first_ledger:
+        return False
+    through = None if limits.bytes is not None else Position(first_kept, -1)
+    return behind.catch_up(topic.view, topic.topic_id, through, MARKS_RAISED_MAX)
 
 
 def _roll_small(topic: OpenTopic[WriteBatch], limits: RetentionLimits) -> None:
@@ -354,6 +378,8 @@ def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
 
 def _forget_skipped(topic: OpenTopic[WriteBatch]) -> None:
     """Let dispatch start anew where it has not met the markers of skipped transactions that went with the ledgers."""
+    if not topic.view.count(AWAITED):
+        return
     for subscription in subscriptions.every(topic.view, topic.topic_id):
         cursor = cursors.load(topic.view, subscription.subscription_id)
         if cursor.skipped_txns and cursor.mark_delete < (topic.state.first_ledger, -1):

@@ -10,7 +10,7 @@ from storage.disk.codec import key1
 from storage.disk.schema import ACKS, PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ObjectHeld
-from storage.subscription import delivery as deliveries, message_set, pending_ack
+from storage.subscription import delivery as deliveries, mark_index, message_set, pending_ack
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.isolation import IsolationLevel, SubscriptionMode, check_on_open, delivers
 from storage.subscription.open_subscription import OpenSubscription
@@ -70,6 +70,7 @@ def move(opened: OpenSubscription[WriteBatch], after: Position) -> int:
     batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
     withdrawn = sum(delivery.in_flight().bit_count() for delivery in opened.deliveries.records())
     cursor.mark_delete = cursor.read = after
+    mark_index.lower(batch, subscription.topic_id, subscription.subscription_id, after)
     cursor.generation += 1
     cursor.recalled, cursor.has_uncommitted_acks = None, False
     skipped_txns.clear(opened)

@@ -19,6 +19,8 @@ from storage.disk.schema import (
     DELIVERIES,
     HEADS,
     HELD,
+    MARK_BOUNDS,
+    MARKS,
     OPEN_FIRST,
     PENDING,
     PRODUCERS,
@@ -32,10 +34,12 @@ from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics, retention
 from storage.verify.problem import Report
 
-_OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS)
+_OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS, MARKS)
 _PURGED = topics.PURGED
 """Of a deleted topic, these are removed in steps."""
-_OF_SUBSCRIPTIONS = (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE)
+_OF_SUBSCRIPTIONS = (
+    CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE, MARK_BOUNDS,
+)  # fmt: skip
 _SUPERBLOCK = 0
 _TABLES = 1 << 63
 """States of tables, in the same database as states of topics; `tables.py` checks them."""

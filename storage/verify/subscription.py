@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from storage.disk.schema import MARKS
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription import (
     ack_spans,
     cursor as cursors,
     delivery as deliveries,
+    mark_index,
     message_set,
     pending_ack,
     pending_records,
@@ -63,6 +65,7 @@ class SubscriptionCheck:
                 self._problem(23, f"{Position(*delivery.at)} is in a span, and has a record of its own")
         if cursor.mark_delete > self._state.last_confirmed:
             self._problem(1, f"markDeletePosition {Position(*cursor.mark_delete)} is beyond the log")
+        self._check_bound()
         self._check_ranges()
         for delivery in delivered:
             self._check_delivery(delivery)
@@ -93,6 +96,17 @@ class SubscriptionCheck:
         return record is not None and record.state is TransactionState.OPEN
 
     # Records
+
+    def _check_bound(self) -> None:
+        """Check that the index of marks has the subscription, at or before markDeletePosition."""
+        if not mark_index.is_complete(self._view) and self._view.count(MARKS) == 0:
+            return  # a store of format 1
+        bound = mark_index.find(self._view, self._topic_id, self._id)
+        if bound is None or bound.name != self._subscription.name or bound.at > self._cursor.mark_delete:
+            at = "nowhere" if bound is None else f"at {bound.at}"
+            self._problem(
+                19, f"the index of marks has it {at}, the mark is {Position(*self._cursor.mark_delete)}"
+            )
 
     def _check_ranges(self) -> None:
         """Check that acknowledged ranges lie apart from each other, and after markDeletePosition with a gap."""
