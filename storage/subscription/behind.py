@@ -12,9 +12,9 @@ from storage.values.position import Position, as_position
 
 
 def subscriptions_behind(view: ReadView, topic_id: int, through: Position) -> Iterator[Subscription]:
-    """Yield the subscriptions of a topic whose markDeletePosition is before a position.
+    """Yield the subscriptions of a topic with a markDeletePosition before a position.
 
-    The caller may move the mark of the one that was yielded, and create or delete none.
+    The caller may move the mark of the latest subscription yielded, and create or delete no subscription.
     """
     if isinstance(view, WriteBatch) and mark_index.is_complete(view):
         for bound in _exact_bounds(view, topic_id, through):
@@ -37,16 +37,16 @@ def furthest_back(view: ReadView, topic_id: int) -> Bound | None:
 
 
 def lowest_ledger(view: ReadView, topic_id: int) -> int:
-    """A ledger below which no subscription of a topic has its markDeletePosition; 0 where that is not known."""
+    """A ledger below which no subscription of a topic has its markDeletePosition; 0 where none is known."""
     lowest = mark_index.first(view, topic_id) if mark_index.is_complete(view) else None
     return 0 if lowest is None else lowest.at.ledger_id
 
 
 def catch_up(batch: WriteBatch, topic_id: int, through: Position | None, limit: int) -> bool:
-    """Raise bounds until the lowest one is a markDeletePosition, or not before a position: then one look finds it.
+    """Raise bounds until the lowest bound equals its markDeletePosition, or is not before a position.
 
     Args:
-        through: None: until it is a markDeletePosition.
+        through: the position; None raises bounds until the lowest bound equals its mark.
         limit: bounds to raise at most.
 
     Returns:
@@ -68,7 +68,7 @@ def catch_up(batch: WriteBatch, topic_id: int, through: Position | None, limit: 
 
 
 def _exact_bounds(batch: WriteBatch, topic_id: int, through: Position | None) -> Iterator[Bound]:
-    """Yield bounds in order, each with its markDeletePosition, while they are before a position."""
+    """Yield bounds equal to their markDeletePosition, in order, up to a position."""
     bound = mark_index.first(batch, topic_id)
     while bound is not None and (through is None or bound.at < through):
         mark = _mark(batch, bound.subscription_id)

@@ -1,9 +1,9 @@
 """The index of the subscriptions of a topic by markDeletePosition (MARKS, MARK_BOUNDS).
 
-The index has a lower bound of each markDeletePosition: an acknowledgement moves the mark and leaves the bound, so that
-it costs nothing. Whoever asks for the subscriptions that are furthest back compares bound and mark of the first ones,
-and raises the bounds that are too low: each subscription once for each time that it was passed. Only a mark that moves
-back lowers its bound at once. So a limit of a topic does not look at every subscription for each message.
+The index has a lower bound of each markDeletePosition. An acknowledgement moves the mark and leaves the bound alone, so
+the index costs an acknowledgement nothing. A question for the subscriptions furthest back (`behind.py`) compares bound
+and mark of the first entries, and raises bounds that are too low. Only a mark that moves back lowers its bound at once.
+So a limit of a topic does not look at every subscription for each message.
 
 Where a subscription has no bound, as in a store of format 1, `is_complete` is False, and all of them are looked at.
 """

@@ -55,7 +55,7 @@ def step(topic: OpenTopic[WriteBatch], ttl_ms: int, entries_max: int) -> TtlStep
         before = opened.cursor.mark_delete
         messages, entries, is_done = _expire(opened, through, room)
         if messages or opened.cursor.mark_delete > before:
-            # Where everything is pending, nothing is used up: what stays so must not keep others for ever.
+            # A subscription with nothing but pending messages uses up no room, and cannot hold up the others.
             room -= max(entries, ENTRIES_OF_A_SUBSCRIPTION)
         has_more |= not is_done
         opened.cursor.expired += messages
@@ -87,9 +87,9 @@ def _expire(
 
 
 def note(topic: OpenTopic[WriteBatch], process: ProcessIdentity, *, is_run: bool) -> None:
-    """Record expired messages in the audit trail: those of a run at its end, those of writes once an hour.
+    """Record expired messages in the audit trail: at the end of a run, and on the way of writes once an hour.
 
-    On the way of writes the first subscriptions are looked at; of a topic with more, a run notes the others.
+    Writes look at the first subscriptions of a topic; a run looks at all subscriptions.
     """
     batch, expired = topic.view, list[Loss]()
     noted = islice(subscriptions.every(batch, topic.topic_id), None if is_run else FORCED_STEP_SUBSCRIPTIONS)
