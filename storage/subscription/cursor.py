@@ -122,6 +122,12 @@ class Cursor:
             cursor.expired_noted_ms, cursor.vacated_ms = fields[14][4:6]
         return cursor
 
+    def examine_after(self, position: Position) -> None:
+        """Let dispatch examine the entries after a position again, at most back to markDeletePosition."""
+        if self.recalled is not None and self.recalled <= self.read:
+            self.recalled = None  # dispatch has come there, and what it examines again is not withheld
+        self.read = min(self.read, max(position, self.mark_delete))
+
 
 def load(view: ReadView, subscription_id: int) -> Cursor:
     """Return the cursor of an existing subscription. A batch shares one object and writes its changes.
