@@ -192,6 +192,9 @@ HARD_LEDGERS = 8
 EXPIRED_NOTED_MS = 3600 * 1000
 """Interval at which the audit trail notes what writes acknowledged for its age."""
 
+PURGE_STEP_RECORDS = 5_000
+"""Records of a deleted topic or subscription that one store transaction removes."""
+
 FORGOTTEN_MS = 7 * 24 * 3600 * 1000
 """Time without a consumer after which a subscription that keeps messages is reported as forgotten."""
 

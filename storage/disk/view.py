@@ -298,6 +298,12 @@ class WriteBatch(ReadView):
         self._open.pop((database, key), None)
         self.delete(database, key)
 
+    def close_records(self, database: Database, prefix: bytes) -> None:
+        """Close the open records with `prefix`, which are removed: this batch writes none of them."""
+        names = [name for name in self._open if name[0] is database and name[1].startswith(prefix)]
+        for name in names:
+            del self._open[name]
+
     def write_open(self) -> None:
         """Write the open records that have changed, and remove those that encode to nothing."""
         for name in self._open:

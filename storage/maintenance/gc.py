@@ -11,7 +11,7 @@ from storage.admin.limit_forecast import LetGo, forecast
 from storage.admin.purge import purge_deleted
 from storage.disk.build_dir import remove_leftovers
 from storage.disk.reserve import ReserveShare
-from storage.disk.schema import PURGES, TABLE_PURGES
+from storage.disk.schema import TABLE_PURGES
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.maintenance import compaction_gc, record_gc, table_gc, topic_gc
@@ -19,6 +19,8 @@ from storage.maintenance.record_gc import Forgotten
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
 from storage.reports import store_info
+from storage.subscription import subscription_purge
+from storage.topic import catalogue as topics
 from storage.values.named_tuple import NamedTuple
 
 
@@ -71,7 +73,8 @@ def collect_garbage(
     connection = engine.connection
     connection.check_writable()
     with connection.view() as view:
-        deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
+        deleted_topics = sum(1 for _ in topics.purged_ids(view))
+        deleted_tables = view.count(TABLE_PURGES)
     if dry_run:
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
         forecasted = forecast(engine, trust_clock=trust_clock)
@@ -105,6 +108,7 @@ def _collect(
     table_gc.settle_clocks(connection, trust_clock)
     # Outcomes of transactions go once their messages are gone.
     kept = LetGo.counted(topic_gc.collect(engine, trust_clock))
+    steps += subscription_purge.finish(connection)
     topic_gc.complete_aborted_blocks(connection)
     compacted = compaction_gc.collect(connection)
     forgotten = record_gc.collect(connection)

@@ -8,6 +8,7 @@ some messages acknowledged (ACKS). Ranges that follow markDeletePosition without
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpack
@@ -456,8 +457,10 @@ def pieces(view: ReadView, subscription_id: int) -> list[tuple[Position, int, by
     return sorted([*stored_ranges(view, subscription_id), *runs])
 
 
-def stored_ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
-    """The ranges that are records: first entry, last entry id, messages."""
+def stored_ranges(
+    view: ReadView, subscription_id: int, limit: int | None = None
+) -> list[tuple[Position, int, bytes]]:
+    """The ranges that are records, or the first ones: first entry, last entry id, messages."""
     end = span.first_key(subscription_id)
     return [
         (
@@ -465,20 +468,25 @@ def stored_ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, 
             U64.unpack_from(payload)[0],
             bytes(payload[8:]),
         )
-        for key, payload in view.scan(ACKS, key1(subscription_id), stop=end)
+        for key, payload in islice(view.scan(ACKS, key1(subscription_id), stop=end), limit)
         if key != end
     ]
 
 
-def acknowledged_count(view: ReadView, topic_id: int, subscription_id: int) -> int:
+def acknowledged_count(
+    view: ReadView, topic_id: int, subscription_id: int, records_max: int | None = None
+) -> int:
     """Count the messages acknowledged ahead of markDeletePosition, without a scan of the log.
 
     Messages that only the compacted view has, because their originals were trimmed, do not count.
+
+    Args:
+        records_max: ranges, and spans, to count at most; all, if None.
     """
     first_ledger = states.load(view, topic_id).first_ledger
-    in_spans = ack_spans.every(view, subscription_id, Position(first_ledger, 0))
+    in_spans = islice(ack_spans.every(view, subscription_id, Position(first_ledger, 0)), records_max)
     total = sum(messages.bit_count() for _, messages in in_spans)
-    for first, last, messages in stored_ranges(view, subscription_id):
+    for first, last, messages in stored_ranges(view, subscription_id, records_max):
         if first.ledger_id < first_ledger:
             continue
         if messages:

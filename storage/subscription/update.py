@@ -95,6 +95,12 @@ def check_nothing_pending(opened: OpenSubscription[ReadView], action: str) -> No
         )
 
 
+def is_pending(opened: OpenSubscription[ReadView]) -> bool:
+    """Whether an open transaction has acknowledgements pending on a subscription."""
+    is_cumulative = opened.cursor.pending_cumulative is not None
+    return is_cumulative or opened.view.first(PENDING, key1(opened.subscription_id)) is not None
+
+
 def transactions_holding(opened: OpenSubscription[ReadView]) -> list[int]:
     """Open transactions with acknowledgements pending on a subscription."""
     keys = opened.view.keys(PENDING, key1(opened.subscription_id))
