@@ -186,7 +186,9 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
             audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, effects)
         return result
 
-    return engine.connection.write(change, naming=txn, dry_run=request.dry_run, share=ReserveShare.WHOLE)
+    if request.dry_run:
+        return engine.connection.rehearse(change, naming=txn)
+    return engine.connection.write(change, naming=txn, share=ReserveShare.WHOLE)
 
 
 def _is_own_command(process: ProcessIdentity, owner: ProcessIdentity) -> bool:

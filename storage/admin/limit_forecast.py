@@ -1,6 +1,6 @@
 """Forecast what limits let go of: ledgers, messages that nobody has acknowledged, subscriptions, transactions.
 
-Limits that heed every holder are forecast from a view. Others take the steps themselves, in a batch that is dropped.
+Limits that heed every holder are forecast from a view. Others take the steps themselves, in a rehearsal.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def forecast(
     """The effects of the limits of one topic, or of all, without writes meanwhile.
 
     Args:
-        limits_of: limits to be set, whose effects are counted up to a bound, as no writer is to wait for an answer
-            about a setting; None for those that are set, counted whole.
+        limits_of: limits to be set, whose effects are counted up to a bound, for a quick answer about a setting; None
+            for those that are set, counted whole.
 
     Raises:
         TopicNotFound
@@ -120,4 +120,4 @@ def _dropped(
         done = take(OpenTopic.load(batch, topic_id), limits, engine.force)
         return done, KeptMessages.load(batch, topic_id)
 
-    return engine.connection.write(change, naming=EVERY, dry_run=True)
+    return engine.connection.rehearse(change, naming=EVERY)
