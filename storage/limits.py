@@ -180,6 +180,9 @@ LIFETIME_MS_MIN = 1000
 FORCED_STEP_ENTRIES = 2000
 """Entries that one store transaction acknowledges for the sake of a limit."""
 
+SHORT_RUN_ENTRIES = 64
+"""Neighbouring entries of one transaction up to which they are acknowledged as a set rather than as a range."""
+
 FORECAST_STEPS_MAX = 10
 """Such steps after which the answer to a new limit counts no further."""
 
