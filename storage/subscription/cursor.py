@@ -458,17 +458,24 @@ def pieces(view: ReadView, subscription_id: int) -> list[tuple[Position, int, by
 
 
 def stored_ranges(
-    view: ReadView, subscription_id: int, limit: int | None = None
+    view: ReadView, subscription_id: int, limit: int | None = None, after: Position | None = None
 ) -> list[tuple[Position, int, bytes]]:
-    """The ranges that are records, or the first ones: first entry, last entry id, messages."""
-    end = span.first_key(subscription_id)
+    """The ranges that are records, or the first ones: first entry, last entry id, messages.
+
+    Args:
+        after: leaves out the ranges before the one that this position is in.
+    """
+    end, start = span.first_key(subscription_id), None
+    if after is not None:
+        around = _stored_range_at(view, subscription_id, after) if after[1] >= 0 else None
+        start = key3(subscription_id, after[0], max(after[1], 0) if around is None else around[0])
     return [
         (
             Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big")),
             U64.unpack_from(payload)[0],
             bytes(payload[8:]),
         )
-        for key, payload in islice(view.scan(ACKS, key1(subscription_id), stop=end), limit)
+        for key, payload in islice(view.scan(ACKS, key1(subscription_id), start, end), limit)
         if key != end
     ]
 
