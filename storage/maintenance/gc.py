@@ -13,6 +13,7 @@ from storage.disk.build_dir import remove_leftovers
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLE_PURGES
 from storage.engine import Engine
+from storage.errors import StoreFull
 from storage.json_form import Flat
 from storage.maintenance import compaction_gc, record_gc, table_gc, topic_gc
 from storage.maintenance.record_gc import Forgotten
@@ -77,14 +78,14 @@ def collect_garbage(
         deleted_tables = view.count(TABLE_PURGES)
     if dry_run:
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
-        forecasted = forecast(engine, trust_clock=trust_clock)
+        with connection.view() as view:
+            compacted = compaction_gc.topics_with_work(view)
+        forecasted = forecast(engine, trust_clock=trust_clock, compacted=compacted)
         kept = LetGo.counted(forecasted.step)
         tables = table_gc.forecast(connection, trust_clock)
         forgotten = record_gc.forecast(connection, forecasted.kept, trust_clock)
-        with connection.view() as view:
-            compacted = len(compaction_gc.topics_with_work(view))
         collected = Collected(
-            dead, deleted_topics, deleted_tables, None, *kept[:7], compacted, forgotten, tables
+            dead, deleted_topics, deleted_tables, None, *kept[:7], len(compacted), forgotten, tables
         )
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
@@ -106,11 +107,16 @@ def _collect(
         with suppress(OSError):
             remove_leftovers(place)
     table_gc.settle_clocks(connection, trust_clock)
+    # What a view has taken over may be trimmed at once. On a full disk trimming makes the room for compaction.
+    compacted = None
+    with suppress(StoreFull):
+        compacted = compaction_gc.collect(connection)
     # Outcomes of transactions go once their messages are gone.
     kept = LetGo.counted(topic_gc.collect(engine, trust_clock))
     steps += subscription_purge.finish(connection)
     topic_gc.complete_aborted_blocks(connection)
-    compacted = compaction_gc.collect(connection)
+    if compacted is None:
+        compacted = compaction_gc.collect(connection)
     forgotten = record_gc.collect(connection)
     tables = table_gc.collect(connection)
     collected = Collected(
