@@ -7,7 +7,6 @@ Short runs of such entries are joined to sets within their spans first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 
 from storage.disk.view import WriteBatch
 from storage.limits import SHORT_RUN_ENTRIES
@@ -17,7 +16,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import covered
 from storage.topic import log
 from storage.txn.runs import Run
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
 
 def acknowledge(opened: OpenSubscription[WriteBatch], runs: Iterable[Run]) -> int:
@@ -27,7 +26,7 @@ def acknowledge(opened: OpenSubscription[WriteBatch], runs: Iterable[Run]) -> in
     """
     total, in_spans = 0, dict[Position, int]()
     for run in runs:
-        if run.messages == run.last - run.first.entry_id + 1 <= SHORT_RUN_ENTRIES:
+        if run.messages == run.last - run.first[1] + 1 <= SHORT_RUN_ENTRIES:
             for first, messages in _sets(run):
                 in_spans[first] = in_spans.get(first, 0) | messages
         else:
@@ -39,9 +38,12 @@ def acknowledge(opened: OpenSubscription[WriteBatch], runs: Iterable[Run]) -> in
 
 def _sets(run: Run) -> Iterator[tuple[Position, int]]:
     """The entries of a short run, as sets by span."""
-    entries = (Position(run.first.ledger_id, entry) for entry in range(run.first.entry_id, run.last + 1))
-    for first, members in groupby(entries, key=span.first_of):
-        yield first, sum(span.bit_of(at) for at in members)
+    ledger_id, entry = run.first
+    while entry <= run.last:
+        offset = entry % span.SPAN_ENTRIES
+        number = min(run.last - entry + 1, span.SPAN_ENTRIES - offset)
+        yield as_position((ledger_id, entry - offset)), ((1 << number) - 1) << offset
+        entry += number
 
 
 def _acknowledge_set(opened: OpenSubscription[WriteBatch], first: Position, messages: int) -> int:

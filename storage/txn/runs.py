@@ -15,7 +15,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.topic import log
 from storage.topic.entry import Entry
 from storage.values.named_tuple import NamedTuple
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
 
 class Run(NamedTuple):
@@ -110,10 +110,10 @@ def behind(view: ReadView, topic_id: int, txn: int, after: Position) -> Iterator
     before = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, after[0], max(after[1], 0)))
     total = messages_through(view, topic_id, txn, after)
     for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn), None if before is None else before[0]):
-        ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
-        last, through = U64X2.unpack(payload)
-        if (ledger_id, last) <= after:
-            continue
-        begin = max(Position(ledger_id, first), Position(after[0], after[1] + 1))
-        yield Run(begin, last, through - total)
+        first, (last, through) = as_position(U64X2.unpack_from(key, 16)), U64X2.unpack(payload)
+        if first <= after:
+            if (first[0], last) <= after:
+                continue
+            first = Position(after[0], after[1] + 1)
+        yield Run(first, last, through - total)
         total = through

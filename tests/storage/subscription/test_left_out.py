@@ -6,7 +6,7 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Position, Store, SubscriptionType
 from tests.storage.lmdb_operations import counted
-from tests.storage.subscription.test_run_acks import write
+from tests.storage.many_messages import write_in_turn
 
 RC, RU = IsolationLevel
 
@@ -30,7 +30,7 @@ def mark_delete(store: Store, topic: str) -> Position:
 def test_many_aborted_messages_are_passed_at_once(store: Store, topic: str, txns: int, behind: bool) -> None:
     """The work is that of counts: up to the end of the log, or to the first committed message."""
     begun = [store.begin_transaction(timeout=3600) for _ in range(txns)]
-    write(store, topic, begun, 10_000)
+    write_in_turn(store, topic, begun, 10_000)
     for txn in begun:
         store.admin.transactions.abort_transaction(txn)
     last = store.reports.topic_stats(topic).counts.last_confirmed_entry
@@ -54,7 +54,7 @@ def test_a_pending_message_is_the_last(store: Store, topic: str, which: int) -> 
     """markDeletePosition stays before its entry; it comes again after an abort, at READ_UNCOMMITTED."""
     sending, consuming = store.begin_transaction(), store.begin_transaction()
     store.admin.subscriptions.update_subscription(topic, "a", subscription_isolation_level=RU)
-    write(store, topic, [sending], 6)
+    write_in_turn(store, topic, [sending], 6)
     with store.subscribe(topic, "a") as consumer:
         messages = list(consumer.receive_batch(9, timeout=0))
         consumer.acknowledge(messages[which], txn=consuming)

@@ -7,32 +7,18 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from storage import EARLIEST, Store, SubscriptionType, TxnID
+from storage import EARLIEST, Store, SubscriptionType
 from storage.disk.view import WriteBatch
 from storage.process.clock import ManualClock
 from storage.subscription import catalogue as subscriptions, forced_acks
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
-from storage.topic.entry import Columns
-from storage.topic.open_topic import OpenTopic
-from storage.txn import uncommitted_entries
 from storage.values.position import Position
 from tests.model_runs import examples
 from tests.storage.lmdb_operations import Operations, counted
+from tests.storage.many_messages import write_in_turn
 
 NUMBER = 20_000
-
-
-def write(store: Store, topic: str, txns: list[TxnID], number: int) -> None:
-    """Append entries of one message each to a topic, of these transactions in turn."""
-
-    def change(batch: WriteBatch) -> None:
-        opened = OpenTopic.load(batch, topics.get(batch, topic).topic_id)
-        for at in range(number):
-            body = Columns([b"%d" % at]).body("producer-999999", at)
-            uncommitted_entries.append(opened, txns[at % len(txns)].least, 1, body)
-
-    store.connection.write(change)
 
 
 def lose(store: Store, topic: str, clock: ManualClock) -> Operations:
@@ -57,7 +43,7 @@ def test_the_rest_of_a_transaction_is_lost_by_spans(
         "l", "a", initial_position=EARLIEST, subscription_type=SubscriptionType.SHARED
     )
     txns = [store.begin_transaction(timeout=3600) for _ in range(2 if interleaved else 1)]
-    write(store, "l", txns, NUMBER)
+    write_in_turn(store, "l", txns, NUMBER)
     for txn in txns:
         store.commit_transaction(txn)
     with store.subscribe("l", "a", receiver_queue_size=1000) as consumer:
