@@ -24,25 +24,30 @@ def acknowledge(opened: OpenSubscription[WriteBatch], runs: Iterable[Run]) -> in
 
     `Acks.advance` follows.
     """
-    total, in_spans = 0, dict[Position, int]()
+    total, in_spans = 0, dict[tuple[int, int], int]()
     for run in runs:
-        if run.messages == run.last - run.first[1] + 1 <= SHORT_RUN_ENTRIES:
-            for first, messages in _sets(run):
-                in_spans[first] = in_spans.get(first, 0) | messages
+        (ledger_id, entry), last, messages = run
+        if messages == 1 and entry == last:
+            offset = entry % span.SPAN_ENTRIES
+            at = ledger_id, entry - offset
+            in_spans[at] = in_spans.get(at, 0) | 1 << offset
+        elif messages == last - entry + 1 <= SHORT_RUN_ENTRIES:
+            for at, members in _sets(run):
+                in_spans[at] = in_spans.get(at, 0) | members
         else:
-            total += _acknowledge_run(opened, run.first, run.last)
-    for first, messages in in_spans.items():
-        total += _acknowledge_set(opened, first, messages)
+            total += _acknowledge_run(opened, run.first, last)
+    for at, members in in_spans.items():
+        total += _acknowledge_set(opened, as_position(at), members)
     return total
 
 
-def _sets(run: Run) -> Iterator[tuple[Position, int]]:
+def _sets(run: Run) -> Iterator[tuple[tuple[int, int], int]]:
     """The entries of a short run, as sets by span."""
     ledger_id, entry = run.first
     while entry <= run.last:
         offset = entry % span.SPAN_ENTRIES
         number = min(run.last - entry + 1, span.SPAN_ENTRIES - offset)
-        yield as_position((ledger_id, entry - offset)), ((1 << number) - 1) << offset
+        yield (ledger_id, entry - offset), ((1 << number) - 1) << offset
         entry += number
 
 
