@@ -14,13 +14,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import perf_counter, sleep, thread_time
 from typing import Any
 
-from storage import EARLIEST, AccessMode, Consumer, Store, SubscriptionType, TxnID
+from storage import EARLIEST, AccessMode, Consumer, IsolationLevel, Store, SubscriptionType, TxnID
 from storage.process.writer_gate import WriterGate
 from tests.storage.lmdb_operations import counted
-from tests.storage.many_messages import write_messages
+from tests.storage.many_messages import write_in_turn, write_messages
 
 _TOPIC, _NAME = "t", "a"
 _GOAL_MS = 100.0
@@ -120,6 +120,64 @@ def _clear_backlog(scene: Scene) -> Change:
     return lambda: scene.store.admin.subscriptions.clear_backlog(_TOPIC, _NAME)
 
 
+def _clear_backlog_dry(scene: Scene) -> Change:
+    return lambda: scene.store.admin.subscriptions.clear_backlog(_TOPIC, _NAME, dry_run=True)
+
+
+def _delete_half(scene: Scene) -> Change:
+    scene.acknowledge(None, every=2)
+    return lambda: scene.store.admin.subscriptions.delete_subscription(_TOPIC, _NAME, force=True)
+
+
+def _expire(scene: Scene) -> Change:
+    scene.acknowledge(None, every=2)
+    scene.consumer.close()
+    scene.store.admin.topics.set_retention(_TOPIC, expire_after_ms=1000)
+    sleep(1.1)
+    return lambda: scene.store.admin.topics.trim_topic(_TOPIC)
+
+
+def _let_go(scene: Scene) -> Change:
+    """Let everything go for a hard limit."""
+    scene.store.admin.topics.set_retention(_TOPIC, time_ms=1, hard="trim")
+    return lambda: scene.store.admin.topics.trim_topic(_TOPIC)
+
+
+def _let_go_pending(scene: Scene) -> Change:
+    scene.pend()
+    return _let_go(scene)
+
+
+def _lose_rest(txns: int) -> Scenario:
+    """Let the first ledger go, of which transactions in turn have the rest of the log."""
+
+    def prepare(scene: Scene) -> Change:
+        store = scene.store
+        store.create_topic("rest", ledger_entries_max=1000)
+        store.admin.subscriptions.create_subscription("rest", _NAME, initial_position=EARLIEST)
+        begun = [store.begin_transaction(timeout=3600) for _ in range(txns)]
+        write_in_turn(store, "rest", begun, scene.number)
+        for txn in begun:
+            store.commit_transaction(txn)
+        store.admin.topics.set_retention("rest", time_ms=1, hard="trim")
+        return lambda: store.admin.topics.trim_topic("rest")
+
+    return prepare
+
+
+def _change_level(scene: Scene) -> Change:
+    store = scene.store
+    store.create_topic("aborted")
+    store.admin.subscriptions.create_subscription("aborted", _NAME, initial_position=EARLIEST)
+    txn = store.begin_transaction(timeout=3600)
+    write_in_turn(store, "aborted", [txn], scene.number)
+    store.admin.transactions.abort_transaction(txn)
+    level = IsolationLevel.READ_UNCOMMITTED
+    return lambda: store.admin.subscriptions.update_subscription(
+        "aborted", _NAME, subscription_isolation_level=level
+    )
+
+
 def _unsubscribe(scene: Scene) -> Change:
     scene.receive()
     return scene.consumer.unsubscribe
@@ -198,7 +256,15 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
     "Consumer.close": (SHARED, _close),
     "seek": (SHARED, _seek),
     "clear-backlog, a step": (SHARED, _clear_backlog),
+    "clear-backlog, dry": (SHARED, _clear_backlog_dry),
     "unsubscribe": (SHARED, _unsubscribe),
+    "delete subscription, half acknowledged": (SHARED, _delete_half),
+    "expire subscription, half acknowledged": (SHARED, _expire),
+    "hard limit": (SHARED, _let_go),
+    "hard limit, all pending": (SHARED, _let_go_pending),
+    "hard limit, rest of a transaction": (SHARED, _lose_rest(1)),
+    "hard limit, rest of two in turn": (SHARED, _lose_rest(2)),
+    "change of level, all aborted": (SHARED, _change_level),
     "receive 1,000 again": (SHARED, _receive_again),
     "receive 1,000 again, half acknowledged": (SHARED, _receive_after_half),
     "acknowledge 10,000, last first": (SHARED, _acknowledge_many),

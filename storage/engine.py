@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from storage.disk.connection import Connection
-from storage.disk.schema import COMPACTIONS, PART_SUBSCRIPTION, PART_TOPIC
+from storage.disk.schema import COMPACTIONS, PART_SUBSCRIPTION, PART_TOPIC, PURGES
 from storage.limits import LOCK_TIMEOUT_S, TRIM_TOPICS_LOOKED_AT
 from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.topic import retention
@@ -119,9 +119,16 @@ class Engine:
         has_more = False
         if batch.count(COMPACTIONS) and not self._writer.uses_reserve:
             has_more = self.compactor.compact_some(batch)
+        if batch.count(PURGES):
+            has_more |= self._purge_some(batch)
         if retention.are_set(batch):
             has_more |= self.topic_upkeep.keep_some(batch, TRIM_TOPICS_LOOKED_AT)
         return batch.now_ns if has_more else due_ns
+
+    def _purge_some(self, batch: WriteBatch) -> bool:
+        from storage.subscription import subscription_purge
+
+        return subscription_purge.step(batch)
 
     def _may_remove(self, batch: WriteBatch) -> bool:
         from storage.txn.reaper import EVERY

@@ -180,6 +180,9 @@ LIFETIME_MS_MIN = 1000
 FORCED_STEP_ENTRIES = 2000
 """Entries that one store transaction acknowledges for the sake of a limit."""
 
+SHORT_RUN_ENTRIES = 64
+"""Neighbouring entries of one transaction up to which they are acknowledged as a set rather than as a range."""
+
 FORECAST_STEPS_MAX = 10
 """Such steps after which the answer to a new limit counts no further."""
 
@@ -200,6 +203,9 @@ HARD_LEDGERS = 8
 
 EXPIRED_NOTED_MS = 3600 * 1000
 """Interval at which the audit trail notes what writes acknowledged for its age."""
+
+PURGE_STEP_RECORDS = 5_000
+"""Records of a deleted topic or subscription that one store transaction removes."""
 
 FORGOTTEN_MS = 7 * 24 * 3600 * 1000
 """Time without a consumer after which a subscription that keeps messages is reported as forgotten."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from storage import audit_trail
+from storage.admin import abort_counts
+from storage.admin.abort_counts import Counts, Unblocked
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity, descends_from
-from storage.reports import backlog
-from storage.reports.backlog import Backlog
 from storage.reports.timeline import holder, producers_of
 from storage.reports.transactions import DELETED, topic_names
-from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.table import report
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
@@ -33,18 +32,6 @@ from storage.values.names import short_topic_name
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason, TransactionState
-
-Counts = dict[str, Backlog]
-"""The backlog of each subscription of a topic, by name."""
-
-
-class Unblocked(NamedTuple):
-    """Visible and blocked messages of a subscription, before and after."""
-
-    visible_before: int
-    visible_after: int
-    blocked_before: int
-    blocked_after: int
 
 
 class NextBlocker(NamedTuple):
@@ -169,24 +156,28 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
             raise refusal
         parts = coordinator.parts(batch, txn) if is_open else []
         touched = {part.topic_id for part in parts if not isinstance(part, TableWorkDone)}
-        counted = {topic_id: counts(batch, topic_id) for topic_id in touched}
+        counted = {topic_id: abort_counts.before(batch, topic_id) for topic_id in touched}
         producers = _producers(batch, txn, touched) if request.fence else []
         if request.if_version is not None and record.state is not TransactionState.COMMITTED:
             coordinator.check_version(batch, txn, request.if_version)
         if is_open:
             record.producers_fenced = request.fence
         ended = coordinator.abort(batch, txn, process, AbortReason.ASKED, request.reason)
-        fenced = [_fence(engine, batch, *producer) for producer in producers]
+        fencing = FencedTransactions(coordinator, process)
+        fenced = [_fence(batch, *producer, fencing, process) for producer in producers]
+        effects = _effects(batch, [ended, *fencing.ended, *fencing.ended_owned], counted)
         result = AbortResult(
             before, ended.already, request.dry_run, request.fence,
-            refusal.message if refusal is not None else None, [*_effects(batch, ended, counted), *fenced],
+            refusal.message if refusal is not None else None, [*effects, *fenced],
         )  # fmt: skip
         if not ended.already:
-            effects = OwnAbort(result, True) if _is_own_command(process, record.owner) else result
-            audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, effects)
+            noted = OwnAbort(result, True) if _is_own_command(process, record.owner) else result
+            audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, noted)
         return result
 
-    return engine.connection.write(change, naming=txn, dry_run=request.dry_run, share=ReserveShare.WHOLE)
+    if request.dry_run:
+        return engine.connection.rehearse(change, naming=txn)
+    return engine.connection.write(change, naming=txn, share=ReserveShare.WHOLE)
 
 
 def _is_own_command(process: ProcessIdentity, owner: ProcessIdentity) -> bool:
@@ -203,17 +194,6 @@ def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:
     )  # fmt: skip
 
 
-def counts(view: ReadView, topic_id: int) -> Counts:
-    """The backlogs of a topic's subscriptions."""
-    topic_state = state.load(view, topic_id)
-    return {
-        subscription.name: backlog.count(
-            view, topic_state, subscription, cursors.load(view, subscription.subscription_id)
-        )
-        for subscription in subscriptions.every(view, topic_id)
-    }
-
-
 def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic, ProducerSession]]:
     """The connected sessions that have sent the transaction's messages."""
     senders = []
@@ -225,12 +205,18 @@ def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic,
     return senders
 
 
-def _fence(engine: Engine, batch: WriteBatch, topic: Topic, session: ProducerSession) -> ProducerEnded:
+def _fence(
+    batch: WriteBatch,
+    topic: Topic,
+    session: ProducerSession,
+    fencing: FencedTransactions,
+    process: ProcessIdentity,
+) -> ProducerEnded:
     """End a producer's session. The session of an owner raises the epoch, and the queue of the topic goes on."""
-    before, aborted, process = state.load(batch, topic.topic_id).epoch, list[int](), engine.process
+    before, aborted = state.load(batch, topic.topic_id).epoch, list[int]()
     if session.is_owner:
         opened = OpenTopic.load(batch, topic.topic_id, topic.name)
-        registry = ProducerRegistry(opened, FencedTransactions(engine.coordinator, process))
+        registry = ProducerRegistry(opened, fencing)
         _, aborted = registry.fence_producers(process, "fence", spares_waiting=True)
     else:
         session_end.leave(batch, session)
@@ -241,11 +227,15 @@ def _fence(engine: Engine, batch: WriteBatch, topic: Topic, session: ProducerSes
     )  # fmt: skip
 
 
-def _effects(batch: WriteBatch, ended: Ended, before: dict[int, Counts]) -> list[AbortEffect]:
-    """The effects part by part, with names; counted after the whole abort."""
-    after = {topic_id: counts(batch, topic_id) for topic_id in before}
+def _effects(batch: WriteBatch, every: list[Ended], before: dict[int, Counts]) -> list[AbortEffect]:
+    """The effects of the first of all aborts part by part, with names; counted after all of them."""
+    effects = [effect for ended in every for effect in ended.effects]
+    after = {
+        topic_id: abort_counts.after(batch, topic_id, counted, effects)
+        for topic_id, counted in before.items()
+    }
     names = topic_names(batch)
-    return [_effect(batch, effect, names, before, after) for effect in ended.effects]
+    return [_effect(batch, effect, names, before, after) for effect in every[0].effects]
 
 
 def _effect(
@@ -262,7 +252,7 @@ def _effect(
         return TopicAborted(
             "topic", effect.messages, effect.first_position, effect.last_position,
             effect.max_read_position_before, state.load(batch, topic_id).max_read_position,
-            topic, short_topic_name(topic), unblocked(before[topic_id], after[topic_id]),
+            topic, short_topic_name(topic), abort_counts.unblocked(before[topic_id], after[topic_id]),
             _next_blocker(batch, records.get(batch, following[0])) if following else None,
         )  # fmt: skip
     if isinstance(effect, SubscriptionEffect):
@@ -275,14 +265,6 @@ def _effect(
         )  # fmt: skip
     table = report.table_names(batch).get(effect.table_id, DELETED)
     return TableAborted("table", effect.intents, effect.finalized, table)
-
-
-def unblocked(before: Counts, after: Counts) -> dict[str, Unblocked]:
-    """Visible and blocked messages by subscription, before and after."""
-    return {
-        name: Unblocked(before[name].visible, now.visible, before[name].blocked, now.blocked)
-        for name, now in after.items()
-    }
 
 
 def _next_blocker(batch: WriteBatch, record: TransactionRecord) -> NextBlocker:

@@ -1,6 +1,7 @@
 """Run a change by an operator as one audited store transaction.
 
-Every change has a dry run, which is the same code up to the commit, and leaves a record in the audit trail. Deleting
+Every change has a dry run, which is the same code up to the commit, on an overlay over a view and so without the writer
+gate. A change leaves a record in the audit trail. Deleting
 and skipping much take several store transactions and are resumable. Open transactions that hold the object refuse the
 change; `force` aborts these transactions first, in the same store transaction.
 """
@@ -115,8 +116,10 @@ def run_change(
         return Changed(effects, request.dry_run)
 
     audit_trail.check_reason(request.reason)
+    if request.dry_run:
+        return engine.connection.rehearse(audited, naming)
     share = ReserveShare.WHOLE if request.action in FREEING else ReserveShare.NONE
-    return engine.connection.write(audited, naming=naming, dry_run=request.dry_run, share=share)
+    return engine.connection.write(audited, naming=naming, share=share)
 
 
 def change_subscription(

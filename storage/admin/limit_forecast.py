@@ -1,11 +1,11 @@
 """Forecast what limits let go of: ledgers, messages that nobody has acknowledged, subscriptions, transactions.
 
-Limits that heed every holder are forecast from a view. Others take the steps themselves, in a batch that is dropped.
+Limits that heed every holder are forecast from a view. Others take the steps themselves, in a rehearsal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from storage.disk.view import ReadView, WriteBatch
@@ -13,6 +13,7 @@ from storage.engine import Engine
 from storage.subscription import topic_upkeep, trimming
 from storage.subscription.trimming import NO_STEP, Step
 from storage.topic import catalogue as topics, log, retention
+from storage.topic.compaction import compaction_state
 from storage.topic.open_topic import OpenTopic
 from storage.topic.retention import RetentionLimits
 from storage.topic.sequence_retention import KeptMessages
@@ -62,12 +63,14 @@ def forecast(
     name: str | None = None,
     limits_of: LimitsOf | None = None,
     trust_clock: bool = False,
+    compacted: Collection[int] = (),
 ) -> Forecast:
     """The effects of the limits of one topic, or of all, without writes meanwhile.
 
     Args:
-        limits_of: limits to be set, whose effects are counted up to a bound, as no writer is to wait for an answer
-            about a setting; None for those that are set, counted whole.
+        limits_of: limits to be set, whose effects are counted up to a bound, for a quick answer about a setting; None
+            for those that are set, counted whole.
+        compacted: the ids of topics that are compacted before.
 
     Raises:
         TopicNotFound
@@ -80,14 +83,15 @@ def forecast(
         for entry in topics.every(view) if name is None else (topics.get(view, name),):
             topic = OpenTopic.load(view, entry.topic_id, entry.name)
             limits = (limits_of or retention.of_topic)(view, entry.topic_id)
-            if topic_upkeep.acknowledges(limits):
+            if topic_upkeep.acknowledges(limits) or entry.topic_id in compacted:
                 stepwise.append(topic.topic_id)
             else:
                 step, kept[topic.topic_id] = _planned(topic, trimming.trusted(view, limits, trust_clock))
                 total = total.plus(step)
     has_more = False
     for topic_id in stepwise:
-        step, kept[topic_id] = _dropped(engine, topic_id, limits_of, trust_clock)
+        is_compacted = topic_id in compacted
+        step, kept[topic_id] = _dropped(engine, topic_id, limits_of, trust_clock, is_compacted)
         total = total.plus(step)
         has_more |= step.has_more
     return Forecast(total._replace(has_more=has_more), kept)
@@ -109,7 +113,7 @@ def _planned(topic: OpenTopic[ReadView], limits: RetentionLimits) -> tuple[Step,
 
 
 def _dropped(
-    engine: Engine, topic_id: int, limits_of: LimitsOf | None, trust_clock: bool
+    engine: Engine, topic_id: int, limits_of: LimitsOf | None, trust_clock: bool, is_compacted: bool
 ) -> tuple[Step, KeptMessages]:
     take = topic_upkeep.all_steps if limits_of is None else topic_upkeep.first_steps
 
@@ -117,7 +121,10 @@ def _dropped(
         if not topics.exists(batch, topic_id):
             return NO_STEP, _NO_MESSAGES
         limits = trimming.trusted(batch, (limits_of or retention.of_topic)(batch, topic_id), trust_clock)
-        done = take(OpenTopic.load(batch, topic_id), limits, engine.force)
+        topic = OpenTopic.load(batch, topic_id)
+        if is_compacted:
+            compaction_state.load_or_add(batch, topic_id).horizon = topic.state.max_read
+        done = take(topic, limits, engine.force)
         return done, KeptMessages.load(batch, topic_id)
 
-    return engine.connection.write(change, naming=EVERY, dry_run=True)
+    return engine.connection.rehearse(change, naming=EVERY)

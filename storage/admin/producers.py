@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from storage import audit_trail
-from storage.admin import abort
-from storage.admin.abort import Unblocked
+from storage.admin import abort_counts
+from storage.admin.abort_counts import Unblocked
 from storage.admin.audited_change import Changed, ChangeRequest, run_change
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
@@ -70,7 +70,7 @@ class ProducerAdmin:
         def change(batch: WriteBatch) -> ProducersFenced:
             entry, transactions = topics.get(batch, topic), FencedTransactions(coordinator, process)
             registry = ProducerRegistry(OpenTopic.load(batch, entry.topic_id, entry.name), transactions)
-            counted = abort.counts(batch, entry.topic_id)
+            counted = abort_counts.before(batch, entry.topic_id)
             before, locks = registry.topic.state, batch.lock_file
             rows = {
                 session.number: producers.row_of(batch, locks, entry, before, session)
@@ -78,6 +78,8 @@ class ProducerAdmin:
             }
             epoch = shown_epoch(before.epoch)
             evicted, aborted = registry.fence_producers(process, "fence", spares_waiting=not waiting)
+            every = transactions.ended + transactions.ended_owned
+            effects = [effect for ended in every for effect in ended.effects]
             return ProducersFenced(
                 topic=entry.full_name, name=entry.name, topic_epoch_before=epoch,
                 topic_epoch=registry.topic.state.epoch, evicted=[rows[session.number] for session in evicted],
@@ -85,7 +87,9 @@ class ProducerAdmin:
                 transactions_aborted=[TxnID(txn) for txn in aborted],
                 messages_discarded=sum(ended.record.messages for ended in transactions.ended),
                 acknowledgements_released=sum(ended.record.acknowledgements for ended in transactions.ended),
-                unblocks=abort.unblocked(counted, abort.counts(batch, entry.topic_id)),
+                unblocks=abort_counts.unblocked(
+                    counted, abort_counts.after(batch, entry.topic_id, counted, effects)
+                ),
             )  # fmt: skip
 
         return run_change(self._engine, ChangeRequest("producers fence", topic, dry_run, reason), change)

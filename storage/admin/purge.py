@@ -1,9 +1,10 @@
-"""Remove the remains of deleted topics and tables, in steps of bounded size."""
+"""Remove the remains of deleted topics, subscriptions and tables, in steps of bounded size."""
 
 from __future__ import annotations
 
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
+from storage.subscription import subscription_purge
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics
 
@@ -16,4 +17,4 @@ def purge_deleted(connection: Connection) -> int:
         tables.purge_step, share=share
     ):
         steps += 1
-    return steps
+    return steps + subscription_purge.finish(connection)

@@ -40,11 +40,13 @@ def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | N
         return ended_rows
 
     while len(rows) < limit:
-        room = limit - len(rows) if dry_run else min(limit - len(rows), REAP_STEP_MAX)
+        room = limit if dry_run else min(limit - len(rows), REAP_STEP_MAX)
+        if dry_run:
+            return engine.connection.rehearse(partial(change, room=room), reaper.EVERY)
         step = engine.connection.write(
-            partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY, share=ReserveShare.WHOLE
+            partial(change, room=room), naming=reaper.EVERY, share=ReserveShare.WHOLE
         )
         rows += step
-        if dry_run or len(step) < room:
+        if len(step) < room:
             break
     return rows

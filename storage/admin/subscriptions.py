@@ -22,6 +22,7 @@ from storage.subscription import (
     attached_consumers,
     catalogue as subscriptions,
     dead_letter,
+    subscription_purge,
     update as changes,
 )
 from storage.subscription.isolation import (
@@ -166,7 +167,10 @@ class SubscriptionAdmin:
 
         request = ChangeRequest("subscriptions delete", f"{topic} {name}", dry_run, reason)
         with to_delete(Action("store.reports.list_subscriptions")):
-            return change_subscription(self._engine, (topic, name), request, change)
+            result = change_subscription(self._engine, (topic, name), request, change)
+        if not dry_run:
+            subscription_purge.finish(self._engine.connection)
+        return result
 
     def update_subscription(
         self,

@@ -11,7 +11,7 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound
-from storage.subscription import attached_consumers, catalogue as subscriptions, update
+from storage.subscription import attached_consumers, catalogue as subscriptions, subscription_purge, update
 from storage.subscription.attached_consumers import AttachedConsumer
 from storage.subscription.dispatch.receiver_queue import Messages
 from storage.subscription.isolation import SubscriptionType
@@ -188,3 +188,4 @@ class Attachment:
 
         self.write_attached(change)
         self.is_closed = True
+        subscription_purge.finish(self.connection)

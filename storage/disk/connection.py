@@ -151,6 +151,12 @@ class Connection:
             share=share,
         )
 
+    def rehearse(self, change: Callable[[WriteBatch], T], naming: int = 0) -> T:
+        """Run `change` dry, without the writer gate; see `Writer.rehearse`."""
+        if self.is_closed or self.read_only:
+            self.check_writable()
+        return self._environment.writer.rehearse(change, naming)
+
     def upgrade(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
         """Run the change that upgrades a store of an earlier format; see `Writer.upgrade`."""
         writer = self.environment.writer

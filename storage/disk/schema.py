@@ -145,7 +145,8 @@ AUDIT = Database("audit")
 """u64 number -> M(audit record): changes by operators; with its highest bit set, transactions that expired."""
 
 PURGES = Database("purges")
-"""u64 topic -> nothing: deleted topics with entries still to be removed."""
+"""u64 topic -> nothing: deleted topics with entries still to be removed; with its top bit set, deleted subscriptions
+with records."""
 
 TABLES = Database("tables")
 """table name -> M(table record)."""

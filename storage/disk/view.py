@@ -12,6 +12,7 @@ from struct import error as struct_error
 from typing import Any, Protocol, TypeVar
 
 from storage.disk.codec import corrupt, decoded, key1, missing, seal, unseal
+from storage.disk.overlay import Overlay
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
@@ -192,6 +193,10 @@ class ReadView:
         number: int = self._raw.id()
         return number
 
+    def rehearsal(self, context: BatchContext, naming: int) -> Rehearsal:
+        """A batch over this view for a dry run; see `Writer.rehearse`."""
+        return Rehearsal(Overlay(self._raw), context, naming)
+
     @property
     def now_ns(self) -> int:
         """The store clock, which stands still from a reboot until the next write."""
@@ -255,7 +260,10 @@ class WriteBatch(ReadView):
         self._undo: list[Callable[[], object]] = []
         self.starts_clock = self.superblock.start_clock(context.clock)
         if self.superblock.read_generation:
-            context.read_cache.catch_up(self.superblock)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        self.read_cache.catch_up(self.superblock)
 
     def _read_superblock(self) -> Superblock:
         """The superblock, to be changed by this batch alone."""
@@ -297,6 +305,12 @@ class WriteBatch(ReadView):
         """Delete a record, and close it if it is open."""
         self._open.pop((database, key), None)
         self.delete(database, key)
+
+    def close_records(self, database: Database, prefix: bytes) -> None:
+        """Close the open records with `prefix`, which are removed: this batch writes none of them."""
+        names = [name for name in self._open if name[0] is database and name[1].startswith(prefix)]
+        for name in names:
+            del self._open[name]
 
     def write_open(self) -> None:
         """Write the open records that have changed, and remove those that encode to nothing."""
@@ -372,3 +386,12 @@ class WriteBatch(ReadView):
         self._raw.put(
             SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, superblock.encode()), db=self._databases["heads"]
         )
+
+
+class Rehearsal(WriteBatch):
+    """A batch over a view, which is never committed: its changes are an overlay, and it holds no writer gate."""
+
+    __slots__ = ()
+
+    def _catch_up(self) -> None:
+        self.superblock.last_timestamp = self.read_cache.last_issued(self.superblock)

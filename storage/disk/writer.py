@@ -10,7 +10,7 @@ Must not know: the meaning of a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -186,6 +186,41 @@ class Writer:
             data_map.check_written()
         return self._write(_Task(change, naming, dry_run, upgrades=False), timeout_s, on_wait, share)
 
+    def rehearse(self, change: Callable[[WriteBatch], T], naming: int = 0) -> T:
+        """Run `change` on an overlay over one view and return its result: a dry run that keeps no writer waiting.
+
+        Args:
+            naming: as `write`.
+
+        Raises:
+            StoreNotFound, StoreInvalid (the wall clock), OldFormat, and the errors of `change`.
+        """
+        data_map = self._map
+        data_map.check_written()
+        data_map.locks.gate.check_in_place()
+        check_wall(data_map.clock)
+        task = _Task(change, naming, dry_run=True, upgrades=False)
+        while True:
+            with suppress(_RunAgain), data_map.view() as view:
+                return self._rehearse_once(view, task)
+
+    def _rehearse_once(self, view: ReadView, task: _Task[T]) -> T:
+        batch = view.rehearsal(self._context(self._map.databases), task.naming)
+        try:
+            self._run_prologue(batch)
+            return self._change(batch, task)
+        except DurableRefusal as refusal:
+            raise refusal.error from None
+        except BaseException as error:
+            ours = self._translated(error, batch)
+            if ours is not None:
+                raise ours from error
+            raise
+
+    def _context(self, databases: dict[str, object]) -> BatchContext:
+        data_map = self._map
+        return BatchContext(databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks)
+
     def upgrade(
         self,
         change: Callable[[WriteBatch], T],
@@ -269,9 +304,7 @@ class Writer:
         batch: WriteBatch | None = None
         try:
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
-            context = BatchContext(
-                databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
-            )
+            context = self._context(databases)
             batch = WriteBatch(raw, context, task.naming)
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)

@@ -11,14 +11,17 @@ from storage.admin.limit_forecast import LetGo, forecast
 from storage.admin.purge import purge_deleted
 from storage.disk.build_dir import remove_leftovers
 from storage.disk.reserve import ReserveShare
-from storage.disk.schema import PURGES, TABLE_PURGES
+from storage.disk.schema import TABLE_PURGES
 from storage.engine import Engine
+from storage.errors import StoreFull
 from storage.json_form import Flat
 from storage.maintenance import compaction_gc, record_gc, table_gc, topic_gc
 from storage.maintenance.record_gc import Forgotten
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
 from storage.reports import store_info
+from storage.subscription import subscription_purge
+from storage.topic import catalogue as topics
 from storage.values.named_tuple import NamedTuple
 
 
@@ -71,17 +74,18 @@ def collect_garbage(
     connection = engine.connection
     connection.check_writable()
     with connection.view() as view:
-        deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
+        deleted_topics = sum(1 for _ in topics.purged_ids(view))
+        deleted_tables = view.count(TABLE_PURGES)
     if dry_run:
         dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
-        forecasted = forecast(engine, trust_clock=trust_clock)
+        with connection.view() as view:
+            compacted = compaction_gc.topics_with_work(view)
+        forecasted = forecast(engine, trust_clock=trust_clock, compacted=compacted)
         kept = LetGo.counted(forecasted.step)
         tables = table_gc.forecast(connection, trust_clock)
         forgotten = record_gc.forecast(connection, forecasted.kept, trust_clock)
-        with connection.view() as view:
-            compacted = len(compaction_gc.topics_with_work(view))
         collected = Collected(
-            dead, deleted_topics, deleted_tables, None, *kept[:7], compacted, forgotten, tables
+            dead, deleted_topics, deleted_tables, None, *kept[:7], len(compacted), forgotten, tables
         )
         return CollectResult(collected, dry_run=True)
     writer = connection.environment.writer
@@ -103,10 +107,16 @@ def _collect(
         with suppress(OSError):
             remove_leftovers(place)
     table_gc.settle_clocks(connection, trust_clock)
+    # What a view has taken over may be trimmed at once. On a full disk trimming makes the room for compaction.
+    compacted = None
+    with suppress(StoreFull):
+        compacted = compaction_gc.collect(connection)
     # Outcomes of transactions go once their messages are gone.
     kept = LetGo.counted(topic_gc.collect(engine, trust_clock))
+    steps += subscription_purge.finish(connection)
     topic_gc.complete_aborted_blocks(connection)
-    compacted = compaction_gc.collect(connection)
+    if compacted is None:
+        compacted = compaction_gc.collect(connection)
     forgotten = record_gc.collect(connection)
     tables = table_gc.collect(connection)
     collected = Collected(

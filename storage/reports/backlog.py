@@ -90,6 +90,42 @@ def count(
     backlog.stored = topic_state.messages - through(view, topic_id, topic_state, cursor.mark_delete)
     backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
     backlog.pending, backlog.in_flight = _held(view, topic_state, subscription, cursor)
+    return _classified(view, topic_state, subscription, cursor, backlog, now_ms)
+
+
+def count_after_abort(
+    view: ReadView,
+    topic_state: TopicState,
+    subscription: Subscription,
+    cursor: Cursor,
+    before: Backlog,
+    released: int,
+) -> Backlog:
+    """Count the backlog after the abort of transactions, without a second look at the records of its messages.
+
+    An abort acknowledges no message, so what is stored beyond the acknowledged messages is as before. `in_flight` is
+    not counted.
+
+    Args:
+        before: the backlog before the abort.
+        released: messages of the subscription that were pending in these transactions.
+    """
+    backlog = Backlog()
+    backlog.stored, backlog.acknowledged = before.stored, before.acknowledged
+    backlog.pending = before.pending - released
+    return _classified(view, topic_state, subscription, cursor, backlog, None)
+
+
+def _classified(
+    view: ReadView,
+    topic_state: TopicState,
+    subscription: Subscription,
+    cursor: Cursor,
+    backlog: Backlog,
+    now_ms: int | None,
+) -> Backlog:
+    """Complete a backlog of which stored, acknowledged, pending and in flight are counted."""
+    subscription_id = subscription.subscription_id
     if subscription.skips:
         _count_skipping(view, topic_state, subscription, cursor, backlog)
     elif subscription.level is IsolationLevel.READ_COMMITTED:
@@ -249,7 +285,7 @@ def taken(
     """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     after = max(after, Position(topic_state.first_ledger, -1))
-    for first, last, messages in cursors.stored_ranges(view, subscription_id):
+    for first, last, messages in cursors.stored_ranges(view, subscription_id, after=after):
         if Position(first[0], last) > after:
             yield first, last, int.from_bytes(messages, "big")
     for first, acknowledged in ack_spans.every(view, subscription_id, after):
@@ -265,7 +301,7 @@ def taken(
         covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
         if covered:
             yield partly, partly[1], covered
-    for record in deliveries.records(view, subscription_id):
+    for record in deliveries.records(view, subscription_id, after):
         pending = record.of(deliveries.PENDING)
         if record.is_span:
             for begin, last in span.runs(record.at, pending & ~span.through(record.at, after)):

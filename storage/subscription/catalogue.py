@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from storage.actions import Action, Hint
 from storage.disk.codec import key1, missing
-from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELAYED, DELAYED_DUE, HELD, PENDING, SUBSCRIPTIONS
+from storage.disk.schema import CONSUMERS, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionNotFound
-from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries, mark_index
+from storage.subscription import cursor as cursors, delivered_window, mark_index, subscription_purge
 from storage.subscription.isolation import check_on_open
 from storage.subscription.mark_index import Bound
 from storage.subscription.open_subscription import OpenSubscription
@@ -102,12 +102,13 @@ def create(
 
 
 def delete(batch: WriteBatch, subscription: Subscription) -> None:
-    """Remove a subscription with all records. No acknowledgement may be pending, no consumer attached."""
-    prefix = key1(subscription.subscription_id)
+    """Remove a subscription: records beyond the bound of a step are left to `subscription_purge`.
+
+    No acknowledgement may be pending, and consumers meet their end at their next call.
+    """
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
     cursors.delete(batch, subscription.subscription_id)
     mark_index.remove(batch, subscription.topic_id, subscription.subscription_id)
-    deliveries.delete_all(batch, subscription.subscription_id)
-    for database in (ACKS, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE):
-        batch.delete_prefix(database, prefix)
+    batch.delete_prefix(CONSUMERS, key1(subscription.subscription_id))
     batch.delete_prefix(CONSUMERS, delivered_window.prefix(subscription.subscription_id))
+    subscription_purge.begin(batch, subscription.subscription_id)

@@ -8,6 +8,7 @@ some messages acknowledged (ACKS). Ranges that follow markDeletePosition without
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpack
@@ -121,6 +122,12 @@ class Cursor:
             cursor.lost, cursor.lost_noted, cursor.expired, cursor.expired_noted = fields[14][:4]
             cursor.expired_noted_ms, cursor.vacated_ms = fields[14][4:6]
         return cursor
+
+    def examine_after(self, position: Position) -> None:
+        """Let dispatch examine the entries after a position again, at most back to markDeletePosition."""
+        if self.recalled is not None and self.recalled <= self.read:
+            self.recalled = None  # dispatch has come there, and what it examines again is not withheld
+        self.read = min(self.read, max(position, self.mark_delete))
 
 
 def load(view: ReadView, subscription_id: int) -> Cursor:
@@ -451,29 +458,56 @@ def pieces(view: ReadView, subscription_id: int) -> list[tuple[Position, int, by
     return sorted([*stored_ranges(view, subscription_id), *runs])
 
 
-def stored_ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
-    """The ranges that are records: first entry, last entry id, messages."""
-    end = span.first_key(subscription_id)
+def stored_ranges(
+    view: ReadView, subscription_id: int, limit: int | None = None, after: Position | None = None
+) -> list[tuple[Position, int, bytes]]:
+    """The ranges that are records, or the first ones: first entry, last entry id, messages.
+
+    Args:
+        after: leaves out the ranges before the one that this position is in.
+    """
+    end, start = span.first_key(subscription_id), None
+    if after is not None:
+        around = _stored_range_at(view, subscription_id, after) if after[1] >= 0 else None
+        start = key3(subscription_id, after[0], max(after[1], 0) if around is None else around[0])
     return [
         (
             Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big")),
             U64.unpack_from(payload)[0],
             bytes(payload[8:]),
         )
-        for key, payload in view.scan(ACKS, key1(subscription_id), stop=end)
+        for key, payload in islice(view.scan(ACKS, key1(subscription_id), start, end), limit)
         if key != end
     ]
 
 
-def acknowledged_count(view: ReadView, topic_id: int, subscription_id: int) -> int:
+def ranges_between(
+    view: ReadView, subscription_id: int, first: Position, end: Position
+) -> list[tuple[Position, int, bytes]]:
+    """The same, of those that have entries between two entries of a ledger, both included."""
+    around = _stored_range_at(view, subscription_id, first)
+    found = [] if around is None else [(Position(first[0], around[0]), around[1], around[2])]
+    start = key3(subscription_id, first[0], first[1] + (around is not None))
+    for key, payload in view.scan(ACKS, key1(subscription_id), start, key3(subscription_id, *end)):
+        begin, (last,) = int.from_bytes(key[16:], "big"), U64.unpack_from(payload)
+        found.append((Position(first[0], begin), last, bytes(payload[8:])))
+    return found
+
+
+def acknowledged_count(
+    view: ReadView, topic_id: int, subscription_id: int, records_max: int | None = None
+) -> int:
     """Count the messages acknowledged ahead of markDeletePosition, without a scan of the log.
 
     Messages that only the compacted view has, because their originals were trimmed, do not count.
+
+    Args:
+        records_max: ranges, and spans, to count at most; all, if None.
     """
     first_ledger = states.load(view, topic_id).first_ledger
-    in_spans = ack_spans.every(view, subscription_id, Position(first_ledger, 0))
+    in_spans = islice(ack_spans.every(view, subscription_id, Position(first_ledger, 0)), records_max)
     total = sum(messages.bit_count() for _, messages in in_spans)
-    for first, last, messages in stored_ranges(view, subscription_id):
+    for first, last, messages in stored_ranges(view, subscription_id, records_max):
         if first.ledger_id < first_ledger:
             continue
         if messages:

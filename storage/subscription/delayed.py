@@ -232,6 +232,15 @@ class Delayed(Generic[V]):
             entry = DelayedEntry.decode(key, payload)
             self.remove(entry.at, entry.messages())
 
+    def remove_between(self: Delayed[WriteBatch], first: Position, end: Position) -> None:
+        """Forget all messages between two entries, both included."""
+        if not self._cursor.delayed:
+            return
+        start, stop = (key3(self._subscription_id, *at) for at in (first, end))
+        for key, payload in list(self._view.scan(DELAYED, key1(self._subscription_id), start, stop)):
+            entry = DelayedEntry.decode(key, payload)
+            self.remove(entry.at, entry.messages())
+
     def clear(self: Delayed[WriteBatch]) -> None:
         """Forget all messages; dispatch must pass them again."""
         for database in (DELAYED, DELAYED_DUE) if self._cursor.delayed else ():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import merge
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 from storage.disk.codec import corrupt, key1, key3, key_through, pack
@@ -189,6 +190,26 @@ class Deliveries(Generic[V]):
                 break
             self.note_taken(record.take(span.through(record.at, through)), consumer_id)
             self._count(record)
+
+    def settle_in_span(self: Deliveries[WriteBatch], first: Position, messages: int) -> None:
+        """Forget entries of a span, acknowledged by an operator."""
+        record = self.find_span(first)
+        if record is not None:
+            self.note_taken(record.take(messages), NOBODY)
+            self._count(record)
+
+    def settle_between(self: Deliveries[WriteBatch], first: Position, end: Position) -> None:
+        """Forget all messages between two entries of a ledger, both included, acknowledged by an operator."""
+        view, subscription_id = self._view, self._subscription_id
+        for delivery in list(
+            takewhile(lambda known: known.at <= end, records.own(view, subscription_id, first))
+        ):
+            self._cursor.released -= delivery.released
+            self.note_taken(delivery.parts, NOBODY)
+            view.delete(DELIVERIES, key3(subscription_id, *delivery.at))
+        before = Position(first[0], first[1] - 1)
+        for record in takewhile(lambda known: known.at <= end, records.spans(view, subscription_id, first)):
+            self.settle_in_span(record.at, span.through(record.at, end) & ~span.through(record.at, before))
 
     def clear(self: Deliveries[WriteBatch]) -> None:
         """Forget all messages."""

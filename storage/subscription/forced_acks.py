@@ -12,14 +12,14 @@ from itertools import islice
 from storage.disk.codec import key1
 from storage.disk.schema import ACKS
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import delivery as deliveries, message_set, pending_ack
+from storage.subscription import delivery as deliveries, message_set, pending_ack, run_acks
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
 from storage.topic.entry import MESSAGES, Entry
 from storage.txn import record as records, uncommitted_entries
 from storage.values.named_tuple import NamedTuple
-from storage.values.position import MessageId, Position
+from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
 
@@ -50,7 +50,11 @@ class _Passed(NamedTuple):
 
 
 def acknowledge(
-    opened: OpenSubscription[WriteBatch], after: Position, through: Position, entries_max: int
+    opened: OpenSubscription[WriteBatch],
+    after: Position,
+    through: Position,
+    entries_max: int,
+    rest_max: int | None = None,
 ) -> Forced:
     """Acknowledge the entries after one position and up to a second, except pending messages.
 
@@ -58,6 +62,8 @@ def acknowledge(
 
     Args:
         entries_max: entries to examine at most.
+        rest_max: entries behind them, of the same transactions, that `acknowledge_rest` is to acknowledge at most,
+            unless one transaction has more.
     """
     cursor = opened.cursor
     after = max(after, cursor.mark_delete)
@@ -67,6 +73,8 @@ def acknowledge(
         if after == cursor.mark_delete:
             opened.acks.acknowledge_through(through)
         return Forced(max(after, through), 0, 0, set())
+    if rest_max is not None:
+        passed = _cut(opened, passed, rest_max)
     last = passed[-1].at
     if after == cursor.mark_delete and not _is_pending(opened, last):
         counts = _acknowledge_all(opened, passed)
@@ -85,15 +93,27 @@ def acknowledge_rest(opened: OpenSubscription[WriteBatch], txns: set[int], after
     """
     messages = 0
     for txn in sorted(txns):
-        part = uncommitted_entries.part_of(opened.view, txn, opened.topic_id)
-        if part is None or part.last <= after:
-            continue
-        entries = uncommitted_entries.entries(opened.view, opened.topic_id, txn, after, part.last)
-        messages += sum(_acknowledge_one(opened, entry) for entry in _entries(opened, entries))
+        runs = uncommitted_entries.runs_behind(opened.view, opened.topic_id, txn, after)
+        messages += run_acks.acknowledge(opened, runs)
     if messages:
         opened.acks.advance()
         _examine_again(opened)
     return messages
+
+
+def _cut(opened: OpenSubscription[ReadView], passed: list[_Passed], rest_max: int) -> list[_Passed]:
+    """The first of these entries, whose transactions have at most so many entries behind them, or those of one."""
+    room, known = rest_max, set[int]()
+    for number, entry in enumerate(passed):
+        if entry.txn in known or not (entry.txn and entry.is_committed):
+            continue
+        part = uncommitted_entries.part_of(opened.view, entry.txn, opened.topic_id)
+        if part is not None and part.last > passed[-1].at:
+            room -= part.entries
+        if room < 0 and known:
+            return passed[:number]
+        known.add(entry.txn)
+    return passed
 
 
 def _examine_again(opened: OpenSubscription[WriteBatch]) -> None:
@@ -118,7 +138,7 @@ def _entries(opened: OpenSubscription[ReadView], entries: Iterable[Entry]) -> li
 
 def _is_pending(opened: OpenSubscription[ReadView], last: Position) -> bool:
     """Whether anything is pending up to an entry."""
-    return bool(pending_ack.holders_through(opened, MessageId(*last)))
+    return pending_ack.is_any_through(opened, last)
 
 
 def _acknowledge_all(opened: OpenSubscription[WriteBatch], passed: list[_Passed]) -> list[int]:

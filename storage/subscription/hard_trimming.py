@@ -18,7 +18,7 @@ from storage import audit_trail
 from storage.disk.codec import corrupt, key1
 from storage.disk.schema import PENDING
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import FORCED_STEP_SUBSCRIPTIONS, FORCED_STEP_TRANSACTIONS
+from storage.limits import FORCED_STEP_ENTRIES, FORCED_STEP_SUBSCRIPTIONS, FORCED_STEP_TRANSACTIONS
 from storage.process.identity import ProcessIdentity
 from storage.subscription import catalogue as subscriptions, cursor as cursors, forced_acks, pending_ack
 from storage.subscription.behind import subscriptions_behind
@@ -27,12 +27,12 @@ from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics
 from storage.topic.open_topic import OpenTopic
 from storage.topic.trim import Trimmed
-from storage.txn import uncommitted_entries
+from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
-from storage.values.txn_state import AbortReason
+from storage.values.txn_state import AbortReason, TransactionState
 
 REASON = "retention-hard"
 """The reason in the audit trail."""
@@ -88,28 +88,30 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
     batch = topic.view
     # One more than a step frees: then there is more to do.
     attached = list(islice(subscriptions_behind(batch, topic.topic_id, end), FORCED_STEP_SUBSCRIPTIONS + 1))
-    holders = _holders(topic, attached, end)
-    if batch.naming in holders:
+    if batch.naming > 0 and _is_held(topic, attached, end, batch.naming):
         return Freed(is_free=False, has_more=False, entries=0, lost=[], aborted=[])
+    holders = _some_holders(topic, attached, end)
     aborted = []
     for txn in holders[:FORCED_STEP_TRANSACTIONS]:
         why = f"hard retention of topic {topic.name} removes messages up to {end}"
         ends.coordinator.abort(batch, txn, ends.process(), AbortReason.RETENTION, why)
         aborted.append(TxnID(txn))
-    if len(holders) > FORCED_STEP_TRANSACTIONS:
+    if len(holders) > FORCED_STEP_TRANSACTIONS or (aborted and _some_holders(topic, attached, end)):
         return Freed(is_free=False, has_more=True, entries=0, lost=[], aborted=aborted)
     lost, entries = list[Loss](), 0
     for subscription in attached[:FORCED_STEP_SUBSCRIPTIONS]:
         opened = OpenSubscription(batch, subscription)
         while opened.cursor.mark_delete < end and entries < entries_max:
             before = opened.cursor.mark_delete
-            done = forced_acks.acknowledge(opened, before, end, entries_max - entries)
+            done = forced_acks.acknowledge(opened, before, end, entries_max - entries, FORCED_STEP_ENTRIES)
             if opened.cursor.mark_delete <= before:
                 why = f"a message after {before} is pending, and no open transaction has it"
                 raise corrupt(PENDING, key1(subscription.subscription_id), why)
-            messages = done.messages + forced_acks.acknowledge_rest(opened, done.txns, done.position)
+            rest = forced_acks.acknowledge_rest(opened, done.txns, done.position)
+            messages = done.messages + rest
             opened.cursor.lost += messages
-            entries += max(done.entries, 1)
+            # A rest is bounded for itself, and ends the step.
+            entries = max(entries + done.entries, entries_max) if rest else entries + max(done.entries, 1)
             lost = added(lost, [Loss(subscription.name, messages)])
         if opened.cursor.mark_delete < end:
             return Freed(is_free=False, has_more=True, entries=entries, lost=lost, aborted=aborted)
@@ -117,17 +119,31 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
     return Freed(is_free=not has_more, has_more=has_more, entries=entries, lost=lost, aborted=aborted)
 
 
-def _holders(topic: OpenTopic[ReadView], attached: list[Subscription], end: Position) -> list[int]:
-    """The open transactions with messages or pending acknowledgements up to a position."""
-    view = topic.view
-    holders = {
-        txn for txn, first in uncommitted_entries.open_transactions(view, topic.topic_id) if first <= end
-    }
+def _some_holders(topic: OpenTopic[ReadView], attached: list[Subscription], end: Position) -> list[int]:
+    """Open transactions with messages or pending acknowledgements up to a position: some of them, if there are any.
+
+    No more are looked for than one step aborts, and one further transaction tells that there are more.
+    """
+    holders = set[int]()
+    for txn, first in uncommitted_entries.first_transactions(topic, FORCED_STEP_TRANSACTIONS + 1):
+        if first <= end:
+            holders.add(txn)
     for subscription in attached:
-        opened = OpenSubscription(view, subscription)
-        if opened.cursor.mark_delete < end:
-            holders.update(pending_ack.holders_through(opened, MessageId(*end, -1)))
+        opened = OpenSubscription(topic.view, subscription)
+        if len(holders) <= FORCED_STEP_TRANSACTIONS and opened.cursor.mark_delete < end:
+            holders.update(pending_ack.holders_through(opened, MessageId(*end), FORCED_STEP_ENTRIES))
     return sorted(holders)
+
+
+def _is_held(topic: OpenTopic[ReadView], attached: list[Subscription], end: Position, txn: int) -> bool:
+    """Whether a transaction has messages or pending acknowledgements up to a position."""
+    part = uncommitted_entries.part_of(topic.view, txn, topic.topic_id)
+    if part is not None and part.first <= end and records.state_of(topic.view, txn) is TransactionState.OPEN:
+        return True
+    every = (OpenSubscription(topic.view, subscription) for subscription in attached)
+    return any(
+        opened.cursor.mark_delete < end and pending_ack.holds_through(opened, txn, end) for opened in every
+    )
 
 
 def with_name(topic: OpenTopic[WriteBatch]) -> OpenTopic[WriteBatch]:

@@ -114,21 +114,48 @@ def covers(cumulative: MessageId, at: Position, messages: int) -> bool:
     return cumulative[2] < 0 or bool(messages & message_set.through(cumulative[2]))
 
 
-def holders_through(opened: OpenSubscription[ReadView], through: MessageId) -> list[int]:
-    """The transactions with anything pending up to and including a message (batch index -1: the whole entry)."""
-    txns, last, inside = set[int](), through.position, messages_through(through)
-    for record in pending_records.of_subscription(opened.view, opened.subscription_id):
-        if record.txn in txns or record.at > last:
-            continue
-        if record.is_span:
-            is_inside = bool(record.messages(0) & span.through(record.at, last))
-        else:
-            is_inside = record.at < last or message_set.has_any(record.stored, inside)
-        if is_inside:
-            txns.add(record.txn)
+def holders_through(
+    opened: OpenSubscription[ReadView], through: MessageId, records_max: int | None = None
+) -> list[int]:
+    """The transactions with anything pending up to and including a message (batch index -1: the whole entry).
+
+    Args:
+        records_max: records to look at, at most; then the list has a transaction if there is any, and may lack others.
+    """
+    txns = set[int]()
     if opened.cursor.pending_cumulative is not None:
         txns.add(opened.cursor.pending_cumulative[0])
+    records = pending_records.through(opened.view, opened.subscription_id, through.position)
+    for number, record in enumerate(records):
+        if number == records_max and txns:
+            break
+        if record.txn not in txns and _is_through(record, through):
+            txns.add(record.txn)
     return sorted(txns)
+
+
+def is_any_through(opened: OpenSubscription[ReadView], last: Position) -> bool:
+    """Whether anything is pending up to and including an entry."""
+    return bool(holders_through(opened, MessageId(*last), 1))
+
+
+def holds_through(opened: OpenSubscription[ReadView], txn: int, last: Position) -> bool:
+    """Whether a transaction has anything pending up to and including an entry."""
+    cumulative = opened.cursor.pending_cumulative
+    if cumulative is not None and cumulative[0] == txn:
+        return True
+    records = pending_records.first_of_transaction(opened.view, txn, opened.subscription_id)
+    return any(_is_through(record, MessageId(*last)) for record in records)
+
+
+def _is_through(record: PendingRecord, through: MessageId) -> bool:
+    """Whether a record has messages up to and including a message."""
+    last = through.position
+    if record.is_span:
+        return bool(record.messages(0) & span.through(record.at, last))
+    return record.at < last or (
+        record.at == last and message_set.has_any(record.stored, messages_through(through))
+    )
 
 
 def is_acknowledged_through(opened: OpenSubscription[ReadView], through: MessageId) -> bool:

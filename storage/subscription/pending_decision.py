@@ -11,6 +11,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore, TxnctlError
 from storage.subscription import delivery as deliveries, message_set, pending_records, span
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
+from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import SubscriptionPart, acknowledge_cumulative, all_pending, recall
 from storage.subscription.pending_records import PendingRecord
@@ -90,6 +91,10 @@ class PendingAcks:
         elif first is not None and is_ordered:
             # In the entry of the first released message, the messages before it stay in flight.
             recall(opened, first[0], -(first[1] & -first[1]))
+        is_filtered = opened.subscription.level is IsolationLevel.READ_COMMITTED
+        if first is not None and is_filtered and cursor.has_uncommitted_acks:
+            # Dispatch acknowledges aborted messages on its way, and has passed those that were pending.
+            cursor.examine_after(Position(first[0].ledger_id, first[0].entry_id - 1))
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
         """Subscription, and the pending messages."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.disk.codec import key1, key2, key3, missing
+from storage.disk.codec import key1, key2, key3, key_through, missing
 from storage.disk.schema import PENDING, TXN_PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set, span
@@ -54,6 +54,45 @@ def of_subscription(view: ReadView, subscription_id: int) -> Iterator[PendingRec
     """Yield the records of a subscription: of entries, then of spans, each in position order."""
     for key, payload in view.scan(PENDING, key1(subscription_id)):
         yield PendingRecord.decode(key, payload)
+
+
+def first_position(view: ReadView, subscription_id: int) -> Position | None:
+    """The first entry with messages pending one by one, or None."""
+    first, positions = next(of_subscription(view, subscription_id), None), list[Position]()
+    if first is not None and not first.is_span:
+        positions.append(first.at)
+    of_first_span: Position | None = None
+    for key, payload in view.scan(PENDING, key1(subscription_id), span.first_key(subscription_id)):
+        record = PendingRecord.decode(key, payload)
+        if record.at != (of_first_span or record.at):
+            break
+        of_first_span = record.at
+        positions += record.positions()[:1]
+    return min(positions, default=None)
+
+
+def through(view: ReadView, subscription_id: int, last: Position) -> Iterator[PendingRecord]:
+    """Yield the records that begin at or before an entry: of entries, then of spans, each in position order."""
+    prefix, every_txn = key1(subscription_id), b"\xff" * 8
+    for key, payload in view.scan(PENDING, prefix, stop=key_through(subscription_id, last) + every_txn):
+        yield PendingRecord.decode(key, payload)
+    first = span.first_of(Position(last[0], max(last[1], 0)))
+    start, stop = span.first_key(subscription_id), span.key(subscription_id, first) + every_txn
+    for key, payload in view.scan(PENDING, prefix, start, stop):
+        yield PendingRecord.decode(key, payload)
+
+
+def first_of_transaction(view: ReadView, txn: int, subscription_id: int) -> Iterator[PendingRecord]:
+    """Yield the first record of a transaction on a subscription, of entries and of spans."""
+    prefix, spans = key2(txn, subscription_id), key1(txn) + span.first_key(subscription_id)
+    for start in (prefix, spans):
+        record = view.first(TXN_PENDING, prefix, start)
+        if record is not None:
+            by_position = record[0][8:] + record[0][:8]
+            payload = view.get(PENDING, by_position)
+            if payload is None:
+                raise missing(PENDING, by_position)
+            yield PendingRecord.decode(by_position, payload)
 
 
 def of_transaction(view: ReadView, txn: int, subscription_id: int) -> list[PendingRecord]:

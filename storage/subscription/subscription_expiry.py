@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
+from storage.limits import FORCED_STEP_ENTRIES
 from storage.process.identity import ProcessIdentity
 from storage.subscription import attached_consumers, catalogue as subscriptions, cursor as cursors, update
 from storage.subscription.hard_trimming import with_name
@@ -26,7 +27,8 @@ class SubscriptionExpired(NamedTuple):
     """A subscription that was deleted for want of a consumer.
 
     Attributes:
-        unacknowledged: messages of the topic that the subscription had not acknowledged.
+        unacknowledged: messages of the topic that the subscription had not acknowledged; at most so many, where it had
+            acknowledged messages in more places ahead of markDeletePosition than one step counts.
     """
 
     type: str
@@ -47,7 +49,7 @@ def step(topic: OpenTopic[WriteBatch], expire_after_ms: int, process: ProcessIde
         if cursor.vacated_ms is None:
             cursor.vacated_ms = batch.now_ms
             continue
-        if batch.now_ms - cursor.vacated_ms < expire_after_ms or update.transactions_holding(opened):
+        if batch.now_ms - cursor.vacated_ms < expire_after_ms or update.is_pending(opened):
             continue
         effects = SubscriptionExpired(
             subscription.type.value, Position(*cursor.mark_delete), unacknowledged(topic, opened),
@@ -61,7 +63,10 @@ def step(topic: OpenTopic[WriteBatch], expire_after_ms: int, process: ProcessIde
 
 
 def unacknowledged(topic: OpenTopic[ReadView], opened: OpenSubscription[ReadView]) -> int:
-    """Count the messages that a subscription has not acknowledged, messages of transactions included."""
+    """Count the messages that a subscription has not acknowledged, messages of transactions included.
+
+    See `SubscriptionExpired.unacknowledged`.
+    """
     view, topic_id, state = topic.view, topic.topic_id, topic.state
     behind = state.messages - log.messages_through(view, topic_id, state, opened.cursor.mark_delete)
-    return behind - cursors.acknowledged_count(view, topic_id, opened.subscription_id)
+    return behind - cursors.acknowledged_count(view, topic_id, opened.subscription_id, FORCED_STEP_ENTRIES)

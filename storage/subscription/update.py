@@ -10,14 +10,10 @@ from storage.disk.codec import key1
 from storage.disk.schema import ACKS, PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ObjectHeld
-from storage.subscription import delivery as deliveries, mark_index, message_set, pending_ack
+from storage.subscription import left_out, mark_index
 from storage.subscription.dispatch import skipped_txns
-from storage.subscription.isolation import IsolationLevel, SubscriptionMode, check_on_open, delivers
+from storage.subscription.isolation import IsolationLevel, SubscriptionMode, check_on_open
 from storage.subscription.open_subscription import OpenSubscription
-from storage.topic import log
-from storage.topic.entry import Entry
-from storage.topic.open_topic import OpenTopic
-from storage.txn.aborted import AbortedSet
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
@@ -39,11 +35,11 @@ def update(opened: OpenSubscription[WriteBatch], asked: SubscriptionMode) -> lis
         subscription.type = asked.type
     if asked.level is not None and asked.level is not subscription.level:
         opened.delayed.clear()
-        _acknowledge_left_out(opened)
+        left_out.acknowledge(opened)
         changes.append(f"subscriptionIsolationLevel {subscription.level.value} -> {asked.level.value}")
         cursor.has_uncommitted_acks |= subscription.level is IsolationLevel.READ_UNCOMMITTED
         subscription.level = asked.level
-        _acknowledge_left_out(opened)
+        left_out.acknowledge(opened)
         # Dispatch examines everything again: messages that the old level left out, or delivered early, are judged anew.
         cursor.read = cursor.mark_delete
     if on_open is not subscription.on_open:
@@ -96,6 +92,12 @@ def check_nothing_pending(opened: OpenSubscription[ReadView], action: str) -> No
         )
 
 
+def is_pending(opened: OpenSubscription[ReadView]) -> bool:
+    """Whether an open transaction has acknowledgements pending on a subscription."""
+    is_cumulative = opened.cursor.pending_cumulative is not None
+    return is_cumulative or opened.view.first(PENDING, key1(opened.subscription_id)) is not None
+
+
 def transactions_holding(opened: OpenSubscription[ReadView]) -> list[int]:
     """Open transactions with acknowledgements pending on a subscription."""
     keys = opened.view.keys(PENDING, key1(opened.subscription_id))
@@ -103,43 +105,3 @@ def transactions_holding(opened: OpenSubscription[ReadView]) -> list[int]:
     if opened.cursor.pending_cumulative is not None:
         holding.add(opened.cursor.pending_cumulative[0])
     return sorted(holding)
-
-
-def _acknowledge_left_out(opened: OpenSubscription[WriteBatch]) -> None:
-    """At READ_COMMITTED, acknowledge the markers and aborted messages directly after markDeletePosition.
-
-    An entry with a pending message is the last: markDeletePosition stays before the entry.
-    """
-    if opened.subscription.level is not IsolationLevel.READ_COMMITTED:
-        return
-    cursor, batch = opened.cursor, opened.view
-    topic, aborted = OpenTopic.load(batch, opened.topic_id), AbortedSet()
-    max_read = topic.state.max_read
-    while cursor.mark_delete < max_read:
-        page = log.page(batch, topic.topic_id, cursor.mark_delete, max_read)
-        if not page:
-            return
-        aborted.load(topic, cursor.mark_delete, page[-1].position)
-        for entry in page:
-            if entry.position <= cursor.mark_delete:
-                continue
-            if delivers(IsolationLevel.READ_COMMITTED, entry.kind, entry.txn, aborted.ids):
-                return
-            if not _acknowledge_entry(opened, entry):
-                return
-
-
-def _acknowledge_entry(opened: OpenSubscription[WriteBatch], entry: Entry) -> bool:
-    """Acknowledge an entry, except pending messages; whether none is pending."""
-    at, delivery = entry.position, opened.deliveries.find(entry.position)
-    pending = pending_ack.covered(opened.cursor, at, max(entry.count, 1))
-    pending |= delivery.of(deliveries.PENDING) if delivery is not None else 0
-    if pending:
-        passed = message_set.everything(entry.count) & ~pending
-        opened.deliveries.settle(at, passed)
-        opened.acks.acknowledge(at, entry.count, passed)
-        return False
-    opened.deliveries.settle(at, -1)
-    opened.acks.acknowledge_through(at)
-    opened.acks.advance()
-    return True

@@ -34,7 +34,7 @@ from storage.disk.schema import (
 )
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
-from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
+from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX, PURGE_STEP_RECORDS
 from storage.topic import former_topics, retention, state as states
 from storage.topic.compaction import compaction_state
 from storage.topic.state import TopicState
@@ -44,9 +44,6 @@ PURGED = (
     ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS, COMPACTED, COMPACTED_KEYS, TOMBSTONES,
 )  # fmt: skip
 """Records of a deleted topic that are removed in steps."""
-
-PURGE_STEP = 5_000
-"""Records that one step of a purge removes."""
 
 
 class Topic:
@@ -215,12 +212,20 @@ def delete(batch: WriteBatch, topic: Topic) -> None:
     batch.put(PURGES, key1(topic.topic_id), b"")
 
 
+def purged_ids(view: ReadView) -> Iterator[int]:
+    """Yield the ids of deleted topics with remains."""
+    for key in view.keys(PURGES):
+        if key >= key1(1 << 63):
+            return  # of subscriptions
+        yield int.from_bytes(key, "big")
+
+
 def purge_step(batch: WriteBatch) -> bool:
     """Remove some records of deleted topics; whether more are left to remove."""
-    purge = batch.first(PURGES, b"", b"\0")
-    if purge is None:
+    topic_id = next(purged_ids(batch), None)
+    if topic_id is None:
         return False
-    key, room = purge[0], PURGE_STEP
+    key, room = key1(topic_id), PURGE_STEP_RECORDS
     for database in PURGED:
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:

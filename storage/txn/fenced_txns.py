@@ -17,22 +17,24 @@ class FencedTransactions:
     """Implements `storage.topic.producers.epoch.OpenTransactions`.
 
     Attributes:
-        ended: the transactions that a take-over has ended.
+        ended: the transactions that a take-over has fenced.
+        ended_owned: those that ended with their dead owner on the way.
 
     Args:
         process: the process that takes over, to which the aborts are ascribed.
     """
 
-    __slots__ = ("_coordinator", "_process", "ended")
+    __slots__ = ("_coordinator", "_process", "ended", "ended_owned")
 
     def __init__(self, coordinator: Coordinator, process: ProcessIdentity) -> None:
         self._coordinator = coordinator
         self._process = process
         self.ended: list[Ended] = []
+        self.ended_owned: list[Ended] = []
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """End the transactions of an owner that is dead."""
-        reaper.end_owned(batch, self._coordinator, lease, self._process)
+        self.ended_owned += reaper.end_owned(batch, self._coordinator, lease, self._process)
 
     def end_fenced(self, batch: WriteBatch, topic_id: int, epoch: int, spare: int, why: str) -> list[int]:
         """Abort the open transactions with messages on a topic whose epoch becomes `epoch`; return the numbers.

@@ -63,12 +63,16 @@ def next_deadline_ns(view: ReadView) -> int | None:
     return None
 
 
-def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: ProcessIdentity) -> None:
+def end_owned(
+    batch: WriteBatch, coordinator: Coordinator, lease: int, process: ProcessIdentity
+) -> list[Ended]:
     """Abort the transactions of a dead lease, before a successor gets the messages or topics of its process."""
+    ended = []
     for key in list(batch.keys(LEASE_TXNS, key1(lease))):
         txn_id = int.from_bytes(key[8:], "big")
         if txn_id != batch.naming:
-            coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD)
+            ended.append(coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD))
+    return ended
 
 
 def _is_due(batch: WriteBatch, txn_id: int) -> bool:

@@ -14,7 +14,16 @@ from storage.disk.schema import TXN_RUNS
 from storage.disk.view import ReadView, WriteBatch
 from storage.topic import log
 from storage.topic.entry import Entry
-from storage.values.position import Position
+from storage.values.named_tuple import NamedTuple
+from storage.values.position import Position, as_position
+
+
+class Run(NamedTuple):
+    """Neighbouring entries of a transaction in one ledger: the first entry, the id of the last one, messages."""
+
+    first: Position
+    last: int
+    messages: int
 
 
 def write_run(batch: WriteBatch, topic_id: int, txn: int, start: Position, end: tuple[int, int]) -> None:
@@ -94,3 +103,17 @@ def entries(view: ReadView, topic_id: int, txn: int, after: Position, through: P
         begin = max(Position(ledger_id, first - 1), after)
         end = min(Position(ledger_id, U64X2.unpack(payload)[0]), through)
         yield from log.scan(view, topic_id, begin, end)
+
+
+def behind(view: ReadView, topic_id: int, txn: int, after: Position) -> Iterator[Run]:
+    """Yield the runs of a transaction on a topic behind a position; of the run around the position, the rest."""
+    before = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, after[0], max(after[1], 0)))
+    total = messages_through(view, topic_id, txn, after)
+    for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn), None if before is None else before[0]):
+        first, (last, through) = as_position(U64X2.unpack_from(key, 16)), U64X2.unpack(payload)
+        if first <= after:
+            if (first[0], last) <= after:
+                continue
+            first = Position(after[0], after[1] + 1)
+        yield Run(first, last, through - total)
+        total = through

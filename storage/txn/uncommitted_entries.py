@@ -7,6 +7,7 @@ The ordered index of open transactions by first message gives maxReadPosition wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from storage.disk.codec import I64X2, corrupt, decoded, key1, key2, key4, missing, pack, part_key, unpack
@@ -20,6 +21,7 @@ from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
 from storage.txn import aborted, runs
 from storage.txn.participant import TopicEffect, TopicWork
+from storage.txn.runs import Run
 from storage.values.position import Position, as_position
 from storage.values.txn_id import TxnID
 
@@ -183,14 +185,30 @@ def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position
     return indexed
 
 
-def indexed_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position]]:
+def first_transactions(topic: OpenTopic[ReadView], limit: int) -> list[tuple[int, Position]]:
+    """The first of these, at most so many.
+
+    Raises:
+        CorruptStore: the index lacks a transaction that comes first.
+    """
+    view, topic_id, state = topic.view, topic.topic_id, topic.state
+    indexed, first = indexed_transactions(view, topic_id, limit), first_open(view, topic_id)
+    is_first = first is None or first[2] == state.max_read
+    if not is_first or len(indexed) < min(limit, state.open_txns):
+        open_transactions(view, topic_id)
+    return indexed
+
+
+def indexed_transactions(
+    view: ReadView, topic_id: int, limit: int | None = None
+) -> list[tuple[int, Position]]:
     """The same as the index has it, unchecked: verify makes its own report."""
     return [
         (
             int.from_bytes(key[24:], "big"),
             Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big")),
         )
-        for key in view.keys(OPEN_FIRST, key1(topic_id))
+        for key in islice(view.keys(OPEN_FIRST, key1(topic_id)), limit)
     ]
 
 
@@ -209,6 +227,23 @@ def entries(view: ReadView, topic_id: int, txn: int, after: Position, through: P
         return
     if reached < part.last or (after < part.first and messages != part.messages):
         raise corrupt(TXN_RUNS, key2(topic_id, txn), f"a run before {part.last} is not there")
+
+
+def runs_behind(view: ReadView, topic_id: int, txn: int, after: Position) -> list[Run]:
+    """The runs of a transaction's entries on a topic behind a position, in order.
+
+    Raises:
+        CorruptStore: a run of entries is missing.
+    """
+    part = part_of(view, txn, topic_id)
+    if part is None or part.last <= after:
+        return []
+    found = list(runs.behind(view, topic_id, txn, after))
+    messages = part.messages - runs.messages_through(view, topic_id, txn, after)
+    last = Position(found[-1].first.ledger_id, found[-1].last) if found else after
+    if last != part.last or sum(run.messages for run in found) != messages:
+        raise corrupt(TXN_RUNS, key2(topic_id, txn), f"a run before {part.last} is not there")
+    return found
 
 
 class UncommittedEntries:

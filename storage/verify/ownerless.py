@@ -9,37 +9,27 @@ from collections.abc import Iterator
 
 from storage.disk.codec import U64, key1
 from storage.disk.schema import (
-    ACKS,
-    AWAITED,
     COMPACTIONS,
     CONSUMERS,
     CURSORS,
-    DELAYED,
-    DELAYED_DUE,
-    DELIVERIES,
     HEADS,
-    HELD,
     MARK_BOUNDS,
     MARKS,
     OPEN_FIRST,
-    PENDING,
     PRODUCERS,
-    PURGES,
     SESSION_INDEX,
     SUBSCRIPTIONS,
     Database,
 )
 from storage.disk.view import ReadView
-from storage.subscription import catalogue as subscriptions
+from storage.subscription import catalogue as subscriptions, subscription_purge
 from storage.topic import catalogue as topics, retention
 from storage.verify.problem import Report
 
 _OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS, MARKS)
 _PURGED = topics.PURGED
 """Of a deleted topic, these are removed in steps."""
-_OF_SUBSCRIPTIONS = (
-    CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING, DELAYED, DELAYED_DUE, MARK_BOUNDS,
-)  # fmt: skip
+_OF_SUBSCRIPTIONS = (CURSORS, CONSUMERS, MARK_BOUNDS)
 _SUPERBLOCK = 0
 _TABLES = 1 << 63
 """States of tables, in the same database as states of topics; `tables.py` checks them."""
@@ -48,7 +38,7 @@ _TABLES = 1 << 63
 def check_ownerless(view: ReadView, report: Report) -> None:
     """Report the records of topics and subscriptions that have no name."""
     topic_ids = {topic.topic_id for topic in topics.every(view)}
-    purging = {U64.unpack(key)[0] for key in view.keys(PURGES)}
+    purging = set(topics.purged_ids(view))
     subscription_ids = {
         subscription.subscription_id
         for topic_id in topic_ids
@@ -61,8 +51,13 @@ def check_ownerless(view: ReadView, report: Report) -> None:
     for topic_id in retention.topics_with_own(view):
         if topic_id not in topic_ids:
             report(6, f"topic {topic_id}", "has limits, and no name")
+    for subscription_id in subscription_purge.ids(view):
+        if subscription_id in subscription_ids:
+            report(6, f"subscription {subscription_id}", "has a name, and counts as deleted")
     for database in _OF_SUBSCRIPTIONS:
         _check(view, database, subscription_ids, "subscription", report)
+    for database in subscription_purge.RECORDS:
+        _check(view, database, subscription_ids.union(subscription_purge.ids(view)), "subscription", report)
 
 
 def _check(view: ReadView, database: Database, known: set[int], kind: str, report: Report) -> None:

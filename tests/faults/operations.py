@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from storage import EARLIEST, Store, SubscriptionType, TransactionState
 from storage.errors import CorruptStore, TxnctlError
-from storage.subscription import redrive
+from storage.subscription import redrive, subscription_purge
 from storage.table import catalogue as tables, retention
 from storage.topic import catalogue as topics
 from tests.row_json import row_json
@@ -114,7 +114,7 @@ OPERATIONS: Final = (
 
 def shorten_steps() -> None:
     """Let what is done in steps need several of them."""
-    topics.PURGE_STEP = 4
+    topics.PURGE_STEP_RECORDS = subscription_purge.PURGE_STEP_RECORDS = 4
     tables.GC_STEP_RECORDS = 4
     retention.GC_STEP_RECORDS = 20
     redrive.REDRIVE_STEP_MESSAGES = 2

@@ -28,6 +28,7 @@ from storage import (
 )
 from storage.client.consumer import Consumer
 from storage.errors import ProducerFenced
+from storage.subscription import subscription_purge
 from storage.table import catalogue as tables, retention
 from storage.topic import catalogue as topics
 from storage.topic.message import Message
@@ -544,7 +545,7 @@ def _kill_at(point: str, nth: int) -> None:
 
 def shorten_steps() -> None:
     """Let what is removed in steps need several of them."""
-    topics.PURGE_STEP = 2
+    topics.PURGE_STEP_RECORDS = subscription_purge.PURGE_STEP_RECORDS = 2
     tables.GC_STEP_RECORDS = 2
     retention.GC_STEP_RECORDS = 20
 

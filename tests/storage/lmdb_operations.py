@@ -19,6 +19,17 @@ class Operations:
 
     def __init__(self) -> None:
         self.reads = self.writes = 0
+        self._begun: list[int] = []
+
+    def begin(self) -> None:
+        """Note the begin of a write transaction."""
+        self._begun.append(self.total)
+
+    @property
+    def most(self) -> int:
+        """The operations of the write transaction with the most."""
+        ends = [*self._begun[1:], self.total]
+        return max((end - begin for begin, end in zip(self._begun, ends, strict=True)), default=0)
 
     @property
     def total(self) -> int:
@@ -90,7 +101,10 @@ class _Environment:
 
     def begin(self, *args: Any, **kwargs: Any) -> Any:
         raw = self._raw.begin(*args, **kwargs)
-        return _Transaction(raw, self._operations) if kwargs.get("write") else raw
+        if not kwargs.get("write"):
+            return raw
+        self._operations.begin()
+        return _Transaction(raw, self._operations)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from storage import AccessMode, Store
+from storage import EARLIEST, AccessMode, Store, SubscriptionType
+from storage.admin.abort import TopicAborted
 from storage.errors import ProducerFenced, TransactionChanged, TransactionNotOpen
 from storage.process.clock import ManualClock
 from tests.model_runs import examples
 from tests.row_json import row_json
+from tests.storage.lmdb_operations import counted
 from tests.storage.reports.stuck import Script, play, scripts
 
 
@@ -170,3 +172,27 @@ class TestFencedBefore:
         with pytest.raises(TransactionNotOpen, match="because a producer was fenced") as caught:
             store.admin.transactions.abort_transaction(second, fence=True)
         assert "were not fenced" not in caught.value.message
+
+
+@pytest.mark.parametrize("fences", [False, True])
+def test_the_backlogs_are_counted_by_one_look_at_their_records(store: Store, fences: bool) -> None:
+    """Each message is acknowledged or in flight in a record of its own here; the abort adds sums alone."""
+    with store.create_producer("t", producer_name="loader", access_mode=AccessMode.EXCLUSIVE) as producer:
+        for _ in range(400):
+            producer.send_batch([b"0", b"1"])
+        with store.subscribe(
+            "t", "a", initial_position=EARLIEST, subscription_type=SubscriptionType.SHARED
+        ) as consumer:
+            messages = consumer.receive_batch(800, timeout=0)
+            consumer.acknowledge(messages[1:200])
+            consuming, txn = store.begin_transaction(), store.begin_transaction()
+            consumer.acknowledge(messages[700:], txn=consuming)
+            producer.send(b"mine", txn=txn)
+            before = store.reports.subscription_stats("t", "a").row.stats
+            with counted(store) as operations:
+                result = store.admin.transactions.abort_transaction(txn, fence=fences)
+            after = store.reports.subscription_stats("t", "a").row.stats
+            (effect,) = (each for each in result.effects if isinstance(each, TopicAborted))
+            assert effect.unblocks == {"a": (before.visible, after.visible, before.blocked, after.blocked)}
+            assert after.pending == 100
+        assert operations.total < 800

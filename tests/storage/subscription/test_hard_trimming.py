@@ -32,6 +32,7 @@ from storage.topic.open_topic import OpenTopic
 from storage.values.txn_state import AbortReason
 from tests.model_runs import examples
 from tests.storage.conftest import check_whole
+from tests.storage.lmdb_operations import counted
 from tests.storage.subscription.test_trimming import acknowledge, first_position, send, trimmed, values
 
 MINUTE_MS = 60_000
@@ -519,3 +520,20 @@ def test_positions_go_on(store: Store, topic: str, clock: ManualClock) -> None:
     clock.advance(61)
     assert trimmed(store, topic) == (3, 0)
     assert send(store, topic, 1) == [Position(3, 0)]
+
+
+def test_many_transactions_are_aborted_step_by_step(store: Store, topic: str, clock: ManualClock) -> None:
+    """Those with messages in the ledger, and those with pending acknowledgements there."""
+    create(store, topic, "slow")
+    send(store, topic, 3)
+    consuming, producing = ([store.begin_transaction(timeout=3600) for _ in range(n)] for n in (3, 9))
+    for txn in consuming:
+        acknowledge(store, topic, "slow", 1, txn)
+    for txn in producing:
+        send(store, topic, 1, txn)
+    clock.advance(61)
+    with counted(store) as operations:
+        done = store.admin.topics.trim_topic(topic).effects
+    assert sorted(done.transactions_aborted) == sorted([*consuming, *producing])
+    assert done.first_position == (5, 0)
+    assert operations.most < 800

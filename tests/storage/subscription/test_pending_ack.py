@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType, TxnID
+from storage.disk.view import WriteBatch
 from storage.errors import NotDeliverable, ObjectHeld, TransactionConflict
 from storage.process.clock import ManualClock
+from storage.subscription import catalogue as subscriptions, pending_ack
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import catalogue as topics
+from storage.values.position import Position
 from tests.row_json import row_json
+from tests.storage.lmdb_operations import counted
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -539,3 +545,47 @@ class TestAbort:
             consumer.acknowledge(messages[0], txn=txn)
             end(txn)
         assert mark_delete(store) == "1:0"
+
+
+def test_holders_up_to_a_message_are_found_without_the_records_behind_it(store: Store) -> None:
+    """Each pending message is an entry of its own here, with a record of its own."""
+    with store.create_producer("t") as producer:
+        for _ in range(300):
+            producer.send_batch([b"0", b"1"])
+    txns = [store.begin_transaction() for _ in range(2)]
+    with attach(store, SubscriptionType.SHARED) as consumer:
+        messages = consumer.receive_batch(600, timeout=0)
+        consumer.acknowledge(messages[4:7], txn=txns[0])
+        consumer.acknowledge(messages[7:], txn=txns[1])
+
+        def find(batch: WriteBatch) -> list[object]:
+            subscription = subscriptions.get(batch, topics.get(batch, "t"), "a")
+            opened, entries = OpenSubscription(batch, subscription), [Position(1, at) for at in range(300)]
+            return [
+                pending_ack.holders_through(opened, MessageId(1, 3, 0)),
+                pending_ack.holders_through(opened, MessageId(1, 3, 1)),
+                pending_ack.holders_through(opened, MessageId(1, 299, -1), 1),
+                [pending_ack.is_any_through(opened, at) for at in (*entries[:3], entries[299])],
+                [pending_ack.holds_through(opened, txns[1].least, at) for at in entries[2:5]],
+            ]
+
+        with counted(store) as operations:
+            found = store.connection.write(find)
+        first, second = (txn.least for txn in txns)
+        any_through, held = [False, False, True, True], [False, True, True]
+        assert found == [[first], [first, second], [first], any_through, held]
+        assert operations.total < 100
+
+
+def test_holders_in_spans(store: Store) -> None:
+    """Entries of one message: the entries of a span up to the message count."""
+    consumer, messages = handed(store, 5, SubscriptionType.SHARED)
+    txn = store.begin_transaction()
+    consumer.acknowledge(messages[2:4], txn=txn)
+
+    def find(batch: WriteBatch) -> list[list[int]]:
+        opened = OpenSubscription(batch, subscriptions.get(batch, topics.get(batch, "t"), "a"))
+        return [pending_ack.holders_through(opened, MessageId(1, at, -1)) for at in range(4)]
+
+    assert store.connection.write(find) == [[], [], [txn.least], [txn.least]]
+    consumer.close()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import AccessMode, Consumer, Store, SubscriptionType, TxnID
+from storage import EARLIEST, AccessMode, Consumer, OnOpen, Store, SubscriptionType, TxnID
 from storage.disk.codec import key4
 from storage.disk.schema import PENDING, TXN_PENDING
 from storage.disk.view import WriteBatch
@@ -14,7 +14,18 @@ from storage.subscription import catalogue as subscriptions, pending_records
 from storage.topic import catalogue as topics
 from tests.storage.lmdb_operations import counted
 from tests.storage.many_messages import write_messages
-from tests.storage.walk_steps import EXCLUSIVE, SHARED, Attach, receive, send, values
+from tests.storage.walk_steps import (
+    EXCLUSIVE,
+    KEY_SHARED,
+    RC,
+    RU,
+    SHARED,
+    TYPES,
+    Attach,
+    receive,
+    send,
+    values,
+)
 
 NUMBER = 20_000
 
@@ -105,3 +116,35 @@ def test_records_of_an_earlier_release_beside_spans(store: Store, attach: Attach
     assert count_pending(store) == 0
     consumer.close()
     assert values(attach(SHARED)) == [b"3"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "on_open"),
+    [*((type_, OnOpen.BLOCK) for type_ in TYPES), (SHARED, OnOpen.SKIP), (KEY_SHARED, OnOpen.SKIP)],
+)
+def test_an_aborted_message_that_was_pending_counts_as_aborted(
+    store: Store, type_: SubscriptionType, on_open: OnOpen
+) -> None:
+    """Acknowledged in a transaction while uncommitted, and passed by dispatch at READ_COMMITTED before its release."""
+    sending, consuming = store.begin_transaction(), store.begin_transaction()
+    with store.create_producer("t") as producer:
+        producer.send_batch([b"0", b"1"], keys=["k", "k"], txn=sending)
+        producer.send(b"2", key="k", txn=sending)
+    with store.subscribe(
+        "t", "a", subscription_type=type_, subscription_isolation_level=RU, initial_position=EARLIEST
+    ) as consumer:
+        messages = receive(consumer)
+        consumer.acknowledge([messages[0], messages[2]], txn=consuming)
+    store.admin.transactions.abort_transaction(sending)
+    store.admin.subscriptions.update_subscription("t", "a", subscription_isolation_level=RC, on_open=on_open)
+    send(store, "plain", key="k")
+    with store.subscribe("t", "a") as consumer:
+        (plain,) = receive(consumer)
+        store.admin.transactions.abort_transaction(consuming)
+        assert store.maintenance.verify_store(full=True) == []
+        counts = store.reports.subscription_stats("t", "a").row.stats
+        assert (counts.aborted_ahead, counts.visible) == (2, 1)
+        assert receive(consumer) == ([plain] if type_.is_ordered else [])
+        consumer.acknowledge(plain)
+    assert store.reports.subscription_stats("t", "a").row.stats.msg_backlog == 0
+    assert store.maintenance.verify_store(full=True) == []

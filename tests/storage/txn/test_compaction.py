@@ -479,6 +479,23 @@ def test_gc_compacts_a_topic_beyond_its_threshold(store: Store) -> None:
     assert store.maintenance.collect_garbage().collected.topics_compacted == 0
 
 
+@pytest.mark.parametrize("hard", ["off", "trim"])
+def test_gc_trims_in_one_run_what_it_has_compacted(store: Store, clock: ManualClock, hard: str) -> None:
+    """The view takes the messages over before their originals go; the dry run says so."""
+    store.admin.topics.set_compaction("t", threshold=100)
+    store.admin.topics.set_retention("t", time_ms=1000, hard=hard)
+    for number in range(20):
+        send(store, (f"k{number % 3}", str(number)))
+    clock.advance(10)
+    store.connection.environment.writer.trims_on_the_way = False
+    plan = store.maintenance.collect_garbage(dry_run=True).collected
+    done = store.maintenance.collect_garbage().collected
+    assert (plan.topics_compacted, plan.messages_trimmed) == (1, 20)
+    assert (done.topics_compacted, done.messages_trimmed) == (1, 20)
+    assert [row[2] for row in read(store)] == ["17", "18", "19"]
+    assert read(store, compacted=False) == []
+
+
 @pytest.mark.parametrize("wrong", [0, -1, "always", 1.5, True])
 def test_a_threshold_out_of_bounds_is_refused(store: Store, wrong: object) -> None:
     with pytest.raises(InvalidValue, match="threshold"):

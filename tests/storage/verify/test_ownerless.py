@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from storage import EARLIEST, Store
-from storage.disk.schema import HEADS, LEASES, OWNERS, PRODUCERS, SUBSCRIPTIONS, TABLES, TOPICS, Database
+from storage.disk.codec import key1
+from storage.disk.schema import (
+    HEADS,
+    LEASES,
+    OWNERS,
+    PRODUCERS,
+    PURGES,
+    SUBSCRIPTIONS,
+    TABLES,
+    TOPICS,
+    Database,
+)
 from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore
 from storage.process.clock import ManualClock
@@ -104,3 +115,10 @@ def test_limits_of_a_topic_that_is_gone(store: Store) -> None:
     store.connection.write(set_limits, naming=EVERY)
     problems = [f"{problem.object} {problem.message}" for problem in store.maintenance.verify_store()]
     assert problems == ["topic 99 has limits, and no name"]
+
+
+def test_a_subscription_with_a_name_is_not_deleted(store: Store) -> None:
+    """Its records would be purged."""
+    store.connection.write(lambda batch: batch.put(PURGES, key1(1 << 63 | 1), b""))
+    assert [str(problem) for problem in store.maintenance.verify_store()] != []
+    store.connection.write(lambda batch: batch.delete(PURGES, key1(1 << 63 | 1)))

@@ -1,0 +1,163 @@
+"""Acknowledge runs of entries of a committed transaction at once, except pending messages.
+
+The work is that of the records within the runs: spans of entries of one message, ranges, and deliveries of batches.
+Short runs of such entries are joined to sets within their spans first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from storage.disk.view import WriteBatch
+from storage.limits import SHORT_RUN_ENTRIES
+from storage.subscription import ack_spans, cursor as cursors, delivery as deliveries, message_set, span
+from storage.subscription.delivery import Delivery
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.pending_ack import covered
+from storage.topic import log
+from storage.txn.runs import Run
+from storage.values.position import Position, as_position
+
+
+def acknowledge(opened: OpenSubscription[WriteBatch], runs: Iterable[Run]) -> int:
+    """Acknowledge runs, which are in order, and return the messages that were neither acknowledged nor pending.
+
+    `Acks.advance` follows.
+    """
+    total, in_spans = 0, dict[tuple[int, int], int]()
+    for run in runs:
+        (ledger_id, entry), last, messages = run
+        if messages == 1 and entry == last:
+            offset = entry % span.SPAN_ENTRIES
+            at = ledger_id, entry - offset
+            in_spans[at] = in_spans.get(at, 0) | 1 << offset
+        elif messages == last - entry + 1 <= SHORT_RUN_ENTRIES:
+            for at, members in _sets(run):
+                in_spans[at] = in_spans.get(at, 0) | members
+        else:
+            total += _acknowledge_run(opened, run.first, last)
+    for at, members in in_spans.items():
+        total += _acknowledge_set(opened, as_position(at), members)
+    return total
+
+
+def _sets(run: Run) -> Iterator[tuple[tuple[int, int], int]]:
+    """The entries of a short run, as sets by span."""
+    ledger_id, entry = run.first
+    while entry <= run.last:
+        offset = entry % span.SPAN_ENTRIES
+        number = min(run.last - entry + 1, span.SPAN_ENTRIES - offset)
+        yield (ledger_id, entry - offset), ((1 << number) - 1) << offset
+        entry += number
+
+
+def _acknowledge_set(opened: OpenSubscription[WriteBatch], first: Position, messages: int) -> int:
+    """Acknowledge entries of one message each, as a set within a span."""
+    end = Position(first.ledger_id, first.entry_id + span.SPAN_ENTRIES - 1)
+    own = {delivery.at: delivery for delivery in _own(opened, first, end)}
+    record = opened.deliveries.find_span(first)
+    held = record.of(deliveries.PENDING) if record is not None else 0
+    for at, delivery in own.items():
+        held |= span.bit_of(at) if delivery.of(deliveries.PENDING) else 0
+    if opened.cursor.pending_cumulative is not None:
+        held |= span.through(first, Position(*opened.cursor.pending_cumulative[1:3]))
+    free = messages & ~held & ~_acknowledged_in(opened, first)
+    if not free:
+        return 0
+    for at in own:
+        if free & span.bit_of(at):
+            opened.deliveries.settle(at, 1)
+    opened.deliveries.settle_in_span(first, free)
+    for at in span.entries(first, free) if opened.cursor.delayed else ():
+        opened.delayed.remove(at, 1)
+    opened.acks.acknowledge_span(first, free)
+    return free.bit_count()
+
+
+def _acknowledged_in(opened: OpenSubscription[WriteBatch], first: Position) -> int:
+    """The acknowledged entries of a span, in ranges too."""
+    view, subscription_id = opened.view, opened.subscription_id
+    acknowledged = ack_spans.of_span(view, subscription_id, first)
+    acknowledged |= span.through(first, opened.cursor.mark_delete)
+    end = Position(first.ledger_id, first.entry_id + span.SPAN_ENTRIES - 1)
+    for begin, last, messages in cursors.ranges_between(view, subscription_id, first, end):
+        if not messages:
+            before = Position(begin.ledger_id, begin.entry_id - 1)
+            through = span.through(first, Position(begin.ledger_id, last))
+            acknowledged |= through & ~span.through(first, before)
+    return acknowledged
+
+
+def _acknowledge_run(opened: OpenSubscription[WriteBatch], first: Position, last: int) -> int:
+    """Acknowledge a run of entries of a ledger: whole but for entries with pending messages."""
+    ledger_id, end, total = first.ledger_id, Position(first.ledger_id, last), 0
+    first = max(first, Position(opened.cursor.mark_delete[0], opened.cursor.mark_delete[1] + 1))
+    cumulative = opened.cursor.pending_cumulative
+    if cumulative is not None and first <= cumulative[1:3]:
+        if cumulative[3] >= 0 and cumulative[1:3] <= end:
+            total += _acknowledge_entry(opened, Position(*cumulative[1:3]))
+        first = Position(cumulative[1], cumulative[2] + 1)
+    if first > end:
+        return total
+    for at in _with_pending(opened, first, end):
+        total += _acknowledge_whole(opened, first, at.entry_id - 1) + _acknowledge_entry(opened, at)
+        first = Position(ledger_id, at.entry_id + 1)
+    return total + _acknowledge_whole(opened, first, last)
+
+
+def _with_pending(opened: OpenSubscription[WriteBatch], first: Position, end: Position) -> list[Position]:
+    """The entries with messages that are pending one by one."""
+    entries = [delivery.at for delivery in _own(opened, first, end) if delivery.of(deliveries.PENDING)]
+    before = Position(first.ledger_id, first.entry_id - 1)
+    for record in deliveries.spans(opened.view, opened.subscription_id, first):
+        if record.at > end:
+            break
+        inside = span.through(record.at, end) & ~span.through(record.at, before)
+        entries += span.entries(record.at, record.of(deliveries.PENDING) & inside)
+    return sorted(entries)
+
+
+def _own(opened: OpenSubscription[WriteBatch], first: Position, end: Position) -> list[Delivery]:
+    """The deliveries with a record of their own between two entries, both included."""
+    found = []
+    for delivery in deliveries.own(opened.view, opened.subscription_id, first):
+        if delivery.at > end:
+            break
+        found.append(delivery)
+    return found
+
+
+def _acknowledge_entry(opened: OpenSubscription[WriteBatch], at: Position) -> int:
+    """Acknowledge the messages of an entry that are not pending."""
+    count, delivery = log.stored(opened.view, opened.topic_id, at).count, opened.deliveries.find(at)
+    pending = covered(opened.cursor, at, count)
+    pending |= delivery.of(deliveries.PENDING) if delivery is not None else 0
+    free = message_set.everything(count) & ~opened.acks.of(at, count) & ~pending
+    if free:
+        opened.acks.acknowledge(at, count, free)
+        opened.deliveries.settle(at, free)
+    return free.bit_count()
+
+
+def _acknowledge_whole(opened: OpenSubscription[WriteBatch], first: Position, last: int) -> int:
+    """Acknowledge a run of entries without pending messages."""
+    view, end = opened.view, Position(first.ledger_id, last)
+    if first > end:
+        return 0
+    before = Position(first.ledger_id, first.entry_id - 1)
+    stored = log.stored(view, opened.topic_id, end).messages_through
+    total = stored - log.stored(view, opened.topic_id, first).messages_before
+    for span_first, messages in list(ack_spans.every(view, opened.subscription_id, first, end)):
+        inside = span.through(span_first, end) & ~span.through(span_first, before)
+        total -= (messages & inside).bit_count()
+    for begin, range_last, stored_set in cursors.ranges_between(view, opened.subscription_id, first, end):
+        if stored_set:
+            total -= int.from_bytes(stored_set, "big").bit_count()
+            continue
+        low = log.stored(view, opened.topic_id, max(begin, first))
+        high = log.stored(view, opened.topic_id, min(Position(begin.ledger_id, range_last), end))
+        total -= high.messages_through - low.messages_before
+    opened.deliveries.settle_between(first, end)
+    opened.delayed.remove_between(first, end)
+    opened.acks.acknowledge_entries(first.ledger_id, first.entry_id, last)
+    return total
