@@ -235,7 +235,7 @@ class Table:
             until: a version, lowered as by `version_at`; None for the newest.
 
         Raises:
-            InvalidValue, TableNotFound, OldFormat
+            InvalidValue, TableNotFound
             RequestTooOld: changes after `since` are not kept any more; also by the iteration.
         """
         from storage.client.table_changes import TableChanges

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.actions import Action, Hint
 from storage.client.final_version import FinalVersion, find_final
 from storage.disk.connection import Connection
-from storage.disk.schema import FORMAT_NUMBER
-from storage.errors import InvalidValue, OldFormat
+from storage.errors import InvalidValue
 from storage.limits import PAGE_ENTRIES, SPLIT_KEYS
 from storage.table import change_index, changes
 from storage.table.catalogue import TableEntry, check_exists
@@ -32,8 +30,6 @@ class TableChanges:
     def __init__(
         self, connection: Connection, table: TableEntry, since: int | None, until: int | FinalVersion | None
     ) -> None:
-        if connection.environment.format_number != FORMAT_NUMBER:
-            raise _no_changes(connection)
         self._connection = connection
         self._table = table
         with connection.view() as view:
@@ -132,15 +128,6 @@ class TableChanges:
             if len(found) < step:
                 return
             start = ChangeBound(found[-1].version, found[-1].key + b"\0")
-
-
-def _no_changes(connection: Connection) -> OldFormat:
-    number = connection.environment.format_number
-    return OldFormat(
-        f"{connection.path} has format {number}, which keeps no changes of tables",
-        hint=Hint("Run `{}`: changes are kept from then on.", Action("store.maintenance.upgrade_store")),
-        format=number,
-    )
 
 
 def _check_version(since: object) -> None:

@@ -27,7 +27,9 @@ def forget(batch: WriteBatch, table_id: int, version: int, key: bytes) -> None:
 
 
 def horizon(view: ReadView, table_id: int) -> int:
-    """The version up to which changes of a table are not kept; 0 where all are."""
+    """The version up to which changes of a table are not kept; 0 where all are. A store of format 1 keeps none."""
+    if view.lacks(CHANGES):
+        return view.superblock.last_timestamp
     payload = view.get(CHANGES, key1(table_id))
     return 0 if payload is None else int(U64.unpack(payload)[0])
 
