@@ -19,6 +19,9 @@ class OldFormatView(ReadView):
 
     __slots__ = ()
 
+    def lacks(self, database: Database) -> bool:
+        return database.name not in self._databases
+
     def get(self, database: Database, key: bytes) -> memoryview | None:
         return None if self.lacks(database) else super().get(database, key)
 

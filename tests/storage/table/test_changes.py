@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from storage import Store, Table
@@ -167,8 +169,7 @@ def test_places_cut_the_changes_into_parts(table: Table) -> None:
     cuts = changes.split(4)
     bounds = [None, *cuts, None]
     parts = [
-        [each.key for each in changes.between(start or changes.first, end)]
-        for start, end in zip(bounds, bounds[1:], strict=False)
+        [each.key for each in changes.between(start or changes.first, end)] for start, end in pairwise(bounds)
     ]
     assert [len(part) for part in parts] == [4, 4, 3]
     assert [key for part in parts for key in part] == [each.key for each in changes]
