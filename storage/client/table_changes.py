@@ -91,6 +91,14 @@ class TableChanges:
                 return whole
         return self.until if count else self.since
 
+    def count(self) -> int:
+        """The number of changes; those of aborted transactions count until gc has removed them.
+
+        Raises:
+            RequestTooOld, TableNotFound
+        """
+        return sum(1 for _ in self._places())
+
     def has_any(self) -> bool:
         """Whether there is a change.
 
