@@ -131,11 +131,11 @@ class TableChanges:
         while True:
             with self._connection.view() as view:
                 check_exists(view, self._table)
-                found = changes.places(view, self._table, start, self.until, step)
-            yield from found
-            if len(found) < step:
+                places = changes.places(view, self._table, start, self.until, step)
+            yield from places
+            if len(places) < step:
                 return
-            start = ChangeBound(found[-1].version, found[-1].key + b"\0")
+            start = ChangeBound(places[-1].version, places[-1].key + b"\0")
 
 
 def _check_version(since: object) -> None:

@@ -126,9 +126,9 @@ def _change(view: ReadView, entry: bytes, look_up: StateOf) -> Change | None:
         written, before = row.committed, next(_superseded(view, table_id, key), None)
     else:
         older = _superseded(view, table_id, key, number)
-        found = next(older, None)
-        if found is not None and found.version == number:
-            written, before = found, next(older, None)
+        superseded = next(older, None)
+        if superseded is not None and superseded.version == number:
+            written, before = superseded, next(older, None)
     if written is None:
         raise corrupt(CHANGES, entry, "no committed version is stored under its key")
     return _described(key, written, before)

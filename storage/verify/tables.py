@@ -148,9 +148,9 @@ class _Tables:
                 18, f"table {table.name}", f"keeps changes from version {self._horizon} on, never issued"
             )
         start = key2(table.table_id, self._horizon + 1)
-        found = sum(1 for _ in self._view.keys(CHANGES, key1(table.table_id), start))
-        if found != self._changes:
-            why = f"has {found} changes kept, of which {self._changes} have a version"
+        kept = sum(1 for _ in self._view.keys(CHANGES, key1(table.table_id), start))
+        if kept != self._changes:
+            why = f"has {kept} changes kept, of which {self._changes} have a version"
             self._report(18, f"table {table.name}", why)
 
     def _check_committed(self, table: TableEntry, key: bytes, version: Version) -> None:

@@ -94,8 +94,8 @@ def changes(
     source = context.store.table(table)
     if since == NOW:
         since = source.version_at().version
-    found = source.changes(since=since, until=None if until == NOW else until)
-    rows = _rows(context, source, found, limit, follow)
+    listed = source.changes(since=since, until=None if until == NOW else until)
+    rows = _rows(context, source, listed, limit, follow)
     if context.output != "table":
         context.show_list(row for page in rows for row in page)
         return
@@ -111,7 +111,7 @@ def changes(
 
 
 def _rows(
-    context: Context, source: Table, found: TableChanges, limit: int | None, follow: bool
+    context: Context, source: Table, listed: TableChanges, limit: int | None, follow: bool
 ) -> Iterator[list[Change]]:
     """Yield pages of changes; a follower's page ends where the changes do."""
     from itertools import islice
@@ -120,7 +120,7 @@ def _rows(
 
     left = 1 << 62 if limit is None else limit
     while True:
-        rows = islice(found, left)
+        rows = islice(listed, left)
         while page := list(islice(rows, PAGE_ROWS)):
             left -= len(page)
             yield page
@@ -128,12 +128,12 @@ def _rows(
             break
         context.out.flush()
         context.out.check_reader()
-        found.wait(_LOOK_S)
-        found = source.changes(since=found.until)
-    if left > 0 and found.final.waits_for is not None:
+        listed.wait(_LOOK_S)
+        listed = source.changes(since=listed.until)
+    if left > 0 and listed.final.waits_for is not None:
         from storage.client.final_version import blocker_text
 
-        context.note(f"changes after version {found.until} are held back by {blocker_text(found.final)}")
+        context.note(f"changes after version {listed.until} are held back by {blocker_text(listed.final)}")
 
 
 def _cells(row: Change) -> dict[str, str]:

@@ -58,8 +58,8 @@ class ChangeRange(Partition):
         start = self.start
         while True:
             try:
-                found = table.changes(since=start.version - 1, until=self.until)
-                for change in found.between(start, self.end):
+                changes = table.changes(since=start.version - 1, until=self.until)
+                for change in changes.between(start, self.end):
                     start = type(start)(change.version_ns, change.key + b"\0")
                     yield change
             except RequestTooOld as error:
