@@ -81,7 +81,7 @@ class TableChanges:
         check_count("a limit", limit, 1)
         count, last = 0, self.since
         whole = self.since
-        for place in self._places():
+        for place in self._places(min(limit + 1, SPLIT_KEYS)):
             if place.version != last:
                 whole, last = last, place.version
                 if count >= limit:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from storage import Store, Table
 from storage.errors import RequestTooOld
 from storage.limits import FINALIZE_INLINE_MAX
 from storage.process.clock import ManualClock
 from storage.table.changes import Change
+from tests.model_runs import examples
+
+WINDOW_S = 100
+KEYS = st.sets(st.sampled_from([b"a", b"a\0", b"b", b"cccccccc"]), min_size=1)
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["put", "delete"]), KEYS, st.booleans()),
+    st.tuples(st.sampled_from(["wait", "gc"]), st.just(set[bytes]()), st.just(True)),
+)
+Step = tuple[str, set[bytes], bool]
 
 
 def shown(changes: list[Change]) -> list[tuple[str, bytes, bytes | None, bytes | None]]:
@@ -91,3 +101,49 @@ def test_a_start_before_the_oldest_change_that_is_kept_is_refused(
         table.changes(since=versions[3] - 1)
     assert refusal.value.details["oldestVersion"] == str(versions[3])
     assert str(versions[3]) in refusal.value.message
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(steps=st.lists(STEPS, min_size=8, max_size=40))
+def test_rows_at_a_version_and_the_changes_since_are_the_rows_of_now(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
+) -> None:
+    """From every version that is kept, whatever was written, aborted and collected; each change fits the one before."""
+    clock = ManualClock()
+    place = str(tmp_path_factory.mktemp("changes") / "store")
+    Store.create(place, clock=clock)
+    with Store.open(place, clock=clock) as store:
+        store.admin.settings.set_table_retention(WINDOW_S * 1000)
+        store.create_table("model")
+        table = store.table("model")
+        for kind, keys, ends_well in steps:
+            if kind == "wait":
+                clock.advance(WINDOW_S / 3)
+            elif kind == "gc":
+                store.maintenance.collect_garbage()
+            else:
+                txn = store.begin_transaction()
+                for key in keys:
+                    table.put(key, b"%d" % txn.least, txn=txn) if kind == "put" else table.delete(
+                        key, txn=txn
+                    )
+                (store.commit_transaction if ends_well else store.admin.transactions.abort_transaction)(txn)
+        changes = list(table.changes())
+        rows = {row.key: row.value for row in table.scan()}
+        for change in reversed(changes):
+            assert rows.pop(change.key, None) == change.value
+            if change.previous_value is not None:
+                rows[change.key] = change.previous_value
+            kinds = {(False, True): "insert", (True, True): "update"}
+            assert change.kind == kinds.get(
+                (change.previous_value is not None, change.value is not None), "delete"
+            )
+            since = change.version_ns - 1
+            if since >= clock.wall_ns() - WINDOW_S * 10**9 and change is first_of(changes, change):
+                assert rows == {row.key: row.value for row in table.scan(at=since)}
+        assert store.maintenance.verify_store() == []
+
+
+def first_of(changes: list[Change], change: Change) -> Change:
+    """The first change of the same transaction."""
+    return next(each for each in changes if each.version_ns == change.version_ns)
