@@ -1,8 +1,9 @@
 """Bring a store of an earlier format to the present one, in place.
 
 Records of format 1 keep their meaning in format 2, so nothing is converted: the databases that the store lacks, the
-bounds of its subscriptions, the number and the audit record are one commit. A killed upgrade leaves format 1 untouched
-or format 2 whole, and no number for half of an upgrade is needed (docs/decisions/0042-format-2-in-one-commit.md).
+bounds of its subscriptions, the version of each table from which its changes are kept, the number and the audit record
+are one commit. A killed upgrade leaves format 1 untouched or format 2 whole, and no number for half of an upgrade is
+needed (docs/decisions/0042-format-2-in-one-commit.md).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from storage.engine import Engine
 from storage.maintenance.store_alone import store_alone
 from storage.subscription import catalogue as subscriptions, cursor as cursors, mark_index
 from storage.subscription.mark_index import Bound
+from storage.table import catalogue as tables, change_index
 from storage.topic import catalogue as topics
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
@@ -73,6 +75,8 @@ def _write_number(batch: WriteBatch, engine: Engine, reason: str | None) -> None
     before, *fields = unpack(payload, 3)
     batch.put(STORE, _FORMAT_KEY, pack([FORMAT_NUMBER, *fields]))
     _add_bounds(batch)
+    for table in tables.every(batch):
+        change_index.raise_horizon(batch, table.table_id, batch.superblock.last_timestamp)
     effects = FormatChange(before, FORMAT_NUMBER)
     audit_trail.record(batch, engine.process, "store upgrade", "store", reason, effects)
 
