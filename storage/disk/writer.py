@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import lmdb
@@ -24,6 +23,7 @@ from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
+from storage.disk.recorded_view import RecordedView
 from storage.disk.reserve import Reserve, ReserveShare, setting
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.superblock import check_wall
@@ -67,42 +67,6 @@ class _Task(Generic[T]):
         self.dry_run = dry_run
         self.in_the_way: list[int] = []
         self.upgrades = upgrades
-
-
-class _RecordedView(AbstractContextManager[ReadView]):
-    """A view with recorded reads; see `Writer.recorded_view`."""
-
-    __slots__ = ("_clock", "_context", "_gate", "_on_wait", "_record", "_timeout_s")
-
-    def __init__(
-        self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
-    ) -> None:
-        self._clock = data_map.clock
-        self._context = data_map.view()
-        self._gate = data_map.locks.gate
-        self._record = record
-        self._timeout_s = timeout_s
-        self._on_wait = on_wait
-
-    def __enter__(self) -> ReadView:
-        context, gate = self._context, self._gate
-        try:
-            gate.enter(self._timeout_s, self._on_wait)
-            check_wall(self._clock)
-            view = context.__enter__()
-            try:
-                self._record(view)
-            except BaseException as error:
-                context.__exit__(type(error), error, None)
-                raise
-        finally:
-            gate.leave()
-        return view
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._context.__exit__(kind, error, traceback)
 
 
 class Writer:
@@ -153,7 +117,7 @@ class Writer:
                 hint="Open it with read_only=False, or read at read-committed.",
             )
         self._map.check_written()
-        return _RecordedView(self._map, record, timeout_s, on_wait)
+        return RecordedView(self._map, record, timeout_s, on_wait)
 
     def write(
         self,

@@ -481,19 +481,6 @@ def stored_ranges(
     ]
 
 
-def ranges_between(
-    view: ReadView, subscription_id: int, first: Position, end: Position
-) -> list[tuple[Position, int, bytes]]:
-    """The same, of those that have entries between two entries of a ledger, both included."""
-    around = _stored_range_at(view, subscription_id, first)
-    found = [] if around is None else [(Position(first[0], around[0]), around[1], around[2])]
-    start = key3(subscription_id, first[0], first[1] + (around is not None))
-    for key, payload in view.scan(ACKS, key1(subscription_id), start, key3(subscription_id, *end)):
-        begin, (last,) = int.from_bytes(key[16:], "big"), U64.unpack_from(payload)
-        found.append((Position(first[0], begin), last, bytes(payload[8:])))
-    return found
-
-
 def acknowledged_count(
     view: ReadView, topic_id: int, subscription_id: int, records_max: int | None = None
 ) -> int:

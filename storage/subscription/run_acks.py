@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from storage.disk.view import WriteBatch
+from storage.disk.codec import U64, key1, key3
+from storage.disk.schema import ACKS
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import SHORT_RUN_ENTRIES
-from storage.subscription import ack_spans, cursor as cursors, delivery as deliveries, message_set, span
+from storage.subscription import ack_spans, delivery as deliveries, message_set, span
 from storage.subscription.delivery import Delivery
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import covered
@@ -80,7 +82,7 @@ def _acknowledged_in(opened: OpenSubscription[WriteBatch], first: Position) -> i
     acknowledged = ack_spans.of_span(view, subscription_id, first)
     acknowledged |= span.through(first, opened.cursor.mark_delete)
     end = Position(first.ledger_id, first.entry_id + span.SPAN_ENTRIES - 1)
-    for begin, last, messages in cursors.ranges_between(view, subscription_id, first, end):
+    for begin, last, messages in _ranges_between(view, subscription_id, first, end):
         if not messages:
             before = Position(begin.ledger_id, begin.entry_id - 1)
             through = span.through(first, Position(begin.ledger_id, last))
@@ -150,7 +152,7 @@ def _acknowledge_whole(opened: OpenSubscription[WriteBatch], first: Position, la
     for span_first, messages in list(ack_spans.every(view, opened.subscription_id, first, end)):
         inside = span.through(span_first, end) & ~span.through(span_first, before)
         total -= (messages & inside).bit_count()
-    for begin, range_last, stored_set in cursors.ranges_between(view, opened.subscription_id, first, end):
+    for begin, range_last, stored_set in _ranges_between(view, opened.subscription_id, first, end):
         if stored_set:
             total -= int.from_bytes(stored_set, "big").bit_count()
             continue
@@ -161,3 +163,17 @@ def _acknowledge_whole(opened: OpenSubscription[WriteBatch], first: Position, la
     opened.delayed.remove_between(first, end)
     opened.acks.acknowledge_entries(first.ledger_id, first.entry_id, last)
     return total
+
+
+def _ranges_between(
+    view: ReadView, subscription_id: int, first: Position, end: Position
+) -> list[tuple[Position, int, bytes]]:
+    """The acknowledged ranges with entries between two of a ledger: first entry, last entry id, messages."""
+    prefix, start = key1(subscription_id), key3(subscription_id, *first)
+    around = view.last(ACKS, prefix + U64.pack(first[0]), start)
+    if around is not None and U64.unpack_from(around[1])[0] >= first[1]:
+        start = around[0]
+    return [
+        (Position(first[0], int.from_bytes(key[16:], "big")), U64.unpack_from(payload)[0], bytes(payload[8:]))
+        for key, payload in view.scan(ACKS, prefix, start, key3(subscription_id, *end))
+    ]

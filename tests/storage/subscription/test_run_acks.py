@@ -92,7 +92,7 @@ def test_runs_are_acknowledged_as_their_entries(
         store.commit_transaction(txn)
     kind = SubscriptionType.SHARED
     with store.subscribe(topic, "a", subscription_type=kind, initial_position=EARLIEST) as consumer:
-        messages = list(consumer.receive_batch(30, timeout=0))
+        messages = list(consumer.receive_batch(60, timeout=0))
         done = {at for at in acknowledged if at < len(messages)}
         held = {at for at in pending if at < len(messages)} - done
         consuming = store.begin_transaction()
