@@ -58,8 +58,6 @@ def _read(teller: Teller, version: int) -> None:
         "tables versions balances bob",
         "tables versions balances carol",
         "tables versions balances /wA= --key-base64",
-        "tables changes balances",
-        f"tables changes balances --since {version} -n 2",
         "tables intents balances",
         "tables intents -n 1",
         "tables stats balances",
