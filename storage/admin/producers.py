@@ -20,6 +20,7 @@ from storage.topic.producers.session import Token
 from storage.txn.fenced_txns import FencedTransactions
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
+from storage.values.arguments import check_flags
 
 
 class ProducersFenced(NamedTuple):
@@ -65,6 +66,7 @@ class ProducerAdmin:
         Raises:
             TopicNotFound
         """
+        check_flags(waiting=waiting, dry_run=dry_run)
         process, coordinator = self._engine.process, self._engine.coordinator
 
         def change(batch: WriteBatch) -> ProducersFenced:
@@ -98,6 +100,7 @@ class ProducerAdmin:
         Raises:
             InvalidValue, SessionNotFound
         """
+        check_flags(dry_run=dry_run)
         audit_trail.check_reason(reason)
         token, connection = Token(session), self._engine.connection
 

@@ -18,6 +18,7 @@ from storage.topic.retention import LimitChange, RetentionLimits
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
+from storage.values.arguments import check_flags
 
 
 class RetentionChanged(NamedTuple):
@@ -86,6 +87,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
         if (
             type(retention_ms) is not int
             or not TABLE_RETENTION_MS_MIN <= retention_ms <= TABLE_RETENTION_MS_MAX
@@ -124,6 +126,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
 
         asked, words = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms), {"unset": None}
 
@@ -160,6 +163,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
 
         asked, words = LimitChange(time_ms, size), {"unset": None}
 
@@ -187,6 +191,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
 
         def change(batch: WriteBatch) -> SequenceRetentionChanged:
             before = sequence_retention.retention_ms(batch)
@@ -204,6 +209,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
         if type(size) is not int or not (size == 0 or RESERVE_BYTES_MIN <= size <= RESERVE_BYTES_MAX):
             raise InvalidValue(
                 f"a reserve has {RESERVE_BYTES_MIN} to {RESERVE_BYTES_MAX} bytes, not {size!r}",
@@ -233,6 +239,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
         asked = chosen(ReapPolicy, policy, "reap policy")
 
         def change(batch: WriteBatch) -> ReapPolicyChanged:

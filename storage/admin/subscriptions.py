@@ -35,7 +35,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -124,6 +124,7 @@ class SubscriptionAdmin:
         Raises:
             TopicNotFound, AlreadyExists, InvalidName, InvalidValue
         """
+        check_flags(read_compacted=read_compacted, dry_run=dry_run)
         if read_compacted:
             check_compacted(subscription_isolation_level, subscription_type)
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
@@ -152,6 +153,7 @@ class SubscriptionAdmin:
             SubscriptionBusy: consumers are attached; `force` evicts them.
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
+        check_flags(force=force, dry_run=dry_run)
 
         def change(entry: Topic, opened: Opened) -> SubscriptionDeleted:
             batch, subscription = opened.view, opened.subscription
@@ -189,6 +191,7 @@ class SubscriptionAdmin:
             InvalidValue: the type or level does not allow on-open skip.
             ObjectHeld: the type changes while acknowledgements are pending; `force` aborts the transactions first.
         """
+        check_flags(force=force, dry_run=dry_run)
         asked = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
 
         def change(entry: Topic, opened: Opened) -> SubscriptionUpdated:
@@ -240,6 +243,7 @@ class SubscriptionAdmin:
             SubscriptionNotFound
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
+        check_flags(force=force, dry_run=dry_run)
 
         def change(entry: Topic, opened: Opened) -> SubscriptionSought:
             batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
@@ -280,6 +284,7 @@ class SubscriptionAdmin:
         Raises:
             SubscriptionNotFound, InvalidValue
         """
+        check_flags(beyond_max_read=beyond_max_read, dry_run=dry_run)
         check_count("the number of messages to skip", count, 1)
         request = ChangeRequest("subscriptions skip", f"{topic} {name}", dry_run, reason)
         return self._skip(topic, name, count, beyond_max_read, request)
@@ -294,6 +299,7 @@ class SubscriptionAdmin:
         reason: str | None = None,
     ) -> Changed[OfSubscription[MessagesSkipped]]:
         """Acknowledge all visible messages; see `skip_messages`."""
+        check_flags(beyond_max_read=beyond_max_read, dry_run=dry_run)
         request = ChangeRequest("subscriptions clear-backlog", f"{topic} {name}", dry_run, reason)
         return self._skip(topic, name, 1 << 62, beyond_max_read, request)
 
@@ -342,6 +348,7 @@ class SubscriptionAdmin:
             SubscriptionNotFound, TopicNotFound, InvalidValue
             ObjectHeld: a cumulative acknowledgement is pending in an open transaction.
         """
+        check_flags(dry_run=dry_run)
         if count is not None:
             check_count("a number of letters to redrive", count, 1)
         request = ChangeRequest("subscriptions redrive", f"{topic} {name}", dry_run, reason)
@@ -364,6 +371,7 @@ class SubscriptionAdmin:
         Raises:
             SubscriptionNotFound, ConsumerNotFound
         """
+        check_flags(dry_run=dry_run)
 
         def change(_: Topic, opened: Opened) -> ConsumersEvicted:
             evicted, released = [], 0

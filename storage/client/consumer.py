@@ -20,7 +20,7 @@ from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionT
 from storage.topic.message import Message
 from storage.topic.message_batch import MessageBatch
 from storage.txn import record as records
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_delay_ns, check_flags
 from storage.values.position import LateMessageId, MessageId
 from storage.values.txn_id import TxnID
 
@@ -170,6 +170,7 @@ class Consumer:
             TransactionConflict, NotDeliverable, MessageNotFound, ConsumerEvicted, TransactionNotOpen,
             TransactionTimedOut
         """
+        check_flags(force=force)
         items = items_of(messages, self._attachment.origin)
         if items:
             acknowledge = self._acknowledger.acknowledge
@@ -192,6 +193,7 @@ class Consumer:
         Raises:
             InvalidValue, and as `acknowledge`
         """
+        check_flags(force=force)
         message_id = message_id_of(message, self._attachment.origin)
         item_of(message_id)
         acknowledge = self._acknowledger.acknowledge_cumulative
@@ -209,7 +211,7 @@ class Consumer:
             InvalidPosition, InvalidValue, MessageNotFound, ConsumerEvicted
         """
         items = items_of(message, self._attachment.origin)
-        self._window.give_back(items, nanoseconds(delay, "a delay"))
+        self._window.give_back(items, check_delay_ns("a delay", delay))
 
     def blocked_by(self) -> Blocked | None:
         """The open transaction behind which committed messages wait, or None.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from storage.engine import Engine
 from storage.subscription.isolation import IsolationLevel
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_flags
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 
 if TYPE_CHECKING:
@@ -276,6 +276,7 @@ class Reports:
         self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
     ) -> list[TransactionRow]:
         """The open transactions, oldest first; with `ended` the ended transactions, newest first."""
+        check_flags(ended=ended)
         from storage.reports import transactions
 
         return transactions.list_transactions(self._engine, ended=ended, topic=topic, limit=_limit(limit))
