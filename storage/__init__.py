@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from storage.client.blocker import Blocked
+    from storage.client.delayed_messages import DelayedMessages
     from storage.client.consumer import Consumer
     from storage.client.producer import Producer
     from storage.client.reader import Reader
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
-    "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position", "Priority",
+    "DelayedMessages", "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position", "Priority",
     "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation",
     "TransactionState", "TxnID", "TxnctlError",
 ]  # fmt: skip
@@ -43,6 +44,7 @@ _HOMES = {
     "BatchReceipt": "values.receipt",
     "LateMessageId": "values.position",
     "Blocked": "client.blocker",
+    "DelayedMessages": "client.delayed_messages",
     "Consumer": "client.consumer",
     "IsolationLevel": "subscription.isolation",
     "Message": "topic.message",

@@ -410,7 +410,9 @@ def options() -> list[tuple[type, str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("owner", "method", "option"), options(), ids=lambda part: getattr(part, "__name__", part))
+@pytest.mark.parametrize(
+    ("owner", "method", "option"), options(), ids=lambda part: getattr(part, "__name__", part)
+)
 @pytest.mark.parametrize("wrong", ["yes", 1, None], ids=repr)
 def test_an_option_is_true_or_false(owner: type, method: str, option: str, wrong: Any) -> None:
     """A text, which counts as true whatever it says, is refused before anything else is looked at."""
