@@ -16,6 +16,7 @@ from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.topic import retention, sequence_retention
 from storage.topic.retention import LimitChange, RetentionLimits
 from storage.txn.reaper import EVERY
+from storage.values.durations import duration_text, given_duration
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
 from storage.values.arguments import check_flags
@@ -93,8 +94,8 @@ class SettingsAdmin:
             or not TABLE_RETENTION_MS_MIN <= retention_ms <= TABLE_RETENTION_MS_MAX
         ):
             raise InvalidValue(
-                f"table versions are kept for {TABLE_RETENTION_MS_MIN} to {TABLE_RETENTION_MS_MAX} ms, "
-                f"not {retention_ms!r}",
+                f"table versions are kept for {duration_text(TABLE_RETENTION_MS_MIN)} to "
+                f"{duration_text(TABLE_RETENTION_MS_MAX)}, not {given_duration(retention_ms)}",
                 hint="Transactions older than that can no longer use tables.",
             )
 

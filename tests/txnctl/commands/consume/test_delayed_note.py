@@ -45,22 +45,3 @@ class TestDelayedNote:
         assert "delayed" not in outcome.err
         outcome = run("consume", "orders", "-s", "s", "--timeout", "10ms")
         assert "`txnctl doctor`" in outcome.err
-
-
-def test_a_consumer_names_delayed_messages(tmp_path: Path) -> None:
-    """Their number and the earliest time."""
-    from storage import EARLIEST, SubscriptionType
-
-    Store.create(tmp_path / "a")
-    with Store.open(tmp_path / "a") as store:
-        store.create_topic("orders")
-        store.create_producer("orders").send_batch(
-            [b"1", b"2", b"3"], deliver_at=[4_102_444_800_001, None, 4_102_444_800_000]
-        )
-        consumer = store.subscribe(
-            "orders", "s", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
-        )
-        assert consumer.delayed() is None
-        assert consumer.receive(0).value == b"2"
-        delayed = consumer.delayed()
-        assert delayed is not None and delayed == (2, 4_102_444_800_000)
