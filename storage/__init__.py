@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from storage.client.blocker import Blocked
-    from storage.client.delayed_messages import DelayedMessages
     from storage.client.consumer import Consumer
+    from storage.client.delayed_messages import DelayedMessages
     from storage.client.producer import Producer
     from storage.client.reader import Reader
     from storage.client.table import Row, Table
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
-    "DelayedMessages", "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position", "Priority",
-    "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation",
+    "DelayedMessages", "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position",
+    "Priority", "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation",
     "TransactionState", "TxnID", "TxnctlError",
 ]  # fmt: skip
 

@@ -18,9 +18,9 @@ from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import Token
 from storage.txn.fenced_txns import FencedTransactions
+from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
-from storage.values.arguments import check_flags
 
 
 class ProducersFenced(NamedTuple):

@@ -16,10 +16,10 @@ from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.topic import retention, sequence_retention
 from storage.topic.retention import LimitChange, RetentionLimits
 from storage.txn.reaper import EVERY
+from storage.values.arguments import check_flags
 from storage.values.durations import duration_text, given_duration
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
-from storage.values.arguments import check_flags
 
 
 class RetentionChanged(NamedTuple):

@@ -8,9 +8,9 @@ from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.table import catalogue as tables, state
+from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
-from storage.values.arguments import check_flags
 
 
 class TableDeleted(NamedTuple):

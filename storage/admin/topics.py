@@ -41,10 +41,10 @@ from storage.topic.retention import LimitChange, RetentionLimits
 from storage.topic.trim import Trimmed
 from storage.txn import uncommitted_entries
 from storage.txn.reaper import EVERY
+from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
-from storage.values.arguments import check_flags
 
 if TYPE_CHECKING:
     from storage.admin.compaction import CompactionSet, TopicCompacted

@@ -7,8 +7,8 @@ from storage.admin.reap import reap_transactions
 from storage.client.transaction import Transaction, txn_number
 from storage.engine import Engine
 from storage.reports.transactions import TransactionRow
-from storage.values.txn_id import TxnID
 from storage.values.arguments import check_flags
+from storage.values.txn_id import TxnID
 
 
 class TransactionAdmin:

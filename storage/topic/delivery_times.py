@@ -28,7 +28,7 @@ def delivery_times(
         values: the messages.
 
     Raises:
-        InvalidValue: both delays and times, a delay that is negative or beyond 100 years, or a list of a different length.
+        InvalidValue: both delays and times, a negative delay or one beyond 100 years, or a list of a different length.
     """
     check_many("values", values)
     if deliver_after is None:

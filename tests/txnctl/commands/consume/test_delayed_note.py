@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from storage import Store
 from tests.txnctl.commands.consume.consume_steps import send
 
 pytestmark = pytest.mark.usefixtures("path")
