@@ -10,6 +10,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
+from storage import IsolationLevel, TransactionState
 from storage.reports.extents import Extent, Reached
 from storage.topic.log import LedgerInfo
 from storage.topic.trim import LastTrimmed
@@ -101,6 +102,39 @@ class Archive:
                         return Position(later[0]["ledgerId"], later[0]["entryId"])
         return None
 
+    def count_after(self, after: Position, level: IsolationLevel) -> int:
+        """Count the messages of the archive behind a position that a reader of a level receives.
+
+        Of a file that is read in part, the columns of positions and states are read.
+
+        Raises:
+            OffloadInvalid: a file is missing.
+        """
+        is_committed = level is IsolationLevel.READ_COMMITTED
+        return sum(self._count_in(file, after, is_committed) for file in self._files if file.last > after)
+
+    def _count_in(self, file: LedgerFile, after: Position, is_committed: bool) -> int:
+        stop = self.ledgers[-1].ledger_id
+        if (
+            file.after >= after
+            and self.ledgers[0].ledger_id <= file.after.ledger_id
+            and file.last.ledger_id <= stop
+        ):
+            return file.rows - (file.aborted if is_committed else 0)
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        with self._directory.open_file(LEDGERS, file.name) as source:
+            rows = pq.read_table(source, columns=["ledgerId", "entryId", "txnState"])
+        ledgers, entries = rows["ledgerId"], rows["entryId"]
+        later = pc.and_(pc.equal(ledgers, after.ledger_id), pc.greater(entries, after.entry_id))
+        begin = max(after.ledger_id, self.ledgers[0].ledger_id - 1)
+        wanted = pc.or_(later, pc.and_(pc.greater(ledgers, begin), pc.less_equal(ledgers, stop)))
+        if is_committed:
+            is_aborted = pc.fill_null(pc.equal(rows["txnState"], TransactionState.ABORTED.value), False)
+            wanted = pc.and_(wanted, pc.invert(is_aborted))
+        return pc.sum(pc.cast(wanted, "int64")).as_py() or 0
+
     def reach(
         self, after: Position, through: Position, messages: int | None, size: int | None
     ) -> Reached | None:
@@ -170,6 +204,10 @@ class Archives:
             return in_store(topic, time_ms) if archived is None else archived
 
         return first
+
+    def count_after(self, topic: str, after: Position, level: IsolationLevel) -> int:
+        """As `Archive.count_after`; 0 where the topic has no archive."""
+        return self._archives[topic][1].count_after(after, level) if topic in self._archives else 0
 
     def reach(
         self, topic: str, after: Position, through: Position, messages: int | None, size: int | None
