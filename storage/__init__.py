@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
     "DelayedMessages", "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position",
-    "Priority", "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation",
-    "TransactionState", "TxnID", "TxnctlError",
+    "Priority", "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction",
+    "TransactionIsolation", "TransactionState", "TxnID", "TxnctlError",
 ]  # fmt: skip
 
 _HOMES = {
