@@ -2,8 +2,9 @@
 
 Invariant 8: each stored message after markDeletePosition is in the first class that fits: acknowledged, pending, at
 READ_COMMITTED aborted, uncommitted, blocked, delayed, else visible. The counts come from running counts in the log, the
-sums of the aborted set, and the records of the cursor; blocked and delayed messages are never scanned. Delayed are the
-messages that dispatch has passed before their delivery time, until that has come.
+sums of the aborted set, and the records of the cursor; blocked and delayed messages are never scanned. Delayed are
+messages before their delivery time, on types that heed it: those that dispatch has passed (`Delayed`), and those behind
+the read position (`unmet_delays.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from storage.disk.codec import corrupt, key1
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView
-from storage.reports import skipped
+from storage.reports import skipped, unmet_delays
 from storage.subscription import (
     ack_spans,
     cursor as cursors,
@@ -96,7 +97,10 @@ def count(
         _count_blocking(view, topic_state, subscription, cursor, backlog)
     backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
     now_ms = view.clock.wall_ms() if now_ms is None else now_ms
+    behind = max(cursor.read, cursor.mark_delete)
+    has_acks = next(taken(view, topic_state, subscription, cursor, behind), None) is not None
     backlog.delayed = Delayed(view, subscription_id, cursor).waiting(now_ms)
+    backlog.delayed += unmet_delays.count(view, topic_state, subscription, cursor, now_ms, has_acks=has_acks)
     backlog.visible -= backlog.uncommitted + backlog.blocked + backlog.delayed
     least = min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted)
     if least < 0:

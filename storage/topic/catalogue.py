@@ -28,6 +28,8 @@ from storage.disk.schema import (
     SESSION_INDEX,
     SUBSCRIPTIONS,
     TABLES,
+    TIMED,
+    TIMED_BLOCKS,
     TOMBSTONES,
     TOPICS,
     TXN_RUNS,
@@ -42,6 +44,7 @@ from storage.values.names import full_topic_name, short_topic_name
 
 PURGED = (
     ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS, COMPACTED, COMPACTED_KEYS, TOMBSTONES,
+    TIMED, TIMED_BLOCKS,
 )  # fmt: skip
 """Records of a deleted topic that are removed in steps."""
 
