@@ -57,7 +57,7 @@ def check_delay_ns(noun: str, seconds: object) -> int:
     """
     if type(seconds) not in (int, float) or not 0 <= seconds <= DELAY_S_MAX:  # type: ignore[operator]
         raise InvalidValue(f"{noun} is 0 to {DELAY_S_MAX} seconds, not {seconds!r}")
-    return int(seconds * 1e9)  # type: ignore[call-overload, no-any-return, operator]
+    return int(seconds * 1e9)  # type: ignore[operator]
 
 
 def check_many(noun: str, values: object) -> None:
