@@ -37,7 +37,7 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
-from storage.topic import former_topics, retention, state as states
+from storage.topic import descent, former_topics, retention, state as states
 from storage.topic.compaction import compaction_state
 from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
@@ -212,6 +212,7 @@ def delete(batch: WriteBatch, topic: Topic) -> None:
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     states.delete(batch, topic.topic_id)
     retention.forget(batch, topic.topic_id)
+    descent.forget(batch, topic.topic_id)
     for database in (PRODUCERS, SESSION_INDEX):
         batch.delete_prefix(database, key1(topic.topic_id))
     compaction_state.forget(batch, topic.topic_id)

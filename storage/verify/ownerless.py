@@ -29,7 +29,7 @@ from storage.disk.schema import (
 )
 from storage.disk.view import ReadView
 from storage.subscription import catalogue as subscriptions
-from storage.topic import catalogue as topics, retention
+from storage.topic import catalogue as topics, descent, retention
 from storage.verify.problem import Report
 
 _OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS)
@@ -57,6 +57,9 @@ def check_ownerless(view: ReadView, report: Report) -> None:
     for topic_id in retention.topics_with_own(view):
         if topic_id not in topic_ids:
             report(6, f"topic {topic_id}", "has limits, and no name")
+    for topic_id in descent.topics_noted(view):
+        if topic_id not in topic_ids:
+            report(6, f"topic {topic_id}", "has a descent, and no name")
     for database in _OF_SUBSCRIPTIONS:
         _check(view, database, subscription_ids, "subscription", report)
 
