@@ -35,6 +35,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
+from storage.topic.compaction import compacted_view
 from storage.values.arguments import check_count, check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
@@ -233,17 +234,22 @@ class SubscriptionAdmin:
         name: str,
         start: Start,
         *,
+        read_compacted: bool = False,
         force: bool = False,
         dry_run: bool = False,
         reason: str | None = None,
     ) -> Changed[OfSubscription[SubscriptionSought]]:
         """Move a subscription, so that the message at `start` is the next. Messages in flight are withdrawn.
 
+        Args:
+            read_compacted: reach messages that only the compacted view has, before the first ledger of the log.
+
         Raises:
             SubscriptionNotFound
+            InvalidValue: `read_compacted` for a type or level that does not read the view.
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
-        check_flags(force=force, dry_run=dry_run)
+        check_flags(read_compacted=read_compacted, force=force, dry_run=dry_run)
 
         def change(entry: Topic, opened: Opened) -> SubscriptionSought:
             batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
@@ -252,7 +258,11 @@ class SubscriptionAdmin:
             )
             before = cursor.mark_delete
             topic_state = state.load(batch, entry.topic_id)
-            after, inside = subscription_start(topic_state, start_of(start), subscription.level)
+            first = None
+            if read_compacted:
+                check_compacted(subscription.level, subscription.type)
+                first = compacted_view.before_first(batch, entry.topic_id)
+            after, inside = subscription_start(topic_state, start_of(start), subscription.level, first)
             withdrawn = changes.move(opened, after)
             if inside is not None:
                 opened.acks.begin_inside(inside)

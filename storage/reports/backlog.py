@@ -29,6 +29,7 @@ from storage.subscription.delayed import Delayed
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.topic import log
+from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.state import TopicState
 from storage.txn import aborted, record as records
 from storage.txn.blocked_count import blocked_behind, uncommitted_behind
@@ -40,7 +41,10 @@ Taken = tuple[Position, int, int]
 
 
 class Backlog:
-    """Counts of messages after markDeletePosition, by class; `in_flight` is part of `visible`."""
+    """Counts of messages after markDeletePosition, by class; `in_flight` is part of `visible`.
+
+    Messages that only the compacted view has are in no class; `pending_in_view` of them are pending.
+    """
 
     __slots__ = (
         "aborted",
@@ -49,13 +53,14 @@ class Backlog:
         "delayed",
         "in_flight",
         "pending",
+        "pending_in_view",
         "stored",
         "uncommitted",
         "visible",
     )
 
     def __init__(self) -> None:
-        self.stored = self.acknowledged = self.pending = self.aborted = 0
+        self.stored = self.acknowledged = self.pending = self.pending_in_view = self.aborted = 0
         self.uncommitted = self.blocked = self.delayed = self.visible = self.in_flight = 0
 
     def verdict(self, consumers: int, *, is_frozen: bool = False) -> str:
@@ -91,6 +96,8 @@ def count(
     backlog.stored = topic_state.messages - through(view, topic_id, topic_state, cursor.mark_delete)
     backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
     backlog.pending, backlog.in_flight = _held(view, topic_state, subscription, cursor)
+    if cursor.mark_delete[0] < topic_state.first_ledger:
+        backlog.pending_in_view = _pending_in_view(view, topic_state, subscription, cursor)
     if subscription.skips:
         _count_skipping(view, topic_state, subscription, cursor, backlog)
     elif subscription.level is IsolationLevel.READ_COMMITTED:
@@ -171,6 +178,28 @@ def _held(
     if cumulative is not None:
         pending += _covered_count(view, topic_state, subscription, cursor, cumulative)
     return pending, in_flight
+
+
+def _pending_in_view(
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
+) -> int:
+    """Count the pending messages of trimmed ledgers: those in flight before, and what a cumulative one covers."""
+    subscription_id, topic_id, pending = subscription.subscription_id, subscription.topic_id, 0
+    for stored in (deliveries.own(view, subscription_id), deliveries.spans(view, subscription_id)):
+        for record in stored:
+            if record.at[0] >= topic_state.first_ledger:
+                break
+            held = record.of(deliveries.PENDING)
+            pending += (held & ~pending_ack.covered_of(cursor, record)).bit_count()
+    compaction = compaction_state.load(view, topic_id) if cursor.pending_cumulative is not None else None
+    if cursor.pending_cumulative is None or compaction is None:
+        return pending
+    last = min(Position(*cursor.pending_cumulative[1:3]), Position(topic_state.first_ledger, -1))
+    for entry in compacted_view.entries(view, topic_id, compaction, cursor.mark_delete, last):
+        at, size = entry.position, entry.batch_count
+        known = sum(1 << index for index in entry.batch_indexes) & pending_ack.covered(cursor, at, size)
+        pending += (known & ~cursors.acknowledged(view, subscription_id, cursor, at, size)).bit_count()
+    return pending
 
 
 def pending_in(
