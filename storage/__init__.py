@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from storage.client.blocker import Blocked
     from storage.client.consumer import Consumer
+    from storage.client.delayed_messages import DelayedMessages
     from storage.client.producer import Producer
     from storage.client.reader import Reader
     from storage.client.table import Row, Table
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
-    "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position", "Priority",
-    "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation",
-    "TransactionState", "TxnID", "TxnctlError",
+    "DelayedMessages", "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position",
+    "Priority", "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction",
+    "TransactionIsolation", "TransactionState", "TxnID", "TxnctlError",
 ]  # fmt: skip
 
 _HOMES = {
@@ -43,6 +44,7 @@ _HOMES = {
     "BatchReceipt": "values.receipt",
     "LateMessageId": "values.position",
     "Blocked": "client.blocker",
+    "DelayedMessages": "client.delayed_messages",
     "Consumer": "client.consumer",
     "IsolationLevel": "subscription.isolation",
     "Message": "topic.message",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from storage.disk.connection import Connection
 from storage.disk.schema import COMPACTIONS, PART_SUBSCRIPTION, PART_TOPIC, PURGES
 from storage.limits import LOCK_TIMEOUT_S, TRIM_TOPICS_LOOKED_AT
-from storage.process.clock import SYSTEM_CLOCK, Clock
+from storage.process.clock import SYSTEM_CLOCK, Clock, nanoseconds
 from storage.topic import retention
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class Engine:
         """Open an existing store; args and raises as `Store.open`."""
         return cls(
             Connection(
-                os.fspath(path), clock, read_only=read_only, lock_timeout_s=lock_timeout, on_wait=on_wait,
-                program=program,
+                os.fspath(path), clock, read_only=read_only,
+                lock_timeout_s=nanoseconds(lock_timeout, "a lock timeout") / 1e9, on_wait=on_wait, program=program,
             )
         )  # fmt: skip
 

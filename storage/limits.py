@@ -52,6 +52,9 @@ LEDGER_BYTES_MAX = 256 * 1024 * 1024
 LEDGER_AGE_MAX_MS = 24 * 3600 * 1000
 """Defaults for rolling over a ledger, which happens at the first bound reached."""
 
+DELAY_S_MAX = 36_500 * 86_400
+"""Longest delay of a delivery or redelivery: 100 years, as far as an option of the command line goes."""
+
 KEY_BYTES_MAX = 511
 """LMDB's bound for keys."""
 

@@ -26,7 +26,7 @@ from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionM
 from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
 from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_flags
 from storage.values.names import named
 from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -85,6 +85,7 @@ class Store(TransactionRunner):
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreUnsafe, NotPermitted, StoreInUse
         """
+        check_flags(read_only=read_only)
         return cls(Engine.open(
             path, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait, program=program, clock=clock
         ))  # fmt: skip
@@ -100,6 +101,7 @@ class Store(TransactionRunner):
         Raises:
             AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
         """
+        check_flags(dry_run=dry_run)
         from storage.maintenance.restore import restore_store
 
         return restore_store(
@@ -202,6 +204,7 @@ class Store(TransactionRunner):
             ProducerFenced: the epoch or session is over.
             WaitTimeout
         """
+        check_flags(connected=connected, create_topic=create_topic, create_late=create_late)
         from storage.client import connect_options as connecting, create_producer as producing, transaction
 
         spare = 0 if txn is None else transaction.txn_number(self.connection, txn)
@@ -235,6 +238,7 @@ class Store(TransactionRunner):
             lease: seconds that the session lives without being used.
             access_mode: Exclusive if None. The rest, and the errors, as `create_producer`.
         """
+        check_flags(create_topic=create_topic)
         from storage.client import admission_wait, connect_options as connecting, transaction
         from storage.reports import producers
 
@@ -255,6 +259,7 @@ class Store(TransactionRunner):
         Raises:
             TopicNotFound, InvalidName, InvalidValue
         """
+        check_flags(read_compacted=read_compacted)
         from storage.client.reader import Reader
         from storage.txn.aborted import AbortedSet
 
@@ -289,6 +294,7 @@ class Store(TransactionRunner):
             InvalidValue: skip with another type or level.
             SubscriptionBusy: attached consumers have another type, level or on-open, or the type is Exclusive.
         """
+        check_flags(read_compacted=read_compacted)
         from storage.client.attachment import Attachment
         from storage.client.consumer import Consumer
         from storage.subscription import attach
@@ -333,6 +339,7 @@ class Store(TransactionRunner):
         Raises:
             TableNotFound, InvalidName
         """
+        check_flags(create=create)
         from storage.client.table import Table
 
         return Table.open(self.engine, name, create=create)

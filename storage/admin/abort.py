@@ -258,8 +258,9 @@ def _effect(
     if isinstance(effect, SubscriptionEffect):
         topic_id, name = effect.topic_id, effect.subscription
         topic = names.get(topic_id, DELETED)
+        was, now = before[topic_id][name], after[topic_id][name]
         return SubscriptionAborted(
-            "subscription", name, before[topic_id][name].pending - after[topic_id][name].pending,
+            "subscription", name, was.pending - now.pending + was.pending_in_view - now.pending_in_view,
             effect.cumulative, effect.mark_delete_position_before, effect.mark_delete_position_after,
             topic, short_topic_name(topic),
         )  # fmt: skip

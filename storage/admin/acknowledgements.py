@@ -9,7 +9,6 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
-from storage.process.clock import nanoseconds
 from storage.subscription import (
     attached_consumers,
     catalogue as subscriptions,
@@ -19,7 +18,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import catalogue as topics
 from storage.txn import record as records
-from storage.values.arguments import check_many
+from storage.values.arguments import check_delay_ns, check_flags, check_many
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position, position_of
 from storage.values.txn_id import TxnID
@@ -87,6 +86,7 @@ class AcknowledgementAdmin:
         Raises:
             as `Consumer.acknowledge`
         """
+        check_flags(cumulative=cumulative, force=force, dry_run=dry_run)
         audit_trail.check_reason(reason)
         check_many("message ids", message_ids)
         txn_id = 0 if txn is None else txn_number(self._engine.connection, txn)
@@ -168,7 +168,8 @@ class AcknowledgementAdmin:
         Raises:
             TopicNotFound, SubscriptionNotFound, MessageNotFound, InvalidPosition, InvalidValue
         """
-        delay_ns = nanoseconds(delay, "a delay")
+        check_flags(dry_run=dry_run)
+        delay_ns = check_delay_ns("a delay", delay)
 
         audit_trail.check_reason(reason)
         check_many("message ids", message_ids)

@@ -16,6 +16,7 @@ from storage.topic.compaction.compaction_state import CompactionState
 from storage.topic.open_topic import OpenTopic
 from storage.txn import aborted, compaction
 from storage.txn.reaper import EVERY
+from storage.values.durations import duration_text, given_duration
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 
@@ -115,8 +116,10 @@ def _check(what: str, value: object, least: int, most: int, unit: str) -> None:
     is_word = unit == "bytes" and value == _UNSET
     if value is None or is_word or (type(value) is int and least <= value <= most):
         return
-    word = f", or {_UNSET}" if unit == "bytes" else ""
-    raise InvalidValue(f"a compaction {what} is {least} to {most} {unit}{word}, not {value!r}")
+    if unit == "ms":
+        bounds = f"{duration_text(least)} to {duration_text(most)}"
+        raise InvalidValue(f"a compaction {what} is {bounds}, not {given_duration(value)}")
+    raise InvalidValue(f"a compaction {what} is {least} to {most} bytes, or {_UNSET}, not {value!r}")
 
 
 def remove_view(engine: Engine, name: str, dry_run: bool, reason: str | None) -> Changed[TopicCompacted]:

@@ -18,6 +18,7 @@ from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import Token
 from storage.txn.fenced_txns import FencedTransactions
+from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
@@ -65,6 +66,7 @@ class ProducerAdmin:
         Raises:
             TopicNotFound
         """
+        check_flags(waiting=waiting, dry_run=dry_run)
         process, coordinator = self._engine.process, self._engine.coordinator
 
         def change(batch: WriteBatch) -> ProducersFenced:
@@ -102,6 +104,7 @@ class ProducerAdmin:
         Raises:
             InvalidValue, SessionNotFound
         """
+        check_flags(dry_run=dry_run)
         audit_trail.check_reason(reason)
         token, connection = Token(session), self._engine.connection
 

@@ -16,6 +16,8 @@ from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.topic import retention, sequence_retention
 from storage.topic.retention import LimitChange, RetentionLimits
 from storage.txn.reaper import EVERY
+from storage.values.arguments import check_flags
+from storage.values.durations import duration_text, given_duration
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
 
@@ -86,13 +88,14 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
         if (
             type(retention_ms) is not int
             or not TABLE_RETENTION_MS_MIN <= retention_ms <= TABLE_RETENTION_MS_MAX
         ):
             raise InvalidValue(
-                f"table versions are kept for {TABLE_RETENTION_MS_MIN} to {TABLE_RETENTION_MS_MAX} ms, "
-                f"not {retention_ms!r}",
+                f"table versions are kept for {duration_text(TABLE_RETENTION_MS_MIN)} to "
+                f"{duration_text(TABLE_RETENTION_MS_MAX)}, not {given_duration(retention_ms)}",
                 hint="Transactions older than that can no longer use tables.",
             )
 
@@ -124,6 +127,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
 
         asked, words = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms), {"unset": None}
 
@@ -160,6 +164,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
 
         asked, words = LimitChange(time_ms, size), {"unset": None}
 
@@ -187,6 +192,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
 
         def change(batch: WriteBatch) -> SequenceRetentionChanged:
             before = sequence_retention.retention_ms(batch)
@@ -204,6 +210,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
         if type(size) is not int or not (size == 0 or RESERVE_BYTES_MIN <= size <= RESERVE_BYTES_MAX):
             raise InvalidValue(
                 f"a reserve has {RESERVE_BYTES_MIN} to {RESERVE_BYTES_MAX} bytes, not {size!r}",
@@ -233,6 +240,7 @@ class SettingsAdmin:
         Raises:
             InvalidValue
         """
+        check_flags(dry_run=dry_run)
         asked = chosen(ReapPolicy, policy, "reap policy")
 
         def change(batch: WriteBatch) -> ReapPolicyChanged:

@@ -36,7 +36,8 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
-from storage.values.arguments import check_count
+from storage.topic.compaction import compacted_view
+from storage.values.arguments import check_count, check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -125,6 +126,7 @@ class SubscriptionAdmin:
         Raises:
             TopicNotFound, AlreadyExists, InvalidName, InvalidValue
         """
+        check_flags(read_compacted=read_compacted, dry_run=dry_run)
         if read_compacted:
             check_compacted(subscription_isolation_level, subscription_type)
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
@@ -153,6 +155,7 @@ class SubscriptionAdmin:
             SubscriptionBusy: consumers are attached; `force` evicts them.
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
+        check_flags(force=force, dry_run=dry_run)
 
         def change(entry: Topic, opened: Opened) -> SubscriptionDeleted:
             batch, subscription = opened.view, opened.subscription
@@ -193,6 +196,7 @@ class SubscriptionAdmin:
             InvalidValue: the type or level does not allow on-open skip.
             ObjectHeld: the type changes while acknowledgements are pending; `force` aborts the transactions first.
         """
+        check_flags(force=force, dry_run=dry_run)
         asked = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
 
         def change(entry: Topic, opened: Opened) -> SubscriptionUpdated:
@@ -234,16 +238,22 @@ class SubscriptionAdmin:
         name: str,
         start: Start,
         *,
+        read_compacted: bool = False,
         force: bool = False,
         dry_run: bool = False,
         reason: str | None = None,
     ) -> Changed[OfSubscription[SubscriptionSought]]:
         """Move a subscription, so that the message at `start` is the next. Messages in flight are withdrawn.
 
+        Args:
+            read_compacted: reach messages that only the compacted view has, before the first ledger of the log.
+
         Raises:
             SubscriptionNotFound
+            InvalidValue: `read_compacted` for a type or level that does not read the view.
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
+        check_flags(read_compacted=read_compacted, force=force, dry_run=dry_run)
 
         def change(entry: Topic, opened: Opened) -> SubscriptionSought:
             batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
@@ -252,7 +262,11 @@ class SubscriptionAdmin:
             )
             before = cursor.mark_delete
             topic_state = state.load(batch, entry.topic_id)
-            after, inside = subscription_start(topic_state, start_of(start), subscription.level)
+            first = None
+            if read_compacted:
+                check_compacted(subscription.level, subscription.type)
+                first = compacted_view.before_first(batch, entry.topic_id)
+            after, inside = subscription_start(topic_state, start_of(start), subscription.level, first)
             withdrawn = changes.move(opened, after)
             if inside is not None:
                 opened.acks.begin_inside(inside)
@@ -284,6 +298,7 @@ class SubscriptionAdmin:
         Raises:
             SubscriptionNotFound, InvalidValue
         """
+        check_flags(beyond_max_read=beyond_max_read, dry_run=dry_run)
         check_count("the number of messages to skip", count, 1)
         request = ChangeRequest("subscriptions skip", f"{topic} {name}", dry_run, reason)
         return self._skip(topic, name, count, beyond_max_read, request)
@@ -298,6 +313,7 @@ class SubscriptionAdmin:
         reason: str | None = None,
     ) -> Changed[OfSubscription[MessagesSkipped]]:
         """Acknowledge all visible messages; see `skip_messages`."""
+        check_flags(beyond_max_read=beyond_max_read, dry_run=dry_run)
         request = ChangeRequest("subscriptions clear-backlog", f"{topic} {name}", dry_run, reason)
         return self._skip(topic, name, 1 << 62, beyond_max_read, request)
 
@@ -346,6 +362,7 @@ class SubscriptionAdmin:
             SubscriptionNotFound, TopicNotFound, InvalidValue
             ObjectHeld: a cumulative acknowledgement is pending in an open transaction.
         """
+        check_flags(dry_run=dry_run)
         if count is not None:
             check_count("a number of letters to redrive", count, 1)
         request = ChangeRequest("subscriptions redrive", f"{topic} {name}", dry_run, reason)
@@ -368,6 +385,7 @@ class SubscriptionAdmin:
         Raises:
             SubscriptionNotFound, ConsumerNotFound
         """
+        check_flags(dry_run=dry_run)
 
         def change(_: Topic, opened: Opened) -> ConsumersEvicted:
             evicted, released = [], 0

@@ -8,6 +8,7 @@ from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.table import catalogue as tables, state
+from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
@@ -36,6 +37,7 @@ class TableAdmin:
             TableNotFound
             ObjectHeld: open transactions have write intents in it; `force` aborts them first.
         """
+        check_flags(force=force, dry_run=dry_run)
 
         def change(batch: WriteBatch) -> TableDeleted:
             with to_delete(Action("store.reports.list_tables")):

@@ -41,6 +41,7 @@ from storage.topic.retention import LimitChange, RetentionLimits
 from storage.topic.trim import Trimmed
 from storage.txn import uncommitted_entries
 from storage.txn.reaper import EVERY
+from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -151,6 +152,7 @@ class TopicAdmin:
             TopicNotFound
             ObjectHeld: without `force`, an open transaction, a producer or a consumer uses the topic.
         """
+        check_flags(force=force, dry_run=dry_run)
 
         def change(batch: WriteBatch) -> TopicDeleted:
             with to_delete(Action("store.reports.list_topics")):
@@ -210,6 +212,7 @@ class TopicAdmin:
         Raises:
             TopicNotFound, InvalidValue
         """
+        check_flags(dry_run=dry_run)
         words = {"unset": retention.EVERYTHING, "store": None}
         asked = LimitChange(time_ms, size, hard, ttl_ms, expire_after_ms)
 
@@ -249,6 +252,7 @@ class TopicAdmin:
         Raises:
             TopicNotFound
         """
+        check_flags(dry_run=dry_run)
         total, done = NO_STEP, NO_STEP
         take = topic_upkeep.all_steps if dry_run else topic_upkeep.trim_step
 
@@ -298,6 +302,7 @@ class TopicAdmin:
             TopicNotFound
             ObjectHeld: without `force`, an open transaction has messages or acknowledgements on the topic.
         """
+        check_flags(force=force, dry_run=dry_run)
 
         def change(batch: WriteBatch) -> TopicTruncated:
             topic = topics.get(batch, name)
@@ -338,6 +343,7 @@ class TopicAdmin:
         Raises:
             TopicNotFound, StoreFull
         """
+        check_flags(dry_run=dry_run)
         from storage.admin import compaction
 
         return compaction.compact_topic(self._engine, name, dry_run, reason)
@@ -360,6 +366,7 @@ class TopicAdmin:
         Raises:
             TopicNotFound, InvalidValue
         """
+        check_flags(dry_run=dry_run)
         from storage.admin import compaction
 
         return compaction.set_compaction(
@@ -374,6 +381,7 @@ class TopicAdmin:
         Raises:
             TopicNotFound
         """
+        check_flags(dry_run=dry_run)
         from storage.admin import compaction
 
         return compaction.remove_view(self._engine, name, dry_run, reason)

@@ -7,6 +7,7 @@ from storage.admin.reap import reap_transactions
 from storage.client.transaction import Transaction, txn_number
 from storage.engine import Engine
 from storage.reports.transactions import TransactionRow
+from storage.values.arguments import check_flags
 from storage.values.txn_id import TxnID
 
 
@@ -37,6 +38,7 @@ class TransactionAdmin:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
         """
+        check_flags(force=force, dry_run=dry_run, fence=fence)
         request = AbortRequest(reason, if_version, force, dry_run, fence)
         return abort_transaction(self._engine, txn_number(self._engine.connection, txn), request)
 
@@ -47,4 +49,5 @@ class TransactionAdmin:
 
         A dry run returns the rows of the open transactions, with the reason of the abort that would follow.
         """
+        check_flags(dry_run=dry_run)
         return reap_transactions(self._engine, limit, dry_run, reason)

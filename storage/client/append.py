@@ -15,7 +15,7 @@ from storage.errors import ProducerFenced, TopicNotFound
 from storage.process.identity import ProcessIdentity
 from storage.topic import catalogue as topics, log, state as states
 from storage.topic.catalogue import Topic
-from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
+from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries, times_in
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors
 from storage.topic.producers.last_publish import note_publisher
@@ -234,14 +234,22 @@ class BatchAppend:
         if is_given and list(ids) != list(range(ids[0], ids[0] + count)):
             first = list(ids)
         body = part.body(name, first)
-        if not self._txn:
-            return log.append(topic, MESSAGES, count, 0, body)
-        # Only a message in a transaction needs the module.
-        from storage.txn import uncommitted_entries
+        if self._txn:
+            # Only a message in a transaction needs the module.
+            from storage.txn import uncommitted_entries
 
-        used: list[uncommitted_entries.SequenceRange] = []
-        if is_given:
-            used = [(name, sequence_id, sequence_id) for sequence_id in ids]
-        elif self.progress.credential.keeps_sequences:
-            used = [(name, ids[0], ids[-1])]
-        return uncommitted_entries.append(topic, self._txn, count, body, used)
+            used: list[uncommitted_entries.SequenceRange] = []
+            if is_given:
+                used = [(name, sequence_id, sequence_id) for sequence_id in ids]
+            elif self.progress.credential.keeps_sequences:
+                used = [(name, ids[0], ids[-1])]
+            position = uncommitted_entries.append(topic, self._txn, count, body, used)
+        else:
+            position = log.append(topic, MESSAGES, count, 0, body)
+        times = times_in(body)
+        if times is not None:
+            # Only a message with a delivery time needs the module.
+            from storage.txn import timed_entries
+
+            timed_entries.note(topic, position, self._txn, times)
+        return position

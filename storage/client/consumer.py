@@ -10,17 +10,20 @@ from __future__ import annotations
 from storage.client.ack_targets import Acknowledged, items_of, message_id_of
 from storage.client.attachment import Attachment
 from storage.client.blocker import Blocked, find_blocker, find_key_blocker
+from storage.client.delayed_messages import DelayedMessages, find_delayed
 from storage.client.receive_window import ReceiveWindow
 from storage.client.transaction import Transaction, txn_number
 from storage.errors import WaitTimeout
 from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
+from storage.subscription import catalogue as subscriptions, dead_letter
 from storage.subscription.acknowledge import Acknowledger, item_of
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.topic.message import Message
 from storage.topic.message_batch import MessageBatch
 from storage.txn import record as records
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_delay_ns, check_flags
+from storage.values.names import short_topic_name
 from storage.values.position import LateMessageId, MessageId
 from storage.values.txn_id import TxnID
 
@@ -170,6 +173,7 @@ class Consumer:
             TransactionConflict, NotDeliverable, MessageNotFound, ConsumerEvicted, TransactionNotOpen,
             TransactionTimedOut
         """
+        check_flags(force=force)
         items = items_of(messages, self._attachment.origin)
         if items:
             acknowledge = self._acknowledger.acknowledge
@@ -192,6 +196,7 @@ class Consumer:
         Raises:
             InvalidValue, and as `acknowledge`
         """
+        check_flags(force=force)
         message_id = message_id_of(message, self._attachment.origin)
         item_of(message_id)
         acknowledge = self._acknowledger.acknowledge_cumulative
@@ -209,7 +214,7 @@ class Consumer:
             InvalidPosition, InvalidValue, MessageNotFound, ConsumerEvicted
         """
         items = items_of(message, self._attachment.origin)
-        self._window.give_back(items, nanoseconds(delay, "a delay"))
+        self._window.give_back(items, check_delay_ns("a delay", delay))
 
     def blocked_by(self) -> Blocked | None:
         """The open transaction behind which committed messages wait, or None.
@@ -220,6 +225,24 @@ class Consumer:
             if self._subscription.skips:
                 return find_key_blocker(view, self._subscription)
             return find_blocker(view, self._subscription.topic_id, self._subscription.level)
+
+    def delayed(self) -> DelayedMessages | None:
+        """The messages that wait for their delivery time, as far as dispatch has come; None if there is none."""
+        with self._connection.view() as view:
+            return find_delayed(view, self._subscription)
+
+    def dead_letter_topic_of(self, message: Message) -> str | None:
+        """The dead-letter topic that gets a received message in place of a redelivery; None if it is delivered again.
+
+        Args:
+            message: given back, or to be given back.
+        """
+        topic = self._attachment.topic
+        with self._connection.view() as view:
+            stored = subscriptions.get(view, topic, self._subscription.name)
+        if stored.max_redeliver_count is None or message.redelivery_count < stored.max_redeliver_count:
+            return None
+        return short_topic_name(dead_letter.topic_of(topic, stored))
 
     def unsubscribe(self) -> None:
         """Close, and delete the subscription.

@@ -26,7 +26,7 @@ from storage.table.key_range import KeyRange
 from storage.table.row import COMMITTED, VALUE_AT
 from storage.table.visibility import Version
 from storage.txn.options import CheckMode
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_flags
 from storage.values.names import named
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Table:
         Raises:
             TableNotFound, InvalidName
         """
+        check_flags(create=create)
         with engine.connection.view() as view:
             entry = (tables.find(view, name) or tables.unborn(name)) if create else tables.get(view, name)
             return cls(engine.connection, lambda: engine.coordinator, entry)
@@ -208,6 +209,7 @@ class Table:
         Raises:
             as `get`
         """
+        check_flags(reverse=reverse)
         key_range = KeyRange.of(prefix, start, end, reverse)
         if limit is not None:
             check_count("a limit", limit)
@@ -297,6 +299,7 @@ class Table:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is aborted; run all of it again.
             ReadOnlyTransaction, TransactionNotOpen, TransactionTimedOut, WriterBusy, StoreFull
         """
+        check_flags(if_absent=if_absent)
         return self._write(key, rows.check_value(value), txn, 0 if if_absent else if_version)
 
     def delete(self, key: bytes, *, txn: Txn | None = None, if_version: int | None = None) -> int:

@@ -17,6 +17,7 @@ from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn.options import CheckMode, TransactionIsolation
 from storage.txn.record import TransactionRecord
+from storage.values.key_text import key_text
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -88,9 +89,9 @@ def check_version(work: Work, table: TableEntry, key: bytes, expected: int) -> N
     asked = f"version {expected}" if expected else "no value"
     has = f"version {version}" if version else "no value"
     raise ConditionFailed(
-        f"key {ascii(key)[2:-1]} of table {table.name} was to have {asked}, and has {has}",
+        f"key {key_text(key)} of table {table.name} was to have {asked}, and has {has}",
         hint="Read it again, and decide anew.",
         table=table.name,
-        key=ascii(key)[2:-1],
+        key=key_text(key),
         version=str(version) if version else None,
     )

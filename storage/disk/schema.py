@@ -180,13 +180,19 @@ TOMBSTONES = Database("tombstones")
 """u64 topic, u64 generation, u64 ms, u64 ledger, u64 entry, u32 batch index -> nothing: tombstones of a compacted
 view, by the time at which each entered the view."""
 
+TIMED = Database("timed")
+"""u64 topic, u64 ledger, u64 entry -> M(timed entry): the messages of an entry with delivery times, by due time."""
+
+TIMED_BLOCKS = Database("timed_blocks")
+"""u64 topic, u64 ledger, u64 last entry -> M(block): sums of neighbouring timed entries of ended transactions."""
+
 CHANGES = Database("changes")
 """u64 table, u64 version, key -> nothing: the versions of a table's rows, intents included, in the order of versions.
 u64 table -> u64 version: up to this version the changes are not kept."""
 
 NEW_IN_2: tuple[Database, ...] = (
     DELAYED, DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX, COMPACTIONS, COMPACTED, COMPACTED_KEYS, TOMBSTONES, MARKS,
-    MARK_BOUNDS, CHANGES,
+    MARK_BOUNDS, CHANGES, TIMED, TIMED_BLOCKS,
 )  # fmt: skip
 """The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from storage.engine import Engine
+from storage.values.arguments import check_flags
 
 if TYPE_CHECKING:
     from storage.maintenance.backup import BackupResult
@@ -58,6 +59,7 @@ class Maintenance:
             AlreadyExists, StoreInvalid: of the destination.
             OldFormat: a store of an earlier format is not compacted in place.
         """
+        check_flags(dry_run=dry_run)
         from storage.maintenance.compact import compact_store, compact_to
 
         if destination is None:
@@ -72,6 +74,7 @@ class Maintenance:
         Raises:
             StoreInUse, StoreFull, WriterBusy
         """
+        check_flags(dry_run=dry_run)
         from storage.maintenance.upgrade import upgrade_store
 
         return upgrade_store(self._engine, dry_run, reason)
@@ -86,6 +89,7 @@ class Maintenance:
             trust_clock: remove old messages and versions although the wall clock was moved: the operator has checked
                 the clock.
         """
+        check_flags(trust_clock=trust_clock, dry_run=dry_run)
         from storage.maintenance.gc import collect_garbage
 
         return collect_garbage(self._engine, trust_clock, dry_run, reason)
@@ -109,6 +113,7 @@ class Maintenance:
             progress: called with the object being checked and the number of records done since the last call.
             checked: called at the end with the number of each invariant (docs/SEMANTICS.md) that was checked.
         """
+        check_flags(full=full)
         from storage.client.table import Table
         from storage.verify import run
 

@@ -21,7 +21,7 @@ from storage.maintenance.upgrade import upgrade
 from storage.process.lock_file import FILE_NAME
 from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
-from storage.topic import catalogue as topics
+from storage.topic import catalogue as topics, descent, state as states
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
 from storage.txn.fenced_txns import FencedTransactions
@@ -76,14 +76,29 @@ def restore_store(
         write_lock_file(os.path.join(build_dir, FILE_NAME))
         with Engine.open(build_dir, program=program) as engine:
             format_before = engine.connection.environment.format_number
+            # Before anything is ended: the original may decide otherwise what is open in the backup.
+            decided = _decided(engine)
             upgrade(engine, reason)
-            result = engine.connection.write(lambda batch: _reincarnate(batch, engine, reason), naming=EVERY)
+            result = engine.connection.write(
+                lambda batch: _reincarnate(batch, engine, decided, reason), naming=EVERY
+            )
         if not dry_run:
             install(build_dir, destination)
     return RestoreResult(destination, format_before, result, dry_run)
 
 
-def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reincarnation:
+def _decided(engine: Engine) -> dict[int, int]:
+    """The first ledger of each topic that is not closed and decided."""
+    with engine.connection.view() as view:
+        return {
+            topic.topic_id: descent.first_undecided(states.load(view, topic.topic_id))
+            for topic in topics.every(view)
+        }
+
+
+def _reincarnate(
+    batch: WriteBatch, engine: Engine, decided: dict[int, int], reason: str | None
+) -> Reincarnation:
     """Within a batch, end every transaction, session, consumer and lease that the backup has brought along."""
     process, batch.superblock.incarnation = engine.process, batch.superblock.incarnation + 1
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
@@ -98,6 +113,7 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reinc
             is_swept=False,
         )
         registry.fence_producers(process, "restore")
+        descent.note(batch, topic.topic_id, batch.superblock.incarnation - 1, decided[topic.topic_id])
         for subscription in subscriptions.every(batch, topic.topic_id):
             opened = OpenSubscription(batch, subscription)
             for consumer in attached_consumers.every(batch, subscription.subscription_id):

@@ -108,11 +108,11 @@ def nanoseconds(seconds: Any, what: str) -> int:
     """Convert a caller's time span to nanoseconds; None and infinity become 30 years.
 
     Raises:
-        InvalidValue: the span is negative, or no number.
+        InvalidValue: the span is negative, or no number; True is none.
     """
     if seconds is None:
         return _FOREVER_NS
-    if not isinstance(seconds, int | float) or not seconds >= 0:
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
         raise InvalidValue(f"{what} is 0 seconds or more, not {seconds}")
     return int(min(seconds, _FOREVER_NS / 1e9) * 1e9)
 

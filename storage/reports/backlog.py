@@ -2,8 +2,9 @@
 
 Invariant 8: each stored message after markDeletePosition is in the first class that fits: acknowledged, pending, at
 READ_COMMITTED aborted, uncommitted, blocked, delayed, else visible. The counts come from running counts in the log, the
-sums of the aborted set, and the records of the cursor; blocked and delayed messages are never scanned. Delayed are the
-messages that dispatch has passed before their delivery time, until that has come.
+sums of the aborted set, and the records of the cursor; blocked and delayed messages are never scanned. Delayed are
+messages before their delivery time, on types that heed it: those that dispatch has passed (`Delayed`), and those behind
+the read position (`unmet_delays.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from storage.disk.codec import corrupt, key1
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView
-from storage.reports import skipped
+from storage.reports import skipped, unmet_delays
 from storage.subscription import (
     ack_spans,
     cursor as cursors,
@@ -28,6 +29,7 @@ from storage.subscription.delayed import Delayed
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.topic import log
+from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.state import TopicState
 from storage.txn import aborted, record as records
 from storage.txn.blocked_count import blocked_behind, uncommitted_behind
@@ -39,7 +41,10 @@ Taken = tuple[Position, int, int]
 
 
 class Backlog:
-    """Counts of messages after markDeletePosition, by class; `in_flight` is part of `visible`."""
+    """Counts of messages after markDeletePosition, by class; `in_flight` is part of `visible`.
+
+    Messages that only the compacted view has are in no class; `pending_in_view` of them are pending.
+    """
 
     __slots__ = (
         "aborted",
@@ -48,13 +53,14 @@ class Backlog:
         "delayed",
         "in_flight",
         "pending",
+        "pending_in_view",
         "stored",
         "uncommitted",
         "visible",
     )
 
     def __init__(self) -> None:
-        self.stored = self.acknowledged = self.pending = self.aborted = 0
+        self.stored = self.acknowledged = self.pending = self.pending_in_view = self.aborted = 0
         self.uncommitted = self.blocked = self.delayed = self.visible = self.in_flight = 0
 
     def verdict(self, consumers: int, *, is_frozen: bool = False) -> str:
@@ -90,6 +96,8 @@ def count(
     backlog.stored = topic_state.messages - through(view, topic_id, topic_state, cursor.mark_delete)
     backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
     backlog.pending, backlog.in_flight = _held(view, topic_state, subscription, cursor)
+    if cursor.mark_delete[0] < topic_state.first_ledger:
+        backlog.pending_in_view = _pending_in_view(view, topic_state, subscription, cursor)
     return _classified(view, topic_state, subscription, cursor, backlog, now_ms)
 
 
@@ -112,7 +120,7 @@ def count_after_abort(
     """
     backlog = Backlog()
     backlog.stored, backlog.acknowledged = before.stored, before.acknowledged
-    backlog.pending = before.pending - released
+    backlog.pending, backlog.pending_in_view = before.pending - released, before.pending_in_view
     return _classified(view, topic_state, subscription, cursor, backlog, None)
 
 
@@ -132,7 +140,10 @@ def _classified(
         _count_blocking(view, topic_state, subscription, cursor, backlog)
     backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
     now_ms = view.clock.wall_ms() if now_ms is None else now_ms
+    behind = max(cursor.read, cursor.mark_delete)
+    has_acks = next(taken(view, topic_state, subscription, cursor, behind), None) is not None
     backlog.delayed = Delayed(view, subscription_id, cursor).waiting(now_ms)
+    backlog.delayed += unmet_delays.count(view, topic_state, subscription, cursor, now_ms, has_acks=has_acks)
     backlog.visible -= backlog.uncommitted + backlog.blocked + backlog.delayed
     least = min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted)
     if least < 0:
@@ -203,6 +214,28 @@ def _held(
     if cumulative is not None:
         pending += _covered_count(view, topic_state, subscription, cursor, cumulative)
     return pending, in_flight
+
+
+def _pending_in_view(
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
+) -> int:
+    """Count the pending messages of trimmed ledgers: those in flight before, and what a cumulative one covers."""
+    subscription_id, topic_id, pending = subscription.subscription_id, subscription.topic_id, 0
+    for stored in (deliveries.own(view, subscription_id), deliveries.spans(view, subscription_id)):
+        for record in stored:
+            if record.at[0] >= topic_state.first_ledger:
+                break
+            held = record.of(deliveries.PENDING)
+            pending += (held & ~pending_ack.covered_of(cursor, record)).bit_count()
+    compaction = compaction_state.load(view, topic_id) if cursor.pending_cumulative is not None else None
+    if cursor.pending_cumulative is None or compaction is None:
+        return pending
+    last = min(Position(*cursor.pending_cumulative[1:3]), Position(topic_state.first_ledger, -1))
+    for entry in compacted_view.entries(view, topic_id, compaction, cursor.mark_delete, last):
+        at, size = entry.position, entry.batch_count
+        known = sum(1 << index for index in entry.batch_indexes) & pending_ack.covered(cursor, at, size)
+        pending += (known & ~cursors.acknowledged(view, subscription_id, cursor, at, size)).bit_count()
+    return pending
 
 
 def pending_in(

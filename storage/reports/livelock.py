@@ -21,6 +21,7 @@ from storage.reports.finding import Finding, several, some, warning
 from storage.table import catalogue as tables, conflict as conflicts, row as rows
 from storage.table.conflict import ConflictRow
 from storage.txn import record as records
+from storage.values.key_text import key_text
 
 _NS_PER_MS = 1_000_000
 
@@ -77,7 +78,7 @@ def _contended_key(view: ReadView, table: str, key: bytes, losses: list[Conflict
         for (labels, program), count in sorted(counts.items(), key=_most_first)
     ]
     return ContendedKey(
-        table, ascii(key)[2:-1], len(losses), commits, first_at_ms, losses[0].happened_at_ms, jobs
+        table, key_text(key), len(losses), commits, first_at_ms, losses[0].happened_at_ms, jobs
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from storage.disk.view import ReadView
-from storage.reports import backlog
+from storage.reports import backlog, unmet_delays
 from storage.subscription import cursor as cursors, delayed, delivery as deliveries
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import bound
@@ -76,7 +76,7 @@ class MessageScale:
     def stretches(self, subscription: Subscription) -> list[Stretch]:
         """Return the states of all messages for a subscription, in the order of the log."""
         cursor = cursors.load(self._view, subscription.subscription_id)
-        examined = sorted(set(self._examined(subscription)))
+        examined = sorted(set(self._examined(subscription, cursor)))
         painted, at = list[Stretch](), 0
         for begin, end, state in examined:
             if end <= at:
@@ -110,7 +110,7 @@ class MessageScale:
                 yield Stretch(state, begin, min(limit, end))
                 begin = min(limit, end)
 
-    def _examined(self, subscription: Subscription) -> Iterator[tuple[int, int, str]]:
+    def _examined(self, subscription: Subscription, cursor: Cursor) -> Iterator[tuple[int, int, str]]:
         """The messages with a record of their own: begin, end, state."""
         view, topic_id, subscription_id = self._view, self._topic_id, subscription.subscription_id
         on_scale = Position(self._state.first_ledger, 0)
@@ -135,6 +135,9 @@ class MessageScale:
             )
             yield from _bits(begin, due, "ready")
             yield from _bits(begin, entry.messages() & ~due, "delayed")
+        unmet = unmet_delays.behind(view, self._state, subscription, cursor, now_ms, EXAMINED_MAX)
+        for logged, early in unmet:
+            yield from _bits(logged.messages_before - self._before, early, "delayed")
         if not subscription.skips:
             return
         for txn, _ in uncommitted_entries.open_transactions(view, topic_id)[:RUNS_MAX]:

@@ -53,6 +53,7 @@ from storage.topic.producers.errors import shown_epoch
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
 from storage.txn.owner_state import owner_state
+from storage.values.key_text import key_text
 from storage.values.named_tuple import NamedTuple
 
 KEYS_SHOWN = 5
@@ -242,7 +243,7 @@ def _tables(view: ReadView, locks: LockFile, begun: list[int], keys_shown: int) 
     holders: dict[int, list[KeyHolder]] = {}
     for txn in begun:
         for table_id in touches(view, txn, PART_TABLE):
-            keys = [ascii(key)[2:-1] for key in intents.keys_of(view, txn, table_id, keys_shown)]
+            keys = [key_text(key) for key in intents.keys_of(view, txn, table_id, keys_shown)]
             count = intents.count_of(view, txn, table_id)
             holders.setdefault(table_id, []).append(KeyHolder(_holder(view, locks, txn), count, keys))
     rows = []

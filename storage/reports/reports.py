@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from storage.engine import Engine
 from storage.subscription.isolation import IsolationLevel
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_flags
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from storage.reports.slow_and_orphaned import AttentionRow
     from storage.reports.stats import OneSubscription, SubscriptionRow, TopicRow, TopicStats
     from storage.reports.stats_internal import InternalStats
-    from storage.reports.store_info import DatabaseRow, LockRow, ReaderRow, StoreInfo
+    from storage.reports.store_info import DatabaseRow, FormerIdentity, LockRow, ReaderRow, StoreInfo
     from storage.reports.store_report import StoreReport
     from storage.reports.timeline import BlockingRow, Timeline
     from storage.reports.transaction_end import TransactionEnd
@@ -99,6 +99,16 @@ class Reports:
         from storage.reports import retention
 
         return retention.topic_retention(self._connection, topic)
+
+    def topic_descent(self, topic: str) -> list[FormerIdentity]:
+        """The identities of the store before it was restored, the latest first, with the ledgers that they share.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import store_info
+
+        return store_info.topic_descent(self._connection, topic)
 
     def topic_compaction(self, topic: str) -> TopicCompaction:
         """The compaction of a topic: settings, and horizon and counters of the compacted view."""
@@ -276,6 +286,7 @@ class Reports:
         self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
     ) -> list[TransactionRow]:
         """The open transactions, oldest first; with `ended` the ended transactions, newest first."""
+        check_flags(ended=ended)
         from storage.reports import transactions
 
         return transactions.list_transactions(self._engine, ended=ended, topic=topic, limit=_limit(limit))

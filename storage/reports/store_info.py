@@ -15,7 +15,7 @@ from storage.limits import READERS_MAX
 from storage.process.identity import ProcessIdentity, describe, is_stopped, started
 from storage.process.lock_file import FILE_NAME, processes_with
 from storage.table import catalogue as tables
-from storage.topic import catalogue as topics, retention
+from storage.topic import catalogue as topics, descent, retention
 from storage.values.named_tuple import NamedTuple
 
 
@@ -162,6 +162,27 @@ def identity(connection: Connection) -> str:
     """Return id and incarnation of a store: positions and ids are valid within one incarnation only."""
     with connection.view() as view:
         return f"{format_record(view).store_id.hex()}-{view.superblock.incarnation}"
+
+
+class FormerIdentity(NamedTuple):
+    """The identity of a store that this one was restored from.
+
+    Attributes:
+        first_own: the first ledger of the topic that may differ there; the ledgers before it are the same.
+    """
+
+    identity: str
+    first_own: int
+
+
+def topic_descent(connection: Connection, name: str) -> list[FormerIdentity]:
+    """Return the former identities of the store for a topic, the latest first."""
+    with connection.view() as view:
+        store_id = format_record(view).store_id.hex()
+        return [
+            FormerIdentity(f"{store_id}-{ancestor.incarnation}", ancestor.first_own)
+            for ancestor in descent.of_topic(view, topics.get(view, name).topic_id)
+        ]
 
 
 def list_locks(connection: Connection) -> list[LockRow]:

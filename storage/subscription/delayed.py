@@ -120,15 +120,23 @@ class Delayed(Generic[V]):
 
     # Reading
 
-    def next_due_ms(self) -> int | None:
+    def next_due_ms(self, after_ms: int | None = None) -> int | None:
         """The earliest due time; None where no message is delayed.
+
+        Args:
+            after_ms: only times behind this one count; None for every time.
 
         Raises:
             CorruptStore: delayed messages are counted, and none is in the index: they would never be delivered.
         """
         if not self._cursor.delayed:
             return None
-        record = self._view.first(DELAYED_DUE, key1(self._subscription_id))
+        prefix = key1(self._subscription_id)
+        record = self._view.first(
+            DELAYED_DUE, prefix, None if after_ms is None else prefix + key1(after_ms + 1)
+        )
+        if record is None and after_ms is not None:
+            return None
         if record is None:
             why = f"no delayed message is found; the subscription has {self._cursor.delayed}"
             raise corrupt(DELAYED_DUE, key1(self._subscription_id), why)

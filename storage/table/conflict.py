@@ -13,6 +13,7 @@ from storage.limits import CONFLICTS_MAX
 from storage.txn import record as records
 from storage.txn.errors import RUN_AGAIN
 from storage.txn.record import TransactionRecord
+from storage.values.key_text import key_text
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
 
@@ -46,10 +47,6 @@ class DoomCause:
 
     def fields(self) -> list[Any]:
         return [self.kind, self.winner, self.winner_version, self.table, self.key]
-
-
-def _shown_key(key: bytes) -> str:
-    return ascii(key)[2:-1]
 
 
 def _winner_text(txn: int, version: int) -> str:
@@ -138,13 +135,13 @@ def loss_text(doom: Doom) -> str:
     A read or a version that was met is not always known by its transaction.
     """
     winner = _winner_text(doom.winner.least if doom.winner else 0, doom.winner_version_ns or 0)
-    return f"lost key {_shown_key(doom.key or b'')} of table {doom.table} to {winner}"
+    return f"lost key {key_text(doom.key or b'')} of table {doom.table} to {winner}"
 
 
 def _details(record: TransactionRecord, conflict: DoomCause) -> dict[str, Any]:
     return {
         "transaction": str(record.id), "state": "ABORTED", "table": conflict.table,
-        "key": _shown_key(conflict.key), "winner": str(TxnID(conflict.winner)) if conflict.winner else None,
+        "key": key_text(conflict.key), "winner": str(TxnID(conflict.winner)) if conflict.winner else None,
         "winnerVersion": str(conflict.winner_version) if conflict.winner_version else None,
     }  # fmt: skip
 
@@ -159,7 +156,7 @@ def lost(
         f"{labels + ', ' if labels else ''}{holder.owner}, priority {holder.priority}, idle for {idle_s:,} s"
     )
     return LostConflict(
-        f"transaction {record.id} is aborted: key {_shown_key(conflict.key)} of table {conflict.table} is held by "
+        f"transaction {record.id} is aborted: key {key_text(conflict.key)} of table {conflict.table} is held by "
         f"transaction {holder.id} ({who})",
         hint=Hint(
             "`{}` says whether to wait for that one. {}",
@@ -177,7 +174,7 @@ def write_too_old(record: TransactionRecord, conflict: DoomCause) -> WriteTooOld
     if conflict.is_possible_read:
         what, hint = "may have been read by", Hint("Reads that long ago are forgotten. {}", RUN_AGAIN)
     return WriteTooOld(
-        f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
+        f"key {key_text(conflict.key)} of table {conflict.table} {what} "
         f"{_winner_text(conflict.winner, conflict.winner_version)}, which began after transaction {record.id}: "
         "it is aborted",
         hint=hint,

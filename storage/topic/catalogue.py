@@ -28,6 +28,8 @@ from storage.disk.schema import (
     SESSION_INDEX,
     SUBSCRIPTIONS,
     TABLES,
+    TIMED,
+    TIMED_BLOCKS,
     TOMBSTONES,
     TOPICS,
     TXN_RUNS,
@@ -35,13 +37,14 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX, PURGE_STEP_RECORDS
-from storage.topic import former_topics, retention, state as states
+from storage.topic import descent, former_topics, retention, state as states
 from storage.topic.compaction import compaction_state
 from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
 
 PURGED = (
     ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED, ABORTED_BLOCKS, COMPACTED, COMPACTED_KEYS, TOMBSTONES,
+    TIMED, TIMED_BLOCKS,
 )  # fmt: skip
 """Records of a deleted topic that are removed in steps."""
 
@@ -206,6 +209,7 @@ def delete(batch: WriteBatch, topic: Topic) -> None:
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     states.delete(batch, topic.topic_id)
     retention.forget(batch, topic.topic_id)
+    descent.forget(batch, topic.topic_id)
     for database in (PRODUCERS, SESSION_INDEX):
         batch.delete_prefix(database, key1(topic.topic_id))
     compaction_state.forget(batch, topic.topic_id)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage.errors import InvalidValue
-from storage.process.clock import nanoseconds
 from storage.topic.entry import NS_PER_MS
-from storage.values.arguments import check_many
+from storage.values.arguments import check_delay_ns, check_many
 
 Delays = float | Sequence[float | None] | None
 """Seconds: one number for all messages, or one for each, None for a message without a delay."""
@@ -29,7 +28,7 @@ def delivery_times(
         values: the messages.
 
     Raises:
-        InvalidValue: both delays and times, a negative delay, or a list of a different length.
+        InvalidValue: both delays and times, a negative delay or one beyond 100 years, or a list of a different length.
     """
     check_many("values", values)
     if deliver_after is None:
@@ -46,4 +45,4 @@ def delivery_times(
 
 def _time(now_ms: int, delay: float | None) -> int | None:
     """The first millisecond at which a delay has passed."""
-    return None if delay is None else now_ms - -nanoseconds(delay, "a delay") // NS_PER_MS
+    return None if delay is None else now_ms - -check_delay_ns("a delay", delay) // NS_PER_MS

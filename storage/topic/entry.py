@@ -174,6 +174,11 @@ class PackedEntries:
         return entry
 
 
+def times_in(body: bytes) -> list[int | None] | None:
+    """The delivery times in a packed body; None where no message has one."""
+    return None if body[:1] == _ARRAY_OF_SIX else unpack(body, 7)[6]
+
+
 def _columns(body: memoryview) -> list[Any]:
     columns: list[Any] = unpack(body, 6)
     return columns

@@ -18,6 +18,7 @@ from storage.disk.schema import SEQUENCES, STORE
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 from storage.limits import LIFETIME_MS_MIN, RETENTION_BYTES_MAX, RETENTION_MS_MAX
+from storage.values.durations import duration_text, given_duration
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import LETTERS_PREFIX
 
@@ -181,8 +182,11 @@ def _number(
         return words[asked]
     if type(asked) is int and bounds.least <= asked <= bounds.most:
         return asked
+    least, most, given = f"{bounds.least}", f"{bounds.most} {bounds.unit}", repr(asked)
+    if bounds.unit == "ms":
+        least, most, given = duration_text(bounds.least), duration_text(bounds.most), given_duration(asked)
     raise InvalidValue(
-        f"a {bounds.name} is {bounds.least} to {bounds.most} {bounds.unit}, or {' or '.join(words)}, not {asked!r}",
+        f"a {bounds.name} is {least} to {most}, or {' or '.join(words)}, not {given}",
         hint=bounds.hint,
     )
 

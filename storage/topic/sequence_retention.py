@@ -29,6 +29,7 @@ from storage.limits import (
 from storage.topic import state as states
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import LastUse, UsedRange
+from storage.values.durations import duration_text, given_duration
 from storage.values.named_tuple import NamedTuple
 
 _KEY: Final = b"sequence-retention"
@@ -89,8 +90,8 @@ def set_retention(batch: WriteBatch, asked: int | str) -> int | None:
     is_time = type(asked) is int and SEQUENCE_RETENTION_MS_MIN <= asked <= SEQUENCE_RETENTION_MS_MAX
     if not is_time and asked != UNSET:
         raise InvalidValue(
-            f"sequence ids are kept for {SEQUENCE_RETENTION_MS_MIN} to {SEQUENCE_RETENTION_MS_MAX} ms, or "
-            f"{UNSET}, not {asked!r}",
+            f"sequence ids are kept for {duration_text(SEQUENCE_RETENTION_MS_MIN)} to "
+            f"{duration_text(SEQUENCE_RETENTION_MS_MAX)}, or {UNSET}, not {given_duration(asked)}",
             hint="A message that is sent again after that time counts anew.",
         )
     kept = None if asked == UNSET else int(asked)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from storage import faults
 from storage.disk.codec import key1, key2, pack, unpack, unpack_first
-from storage.disk.schema import ENTRIES, LEDGERS
+from storage.disk.schema import ENTRIES, LEDGERS, TIMED, TIMED_BLOCKS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import MessageNotFound
 from storage.topic import log
@@ -131,6 +131,8 @@ def purge_step(topic: OpenTopic[WriteBatch], limit: int) -> int:
     state.markers -= sum(entry.kind != MESSAGES for entry in entries)
     last = entries[-1].key
     removed = batch.delete_prefix(ENTRIES, key1(topic_id), stop=last)
+    for timed in (TIMED, TIMED_BLOCKS):
+        batch.delete_prefix(timed, key1(topic_id), stop=last)
     assert removed == len(entries), "the remains are the first entries of the topic"
     faults.reach("topic.between_purge_steps")
     return removed

@@ -14,6 +14,7 @@ from storage.errors import (
 )
 from storage.limits import ACTIVE_OWNER_MS
 from storage.txn.record import TransactionRecord
+from storage.values.key_text import key_text
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
 
@@ -71,7 +72,7 @@ def _lost(record: TransactionRecord, asked: str) -> LostConflict:
     assert record.conflict is not None, "the caller has seen it"
     _, winner, version, table, key = record.conflict
     who = f"transaction {TxnID(winner)}" if winner else f"the transaction of timestamp {version}"
-    shown = ascii(key)[2:-1]
+    shown = key_text(key)
     return LostConflict(
         f"transaction {record.id} cannot be {asked}: it lost key {shown} of table {table} to {who} "
         f"and was aborted {_ago(record.ended_ms)}",

@@ -6,6 +6,7 @@ Names and constants are in `names.py`, positions in `position.py`.
 from __future__ import annotations
 
 from storage.errors import InvalidValue
+from storage.limits import DELAY_S_MAX
 from storage.values.position import MessageId
 
 
@@ -32,6 +33,31 @@ def check_time_ms(noun: str, value: object) -> int:
     if type(value) is not int:
         raise InvalidValue(f"{noun} is milliseconds since 1970, not {value!r}")
     return value
+
+
+def check_flags(**flags: object) -> None:
+    """See that each option is True or False: a text such as "no" would count as True.
+
+    Args:
+        flags: the options by name.
+
+    Raises:
+        InvalidValue
+    """
+    for name, value in flags.items():
+        if type(value) is not bool:
+            raise InvalidValue(f"{name} is True or False, not {value!r}")
+
+
+def check_delay_ns(noun: str, seconds: object) -> int:
+    """Return a delay in nanoseconds: 0 seconds to 100 years.
+
+    Raises:
+        InvalidValue
+    """
+    if type(seconds) not in (int, float) or not 0 <= seconds <= DELAY_S_MAX:  # type: ignore[operator]
+        raise InvalidValue(f"{noun} is 0 to {DELAY_S_MAX} seconds, not {seconds!r}")
+    return int(seconds * 1e9)  # type: ignore[operator]
 
 
 def check_many(noun: str, values: object) -> None:

@@ -15,7 +15,7 @@ from storage.verify.problem import Progress, Report
 
 
 class LoggedEntry(NamedTuple):
-    """The header of an entry, with the producer's name; "" for a marker."""
+    """The header of an entry, with the producer's name, "" for a marker, and with delivery times, None for none."""
 
     at: Position
     kind: int
@@ -24,6 +24,7 @@ class LoggedEntry(NamedTuple):
     messages_before: int
     epoch: int
     producer: str
+    times: list[int | None] | None
 
 
 class Log:
@@ -49,8 +50,9 @@ class Log:
         at, is_message = entry.position, entry.kind == MESSAGES
         producer = entry.producer_name if is_message else ""
         logged = LoggedEntry(
-            at, entry.kind, entry.count, entry.txn, entry.messages_before, entry.epoch, producer
-        )
+            at, entry.kind, entry.count, entry.txn, entry.messages_before, entry.epoch, producer,
+            entry.delivery_times,
+        )  # fmt: skip
         self.entries.append(logged)
         if not is_message:
             self.markers.setdefault(entry.txn, []).append((at, entry.kind))

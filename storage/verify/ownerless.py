@@ -23,7 +23,7 @@ from storage.disk.schema import (
 )
 from storage.disk.view import ReadView
 from storage.subscription import catalogue as subscriptions, subscription_purge
-from storage.topic import catalogue as topics, retention
+from storage.topic import catalogue as topics, descent, retention
 from storage.verify.problem import Report
 
 _OF_TOPICS = (HEADS, PRODUCERS, SESSION_INDEX, SUBSCRIPTIONS, OPEN_FIRST, COMPACTIONS, MARKS)
@@ -54,6 +54,9 @@ def check_ownerless(view: ReadView, report: Report) -> None:
     for subscription_id in subscription_purge.ids(view):
         if subscription_id in subscription_ids:
             report(6, f"subscription {subscription_id}", "has a name, and counts as deleted")
+    for topic_id in descent.topics_noted(view):
+        if topic_id not in topic_ids:
+            report(6, f"topic {topic_id}", "has a descent, and no name")
     for database in _OF_SUBSCRIPTIONS:
         _check(view, database, subscription_ids, "subscription", report)
     for database in subscription_purge.RECORDS:

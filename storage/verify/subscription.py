@@ -18,7 +18,6 @@ from storage.subscription import (
     span,
 )
 from storage.subscription.attached_consumers import is_attached
-from storage.subscription.delayed import every as every_delayed
 from storage.subscription.delivery import Delivery
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
@@ -86,7 +85,7 @@ class SubscriptionCheck:
         self._check_pending({delivery.at: delivery for delivery in delivered})
         if log is not None:
             self._check_counts(log, delivered)
-            self._check_classes(log)
+            self._check_classes(log, {delivery.at: delivery for delivery in delivered})
 
     def _problem(self, invariant: int, message: str) -> None:
         self._report(invariant, self._label, message)
@@ -186,23 +185,32 @@ class SubscriptionCheck:
 
     # Every message after markDeletePosition
 
-    def _check_classes(self, log: Log) -> None:
+    def _check_classes(self, log: Log, delivered: dict[Position, Delivery]) -> None:
         """Count every message after markDeletePosition by class, and compare with the counts of `backlog`."""
         expected, now_ms = dict.fromkeys(_CLASSES, 0), self._view.clock.wall_ms()
-        delayed = {
-            entry.at: entry.messages() & ~entry.due_by(now_ms)
-            for entry in every_delayed(self._view, self._id)
-        }
         for at, _, stored in pending_records.one_by_one(self._view, self._id):
             self._one_by_one.setdefault(at, []).append(stored)
         held_entries = skipped_txns.held_by_entry(self._view, self._subscription, only_open=True)
         for entry in log.entries:
             if entry.kind == MESSAGES and entry.at > self._cursor.mark_delete:
-                self._count(entry, held_entries.get(entry.at), delayed.get(entry.at, 0), expected)
+                early = self._early(entry, delivered.get(entry.at), now_ms)
+                self._count(entry, held_entries.get(entry.at), early, expected)
         counted = backlog.count(self._view, self._state, self._subscription, self._cursor, now_ms)
         for name, number in expected.items():
             if getattr(counted, name) != number:
                 self._problem(8, f"counts {getattr(counted, name)} {name} messages; there are {number}")
+
+    def _early(self, entry: LoggedEntry, delivery: Delivery | None, now_ms: int) -> int:
+        """The early messages of an entry: none of them was ever delivered."""
+        if entry.times is None or not self._subscription.delays:
+            return 0
+        early = sum(
+            1 << index for index, due_ms in enumerate(entry.times) if due_ms is not None and due_ms > now_ms
+        )
+        for part in delivery.parts if delivery is not None else ():
+            if part.times or part.holder != deliveries.NOBODY:
+                early &= ~part.messages
+        return early
 
     def _count(
         self, entry: LoggedEntry, held_sets: list[bytes] | None, delayed: int, expected: dict[str, int]

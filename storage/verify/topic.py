@@ -20,6 +20,7 @@ from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 from storage.verify.log import Log, LoggedEntry
 from storage.verify.problem import Report
+from storage.verify.timed import check_timed
 
 _MARKER_KINDS = {TransactionState.COMMITTED: COMMIT_MARKER, TransactionState.ABORTED: ABORT_MARKER}
 
@@ -57,6 +58,10 @@ class TopicCheck:
         self._check_parts()
         for producer, ranges in self._log.sequences.items():
             self._check_sequences(producer, ranges)
+        check_timed(
+            self._view, self._topic, self._state, self._log,
+            lambda invariant, message: self._report(invariant, self._topic.name, message),
+        )  # fmt: skip
 
     def _state_of(self, txn: int) -> TransactionState:
         record = records.find(self._view, txn)

@@ -192,7 +192,7 @@ class ModelSubscription:
                     return "blocked"
             elif index > topic.max_read():
                 return "blocked"
-        return "delayed" if slot in self.delayed and self.is_early(slot) else "visible"
+        return "delayed" if self.is_early(slot) else "visible"
 
     def unread(self) -> list[Slot]:
         """All slots after markDeletePosition."""

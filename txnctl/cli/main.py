@@ -50,8 +50,14 @@ def root() -> GroupCommand:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    name_store(None)
+    try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    finally:
+        # The store that this line named is not that of the next one in this process.
+        name_store(None)
+
+
+def _main(words: list[str]) -> int:
     try:
         _listen_to_signals()
         try:

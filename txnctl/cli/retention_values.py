@@ -12,7 +12,7 @@ class Limit(Grammar):
         self._number = number
         self._words = words
         self.name = number.name
-        self.expected = f"{number.expected}; or {' or '.join(words)}"
+        self.expected = f"{number.expected}; or {' or '.join(words or ('0',))}"
 
     def read(self, text: str) -> int | str | None:
         """The word, the number, or None."""
@@ -20,6 +20,10 @@ class Limit(Grammar):
             return text
         number = 0 if text == "0" else self._number.read(text)
         return number if isinstance(number, int) else None
+
+    def refusal(self, text: str) -> str:
+        """As of the number."""
+        return self._number.refusal(text)
 
 
 class HardRetention(Grammar):
@@ -39,6 +43,7 @@ class HardRetention(Grammar):
 _OF_TOPIC = ("unset", "store")
 RETENTION_TIME = Limit(DURATION_MS, _OF_TOPIC)
 RETENTION_SIZE = Limit(SIZE, _OF_TOPIC)
+TOMBSTONE_RETENTION = Limit(DURATION_MS, ())
 COMPACTION_THRESHOLD = Limit(SIZE, ("unset",))
 STORE_RETENTION_TIME = Limit(DURATION_MS, ("unset",))
 STORE_RETENTION_SIZE = Limit(SIZE, ("unset",))

@@ -64,7 +64,9 @@ def lock_timeout(typed: float | None) -> float:
     seconds = DURATION.read(text)
     if seconds is None:
         raise InvalidValue(
-            f"TXNCTL_LOCK_TIMEOUT: {text[:80]!r} is not a duration", hint=DURATION.hint(), value=text[:80]
+            f"TXNCTL_LOCK_TIMEOUT: {text[:80]!r} {DURATION.refusal(text)}",
+            hint=DURATION.hint(),
+            value=text[:80],
         )
     return seconds
 

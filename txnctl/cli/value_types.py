@@ -18,7 +18,7 @@ from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
 from txnctl.output.shell import line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -70,9 +70,13 @@ class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
             raise
         if parsed is None:
             raise InvalidValue(
-                f"{place}{value[:80]!r} is not {_with_article(self.name)}", hint=self.hint(), value=value[:80]
+                f"{place}{value[:80]!r} {self.refusal(value)}", hint=self.hint(), value=value[:80]
             )
         return parsed
+
+    def refusal(self, text: str) -> str:
+        """The end of the error for a text that is none."""
+        return f"is not {_with_article(self.name)}"
 
     def hint(self) -> str:
         """The expected form, as a sentence."""
@@ -90,14 +94,16 @@ class Duration(Grammar):
 
     def read(self, text: str) -> float | int | None:
         """The length of time, or None."""
-        digits = text.rstrip("dhms")
-        factor = _DURATION_UNITS_MS.get(text[len(digits) :])
-        if factor is None or not _is_natural(digits):
-            return None
-        milliseconds = int(digits) * factor
-        if milliseconds > _DURATION_MS_MAX:
+        milliseconds = _scaled(text, "dhms", _DURATION_UNITS_MS)
+        if milliseconds is None or milliseconds > _DURATION_MS_MAX:
             return None
         return milliseconds if self._milliseconds else milliseconds / 1000
+
+    def refusal(self, text: str) -> str:
+        """A duration that is too long is told the longest."""
+        if _scaled(text, "dhms", _DURATION_UNITS_MS) is None:
+            return super().refusal(text)
+        return f"is longer than {_DURATION_MS_MAX // 86_400_000}d, the longest duration"
 
 
 class Size(Grammar):
@@ -108,12 +114,14 @@ class Size(Grammar):
 
     def read(self, text: str) -> int | None:
         """The number of bytes, or None."""
-        digits = text.rstrip("BKMGTibkmgt")
-        factor = _SIZE_UNITS.get(text[len(digits) :].upper())
-        if factor is None or not _is_natural(digits):
-            return None
-        size = int(digits) * factor
-        return size if size <= _SIZE_MAX else None
+        size = _scaled(text, "BKMGTibkmgt", _SIZE_UNITS)
+        return size if size is not None and size <= _SIZE_MAX else None
+
+    def refusal(self, text: str) -> str:
+        """A size that is too large is told the largest."""
+        if _scaled(text, "BKMGTibkmgt", _SIZE_UNITS) is None:
+            return super().refusal(text)
+        return f"is larger than {_SIZE_MAX >> 40}T, the largest size"
 
 
 class PositionGrammar(Grammar):
@@ -379,6 +387,11 @@ class AgeOrTime(Grammar):
         age_ms = DURATION_MS.read(text)
         return milliseconds(text) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
 
+    def refusal(self, text: str) -> str:
+        """An age that is too long is told the longest."""
+        is_age = _scaled(text, "dhms", _DURATION_UNITS_MS) is not None
+        return DURATION_MS.refusal(text) if is_age else super().refusal(text)
+
 
 class Moment(Grammar):
     """A point in the history of tables: now, a time up to the end of the millisecond, or the version of a row."""
@@ -391,6 +404,14 @@ class Moment(Grammar):
         from txnctl.output.timestamp import moment
 
         return moment(text)
+
+
+def _scaled(text: str, letters: str, units: Mapping[str, int]) -> int | None:
+    """A whole number with a unit, such as `15m`, in the smallest unit; None for a text of a different kind."""
+    digits = text.rstrip(letters)
+    unit = text[len(digits) :]
+    factor = units.get(unit, units.get(unit.upper()))
+    return int(digits) * factor if factor is not None and _is_natural(digits) else None
 
 
 def _plain(name: str) -> str:

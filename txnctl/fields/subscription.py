@@ -39,7 +39,7 @@ HELD_BY = {
 BACKLOG = {
     "visible": Help("Messages that its consumers may be handed now; in flight included."),
     "blocked": Help("Committed messages that wait behind an open transaction, or for their key."),
-    "delayed": Help("Messages that dispatch has passed before their delivery time (Shared and Key_Shared)."),
+    "delayed": Help("Messages before their delivery time (Shared and Key_Shared)."),
     "uncommitted": Help("Messages of open transactions."),
     "pending": Help("Messages acknowledged in transactions that are still open."),
     "unacked_messages": Help("Messages in flight: handed out, not acknowledged.", heading="IN FLIGHT"),

@@ -81,7 +81,10 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
     return parsed
 
 
-_HINT = 'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"},"eventTimeMs":1700000000000}.'
+_HINT = (
+    'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"}}, with eventTimeMs and '
+    "deliveryTimeMs where wanted."
+)
 
 
 def _named(fields: Mapping[str, object]) -> dict[str, str] | None:

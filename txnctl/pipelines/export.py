@@ -157,6 +157,7 @@ def _message_fields() -> list[Column]:
         f.concat_ws(":", "ledgerId", "entryId", index).alias("messageId"),
         f.col("properties"),
         f.unix_millis("eventTime").alias("eventTimeMs"),
+        f.unix_millis("deliveryTime").alias("deliveryTimeMs"),
         published.alias("publishTimeAt"),
         f.unix_millis("publishTime").alias("publishTimeMs"),
         f.col("txnId"),

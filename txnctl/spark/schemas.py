@@ -24,6 +24,7 @@ MESSAGE_TYPES: Final = {
     "batchIndex": "int",
     "publishTime": "timestamp",
     "eventTime": "timestamp",
+    "deliveryTime": "timestamp",
     "properties": "map<string,string>",
     "txnId": "string",
     "txnState": "string",

@@ -132,9 +132,10 @@ def test_delayed_messages_are_drawn_until_they_are_due(store: Store, clock: Manu
     consumer = store.subscribe("t", "s", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST)
     store.create_producer("t").send_batch([b"x"] * 4, deliver_after=[None, 5, 5, 9])
     assert len(consumer.receive_batch(9, timeout=0)) == 1
+    store.create_producer("t").send_batch([b"not met"] * 2, deliver_after=[None, 5])
     for seconds, states in (
-        (0, {"inFlight": 1, "delayed": 3}),
-        (5, {"inFlight": 1, "ready": 2, "delayed": 1}),
+        (0, {"inFlight": 1, "ready": 1, "delayed": 4}),
+        (5, {"inFlight": 1, "ready": 4, "delayed": 1}),
     ):
         clock.advance(seconds)
         model = store.reports.topic_timeline("t")

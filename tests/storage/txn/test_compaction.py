@@ -7,7 +7,18 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Position, Store, TxnID, faults
+from storage import (
+    EARLIEST,
+    Consumer,
+    IsolationLevel,
+    Message,
+    MessageId,
+    Position,
+    Store,
+    SubscriptionType,
+    TxnID,
+    faults,
+)
 from storage.disk.schema import ACKS, COMPACTED, COMPACTED_KEYS, TOMBSTONES
 from storage.errors import InvalidValue
 from storage.limits import TOMBSTONE_RETENTION_MS
@@ -316,6 +327,43 @@ def test_a_message_of_the_view_in_flight_or_pending_is_no_damage(store: Store) -
         store.commit_transaction(txn)
         assert store.maintenance.verify_store(full=True) == []
         consumer.acknowledge(received[0])
+
+
+@pytest.mark.parametrize("is_cumulative", [False, True])
+def test_an_abort_counts_acknowledgements_of_what_only_the_view_has(
+    store: Store, is_cumulative: bool
+) -> None:
+    """They are in no class of the backlog, and are delivered again all the same."""
+    trimmed_to_the_view(store, ("a", "1"), ("b", "1"), ("c", "1"))
+    with store.subscribe("t", "s", initial_position=EARLIEST, read_compacted=True) as consumer:
+        received = list(consumer.receive_batch(10))
+        txn = store.begin_transaction()
+        if is_cumulative:
+            consumer.acknowledge_cumulative(received[1], txn=txn)
+        else:
+            consumer.acknowledge(received[:2], txn=txn)
+        (effect,) = store.admin.transactions.abort_transaction(txn).effects
+        assert effect.messages == 2  # type: ignore[union-attr]
+        assert rows(consumer.receive_batch(10))[:2] == rows(received)[:2]
+
+
+def test_a_subscription_is_moved_to_what_only_the_view_has(store: Store) -> None:
+    """By a seek that reads the view; any other ends at the begin of the log."""
+    trimmed_to_the_view(store, ("a", "1"), ("b", "1"), ("c", "1"))
+    admin = store.admin.subscriptions
+    admin.create_subscription("t", "s", initial_position=EARLIEST, read_compacted=True)
+    with store.subscribe("t", "s", read_compacted=True) as consumer:
+        received = list(consumer.receive_batch(10))
+        consumer.acknowledge(received)
+    admin.seek_subscription("t", "s", EARLIEST)
+    with store.subscribe("t", "s", read_compacted=True) as consumer:
+        assert len(list(consumer.receive_batch(10, timeout=0))) < len(received)
+    admin.seek_subscription("t", "s", EARLIEST, read_compacted=True)
+    with store.subscribe("t", "s", read_compacted=True) as consumer:
+        assert rows(consumer.receive_batch(10)) == rows(received)
+    admin.create_subscription("t", "shared", subscription_type=SubscriptionType.SHARED)
+    with pytest.raises(InvalidValue):
+        admin.seek_subscription("t", "shared", EARLIEST, read_compacted=True)
 
 
 def test_a_consumer_of_the_log_passes_what_only_the_view_has(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -18,13 +19,26 @@ from storage import (
     OnOpen,
     Position,
     Priority,
+    Producer,
     Store,
     SubscriptionType,
     TransactionIsolation,
 )
+from storage.admin.acknowledgements import AcknowledgementAdmin
+from storage.admin.producers import ProducerAdmin
+from storage.admin.settings import SettingsAdmin
+from storage.admin.subscriptions import SubscriptionAdmin
+from storage.admin.tables import TableAdmin
+from storage.admin.topics import TopicAdmin
+from storage.admin.transactions import TransactionAdmin
+from storage.client.reader import Reader
+from storage.client.table import Table
+from storage.client.transaction import Transaction
 from storage.disk.superblock import ReapPolicy
 from storage.errors import InvalidPosition, InvalidValue, MessageNotFound
 from storage.limits import FINALIZE_INLINE_MAX
+from storage.maintenance.maintenance import Maintenance
+from storage.reports.reports import Reports
 from storage.values.txn_state import AbortReason
 
 Call = Callable[[Store, Any], Any]
@@ -341,6 +355,75 @@ def test_no_time_is_refused(full: Store, call: Call) -> None:
     for wrong in ("7", 1.5, b"1", []):
         with pytest.raises(InvalidValue, match="milliseconds since 1970"):
             call(full, wrong)
+
+
+SPANS: list[tuple[str, Call]] = [
+    ("open", lambda store, s: Store.open(store.path, lock_timeout=s)),
+    ("transaction", lambda store, s: store.transaction(timeout=s)),
+    ("begin_transaction", lambda store, s: store.begin_transaction(timeout=s)),
+    ("open_session", lambda store, s: store.open_session("t", lease=s)),
+    ("receive", lambda store, s: attached(store).receive(s)),
+    ("receive_batch", lambda store, s: attached(store).receive_batch(1, s)),
+    ("read_next", lambda store, s: store.reader("t").read_next(s)),
+    ("list_slow", lambda store, s: store.reports.list_slow_transactions(s)),
+    ("give back", lambda store, s: attached(store).negative_acknowledge(MessageId(1, 0), delay=s)),
+    ("wait", lambda store, s: store.reports.wait_for_transaction(store.begin_transaction(), s)),
+    (
+        "give back from outside",
+        lambda store, s: store.admin.acknowledgements.negative_acknowledge_messages(
+            "t", "s", [MessageId(1, 0)], delay=s
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("call", [each[1] for each in SPANS], ids=[each[0] for each in SPANS])
+def test_no_span_is_refused(full: Store, call: Call) -> None:
+    """A span of time is a number of seconds, not negative; True is not a second."""
+    for wrong in ("7", -1, float("nan"), True, b"1", []):
+        with pytest.raises(InvalidValue):
+            call(full, wrong)
+
+
+def test_a_delay_is_finite(full: Store) -> None:
+    """A message given back for ever would be lost without a word."""
+    consumer = attached(full)
+    for wrong in (float("inf"), 1e300, None):
+        with pytest.raises(InvalidValue, match="a delay is 0 to 3153600000 seconds"):
+            consumer.negative_acknowledge(MessageId(1, 0), delay=wrong)
+
+
+def options() -> list[tuple[type, str, str]]:
+    """Class, method and name of each option of the API that is True or False."""
+    found = []
+    for owner in (
+        Store, Consumer, Producer, Reader, Table, Transaction, Reports, Maintenance, AcknowledgementAdmin,
+        ProducerAdmin, SettingsAdmin, SubscriptionAdmin, TableAdmin, TopicAdmin, TransactionAdmin,
+    ):  # fmt: skip
+        for name, method in inspect.getmembers(owner, callable):
+            if not name.startswith("_"):
+                found += [
+                    (owner, name, option.name)
+                    for option in inspect.signature(method).parameters.values()
+                    if option.annotation == "bool"
+                ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "option"), options(), ids=lambda part: getattr(part, "__name__", part)
+)
+@pytest.mark.parametrize("wrong", ["yes", 1, None], ids=repr)
+def test_an_option_is_true_or_false(owner: type, method: str, option: str, wrong: Any) -> None:
+    """A text, which counts as true whatever it says, is refused before anything else is looked at."""
+    function = getattr(owner, method)
+    given = {
+        parameter.name: None
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty and parameter.name != option
+    }
+    with pytest.raises(InvalidValue, match=f"{option} is True or False, not {wrong!r}"):
+        function(**given, **{option: wrong})
 
 
 def test_a_row_to_import_is_a_pair(full: Store) -> None:

@@ -15,6 +15,7 @@ import pytest
 from storage import Store
 from txnctl import __version__
 from txnctl.cli import exit_codes
+from txnctl.output import shell
 
 SLEEPER = """
 import sys, time, types
@@ -32,6 +33,13 @@ sys.argv = ["txnctl", "probe"]
 from txnctl.__main__ import run
 run()
 """
+
+
+def test_a_run_leaves_no_store_in_later_commands(run: Any, tmp_path: Path) -> None:
+    """A program that calls `main` words its own commands afterwards without the store of that line."""
+    Store.create(tmp_path / "a")
+    assert run("--store", str(tmp_path / "a"), "topics", "show", "none").status == 3
+    assert shell.line("topics list") == "txnctl topics list"
 
 
 class TestLaziness:

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from storage import errors
 from storage.values.position import EARLIEST, LATEST, MessageId, Position
 from storage.values.txn_id import TxnID
-from txnctl.cli import value_types
+from txnctl.cli import retention_values, value_types
 from txnctl.cli.at_time import AtTime
 
 
@@ -44,6 +44,22 @@ def test_durations(text: str, seconds: float) -> None:
 def test_what_is_no_duration(text: str) -> None:
     """No number without a unit: 5 of what?"""
     assert "500ms, 30s, 15m, 2h or 1d" in (refused(value_types.DURATION, text).hint or "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "longest"),
+    [
+        (value_types.DURATION, "100000d", "is longer than 36500d, the longest duration"),
+        (value_types.DURATION_MS, "99999999h", "is longer than 36500d, the longest duration"),
+        (value_types.AGE_OR_TIME, "100000d", "is longer than 36500d, the longest duration"),
+        (retention_values.RETENTION_TIME, "100000d", "is longer than 36500d, the longest duration"),
+        (value_types.SIZE, "2000000T", "is larger than 1048576T, the largest size"),
+        (retention_values.RETENTION_SIZE, "2000000tib", "is larger than 1048576T, the largest size"),
+    ],
+)
+def test_a_number_that_is_too_large_names_the_largest(kind: Any, text: str, longest: str) -> None:
+    """It is a duration or a size, so that 'not a duration' would be wrong."""
+    assert refused(kind, text).message == f"--value: {text!r} {longest}"
 
 
 @given(st.integers(0, 36_500 * 86_400_000))

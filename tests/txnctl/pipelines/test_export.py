@@ -32,7 +32,13 @@ def messages(spark: SparkSession, store: Store, path: str) -> DataFrame:
     """A topic of awkward messages, as Spark reads it."""
     store.create_topic("orders")
     with store.create_producer("orders") as producer:
-        producer.send_batch(VALUES, keys=KEYS, properties=PROPERTIES, event_times=[7, *[None] * 5])
+        producer.send_batch(
+            VALUES,
+            keys=KEYS,
+            properties=PROPERTIES,
+            event_times=[7, *[None] * 5],
+            deliver_at=[9, *[None] * 5],
+        )
     return export.read_topic(spark, {"path": path, "topic": "orders"})
 
 
@@ -51,6 +57,7 @@ def test_json_is_what_produce_reads(messages: DataFrame, tmp_path: Path) -> None
     assert list(read.keys or []) == KEYS
     assert [each or {} for each in read.properties or []] == PROPERTIES
     assert list(read.event_times or []) == [7, *[None] * 5]
+    assert list(read.delivery_times or []) == [9, *[None] * 5]
     first = json.loads(lines[0])
     assert first["messageId"] == "1:0:0"
     assert first["publishTimeAt"].endswith("Z")

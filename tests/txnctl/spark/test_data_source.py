@@ -79,7 +79,7 @@ def test_a_schema_reads_only_what_it_names(spark: SparkSession, orders: Store, p
     """The fast way: value alone, as bytes or as text; and without properties by an option."""
     assert read(spark, path, "value string", topic="orders").first() == ("0",)
     assert read(spark, path, topic="orders", includeHeaders="false").columns[-3:] == [
-        "eventTime",
+        "deliveryTime",
         "txnId",
         "txnState",
     ]

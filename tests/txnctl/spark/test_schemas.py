@@ -15,7 +15,8 @@ def test_the_schema_of_messages_is_the_documented_one() -> None:
     """Names, order and types; without the properties if they are not wanted."""
     assert schemas.ddl(schemas.message_columns(True)) == (
         "key binary, value binary, topic string, ledgerId bigint, entryId bigint, batchIndex int, "
-        "publishTime timestamp, eventTime timestamp, properties map<string,string>, txnId string, txnState string"
+        "publishTime timestamp, eventTime timestamp, deliveryTime timestamp, properties map<string,string>, "
+        "txnId string, txnState string"
     )
     assert "properties" not in schemas.message_columns(False)
 

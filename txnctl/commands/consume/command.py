@@ -152,7 +152,7 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     _PUBLISH_TIME_MS, _PRODUCER, _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone;
     TXNCTL_STORE, and with --txn TXNCTL_TXN.
     When CMD fails the message is given back and this ends with CMD's exit code; with --on-error retry the command goes
-    on, and the message is delivered again after --retry-delay, to any consumer.
+    on, and the message is delivered again after --retry-delay, to any consumer, or goes to the dead-letter topic.
     """
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.stop_condition import Patience

@@ -9,12 +9,13 @@ from binascii import b2a_base64
 
 from storage.errors import TxnctlError
 from txnctl.output import json_text
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage import Consumer, Message, TxnID
+    from storage import Consumer, Message, MessageId, TxnID
     from txnctl.cli.context import Context
     from txnctl.commands.consume.options import ConsumeOptions
 
@@ -30,7 +31,9 @@ _FAREWELL_S = 2.0
 
 
 class CommandFailed(TxnctlError):
-    """The command of `consume --exec` failed; the exit code is that of the command. The message was given back."""
+    """The command of `consume --exec` failed; the exit code is that of the command. The message was given back, and is
+    delivered again or goes to the dead-letter topic.
+    """
 
     code = "command-failed"
 
@@ -53,9 +56,11 @@ class Commands:
         self._command = options.run
         self._txn = txn
         self._retry_delay: float | None = None
+        self._letters_topic = ""
         if options.on_error == "retry":
             self._retry_delay = RETRY_DELAY_S if options.retry_delay is None else options.retry_delay
-        self._done = self._failed = self._status = 0
+        self._done = self._failed = self._status = self._letters = 0
+        self._again: set[MessageId] = set()
 
     def handle(self, messages: Sequence[Message]) -> None:
         """Run the command once a message.
@@ -68,27 +73,49 @@ class Commands:
             if status == 0:
                 self._consumer.acknowledge(message, txn=self._txn)
                 self._done += 1
+                self._again.discard(message.message_id)
                 continue
             self._failed += 1
             self._status = status
             how = f"message {message.message_id}: the command exited with {status}"
+            letters = self._consumer.dead_letter_topic_of(message)
+            if letters is not None:
+                self._letters += 1
+                self._letters_topic = letters
+                self._again.discard(message.message_id)
             if self._retry_delay is None:
-                raise self._failure(f"{how}; the message was given back")
+                given = "was given back" if letters is None else _goes_to(letters)
+                raise self._failure(f"{how}; the message {given}")
             self._consumer.negative_acknowledge(message, delay=self._retry_delay)
-            self._context.warn(f"{how}; the message comes again in {self._retry_delay:g} s")
+            if letters is None:
+                self._again.add(message.message_id)
+                self._context.warn(f"{how}; the message comes again in {self._retry_delay:g} s")
+            else:
+                self._context.warn(f"{how}; the message {_goes_to(letters)} in {self._retry_delay:g} s")
 
     def check(self) -> None:
         """Raises CommandFailed if any command failed."""
         if self._failed:
             from txnctl.output.human import plural
 
-            raise self._failure(
-                f"the command failed {plural(self._failed, 'time')}; these messages come again"
-            )
+            ends = []
+            if self._again:
+                verb = "comes" if len(self._again) == 1 else "come"
+                ends.append(f"{plural(len(self._again), 'message')} {verb} again")
+            if self._letters:
+                verb = "goes" if self._letters == 1 else "go"
+                ends.append(
+                    f"{plural(self._letters, 'message')} {verb} to the dead-letter topic {self._letters_topic}"
+                )
+            text = f"the command failed {plural(self._failed, 'time')}"
+            raise self._failure("; ".join([text, *ends]))
 
     def _failure(self, text: str) -> CommandFailed:
         error = CommandFailed(text, status=self._status, done=self._done, failed=self._failed)
         error.exit_code = self._status
+        if self._letters:
+            redrive = line("subscriptions redrive", self._consumer.topic, self._consumer.subscription)
+            error.hint = f"Mend the cause; then `{redrive}`."
         return error
 
     def summary(self) -> str:
@@ -153,6 +180,10 @@ class Commands:
         if self._txn is not None:
             environment["TXNCTL_TXN"] = str(self._txn)
         return environment
+
+
+def _goes_to(dead_letter_topic: str) -> str:
+    return f"goes to the dead-letter topic {dead_letter_topic}"
 
 
 def _key(key: bytes | None) -> dict[str, str | None]:

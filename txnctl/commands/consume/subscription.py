@@ -9,6 +9,7 @@ from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from txnctl.cli.at_time import position_of
 from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.commands.consume.blocked_note import Hidden
+from txnctl.commands.consume.delayed_note import DelayedNote
 from txnctl.commands.subscriptions.start_note import note_if_beyond
 from txnctl.output.shell import line
 
@@ -36,7 +37,8 @@ def take(context: Context, topic: str, lines: Lines, patience: Patience, options
             store.use_transaction(txn)  # before anything is handed out
         consumer = _subscribe(context, store, topic, patience, options)
         hidden = Hidden(context, topic, consumer.blocked_by)
-        taking = _Taking(consumer, lines, patience, hidden, _NewerMessages(context, consumer, txn))
+        newer, delayed = _NewerMessages(context, consumer, txn), DelayedNote(context, topic, consumer)
+        taking = _Taking(consumer, lines, patience, (hidden, delayed), newer)
         try:
             if options.run is None:
                 writer = _Writer(consumer, lines, acknowledges=options.ack != "none", txn=txn)
@@ -155,17 +157,17 @@ class _Taking:
         consumer: Consumer,
         lines: Lines,
         patience: Patience,
-        hidden: Hidden,
+        notes: tuple[Hidden, DelayedNote],
         newer: _NewerMessages,
     ) -> None:
         self.consumer = consumer
         self._lines = lines
         self._patience = patience
-        self._hidden = hidden
+        self._hidden, self._delayed = notes
         self._newer = newer
 
     def take_all(self, window: int, handle: Handle) -> None:
-        """Receive until the end, then note messages hidden behind.
+        """Receive until the end, then note messages hidden behind, or delayed.
 
         Raises:
             WaitTimeout: too few messages came in time.
@@ -188,11 +190,13 @@ class _Taking:
     def _is_over(self) -> bool:
         try:
             is_over = self._patience.is_over()
-        except WaitTimeout:
+        except WaitTimeout as error:
             self._hidden.at_end()
+            self._delayed.at_end(error)
             raise
         if is_over:
             self._hidden.at_end()
+            self._delayed.at_end()
         else:
             self._lines.check_reader()
             self._hidden.while_waiting(self._patience)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.errors import InvalidValue
+from storage.values.durations import duration_text
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
 from txnctl.cli.retention_values import STORE_RETENTION_HARD, STORE_RETENTION_SIZE, STORE_RETENTION_TIME
 from txnctl.cli.value_types import DURATION_MS, SIZE
@@ -79,7 +80,6 @@ MEANINGS = {
     SEQUENCE_RETENTION: "How long sequence ids of trimmed messages are kept after their last use.",
     TABLE_RETENTION: "How long older versions of table rows are kept, for reads in the past and long transactions.",
 }
-_UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 
 
 @argument("name", required=False, help="The setting; all if it is left out.")
@@ -138,15 +138,15 @@ def _setting(store: Store, name: str) -> StoreSetting:
     value = {
         REAP_POLICY: lambda: info.reap_policy,
         RESERVE: lambda: size_argument(store.reports.reserve_size()),
-        RETENTION_TIME: lambda: _limit(info.retention_time_ms, _duration),
+        RETENTION_TIME: lambda: _limit(info.retention_time_ms, duration_text),
         RETENTION_SIZE: lambda: _limit(info.retention_bytes, size_argument),
-        DEAD_LETTER_TIME: lambda: _limit(store.reports.dead_letter_retention().time_ms, _duration),
+        DEAD_LETTER_TIME: lambda: _limit(store.reports.dead_letter_retention().time_ms, duration_text),
         DEAD_LETTER_SIZE: lambda: _limit(store.reports.dead_letter_retention().bytes, size_argument),
-        SEQUENCE_RETENTION: lambda: _limit(store.reports.sequence_retention_ms(), _duration),
+        SEQUENCE_RETENTION: lambda: _limit(store.reports.sequence_retention_ms(), duration_text),
         RETENTION_HARD: lambda: info.retention_hard,
-        TTL: lambda: _limit(info.ttl_ms, _duration),
-        EXPIRE_AFTER: lambda: _limit(info.expire_after_ms, _duration),
-        TABLE_RETENTION: lambda: _duration(info.table_retention_ms),
+        TTL: lambda: _limit(info.ttl_ms, duration_text),
+        EXPIRE_AFTER: lambda: _limit(info.expire_after_ms, duration_text),
+        TABLE_RETENTION: lambda: duration_text(info.table_retention_ms),
     }[name]()
     return StoreSetting(name, value, MEANINGS[name])
 
@@ -170,13 +170,13 @@ def _changed(context: Context, store: Store, name: str, value: str) -> SettingCh
     elif name == SEQUENCE_RETENTION:
         kept_ms = STORE_RETENTION_TIME.convert(value, None, None)
         ids = settings.set_sequence_retention(kept_ms, dry_run=dry_run, reason=reason).effects
-        after = _limit(ids.sequence_retention_ms, _duration)
-        before = _limit(ids.sequence_retention_ms_before, _duration)
+        after = _limit(ids.sequence_retention_ms, duration_text)
+        before = _limit(ids.sequence_retention_ms_before, duration_text)
     else:
         retention_ms = DURATION_MS.convert(value, None, None)
         retention = settings.set_table_retention(retention_ms, dry_run=dry_run, reason=reason).effects
-        after = _duration(retention.table_retention_ms)
-        before = _duration(retention.table_retention_ms_before)
+        after = duration_text(retention.table_retention_ms)
+        before = duration_text(retention.table_retention_ms_before)
     return SettingChanged(name, after, before, lets_go, dry_run, MEANINGS[name])
 
 
@@ -189,7 +189,7 @@ class _LimitSetting(NamedTuple):
     of_letters: bool = False
 
 
-_TIME = _LimitSetting("time_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.time_ms, _duration))
+_TIME = _LimitSetting("time_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.time_ms, duration_text))
 _SIZE = _LimitSetting("size", STORE_RETENTION_SIZE, lambda kept: _limit(kept.bytes, size_argument))
 _LIMITS = {
     DEAD_LETTER_TIME: _TIME._replace(of_letters=True),
@@ -197,9 +197,9 @@ _LIMITS = {
     RETENTION_TIME: _TIME,
     RETENTION_SIZE: _SIZE,
     RETENTION_HARD: _LimitSetting("hard", STORE_RETENTION_HARD, lambda kept: kept.hard or "off"),
-    TTL: _LimitSetting("ttl_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.ttl_ms, _duration)),
+    TTL: _LimitSetting("ttl_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.ttl_ms, duration_text)),
     EXPIRE_AFTER: _LimitSetting(
-        "expire_after_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.expire_after_ms, _duration)
+        "expire_after_ms", STORE_RETENTION_TIME, lambda kept: _limit(kept.expire_after_ms, duration_text)
     ),
 }
 
@@ -226,16 +226,6 @@ def size_argument(size: int) -> str:
         if size and size % factor == 0:
             return f"{size // factor}{unit}"
     return str(size)
-
-
-def _duration(milliseconds: int) -> str:
-    """A duration in the form of an argument: `90m`, `1d`, `0`."""
-    if milliseconds == 0:
-        return "0"
-    for unit, size in _UNITS_MS:
-        if milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return f"{milliseconds}ms"
 
 
 def _report(row: SettingChanged) -> list[str]:

@@ -1,4 +1,4 @@
-"""`txnctl subscriptions clear-backlog`: acknowledge all visible messages unread."""
+"""`txnctl subscriptions clear-backlog`: acknowledge all visible and delayed messages unread."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SETUP = (
 @example("txnctl subscriptions clear-backlog orders billing --yes", setup=_SETUP)
 @example("txnctl subscriptions clear-backlog orders billing --dry-run -o json", setup=_SETUP)
 def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_read: bool) -> None:
-    """Acknowledge all visible messages of a subscription, unread.
+    """Acknowledge all visible and delayed messages of a subscription, unread.
 
-    Delayed messages go too. Messages pending in a transaction are left alone, and so is everything behind
+    Messages pending in a transaction are left alone, and so is everything behind
     maxReadPosition. The messages stay in the topic: `subscriptions seek` goes back.
     """
 

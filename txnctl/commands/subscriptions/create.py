@@ -48,6 +48,11 @@ CREATED = fields_of(
     metavar="N",
     help="Move a message to the dead-letter topic after so many redeliveries. [default: never]",
 )
+@option(
+    "--read-compacted",
+    is_flag=True,
+    help="Begin with messages that only the compacted view has, before the log.",
+)
 @changes_store()
 @output(CREATED, name_field="subscription")
 @example("txnctl subscriptions create orders billing", setup="txnctl topics create orders")
@@ -69,6 +74,7 @@ def create(
     start: Start | AtTime | None,
     dead_letter_topic: str | None,
     max_redeliver_count: int | None,
+    read_compacted: bool,
 ) -> None:
     """Create a subscription without consumers.
 
@@ -93,6 +99,7 @@ def create(
         initial_position=start,
         dead_letter_topic=dead_letter_topic,
         max_redeliver_count=max_redeliver_count,
+        read_compacted=read_compacted,
     )
     note_if_beyond(context, topic, start, row.mark_delete_position)
     context.show(row, table=_created)

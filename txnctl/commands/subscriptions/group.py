@@ -39,7 +39,7 @@ subscriptions = Group(
         ),
         "clear-backlog": (
             "txnctl.commands.subscriptions.clear_backlog:clear_backlog",
-            "Acknowledge all visible messages of a subscription, unread.",
+            "Acknowledge all visible and delayed messages of a subscription, unread.",
         ),
         "ack": (
             "txnctl.commands.subscriptions.ack:ack",

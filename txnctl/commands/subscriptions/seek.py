@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from txnctl.cli.at_time import position_of
-from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
+from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.cursor_move import MOVE, asked, move
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED
@@ -45,19 +45,25 @@ SOUGHT = fields_of(
 @argument("topic", type=TOPIC, help="The topic.")
 @argument("subscription", type=SUBSCRIPTION, help="The subscription.")
 @argument("position", type=POSITION_OR_TIME, help="The next message: earliest, latest, L:E, L:E:B or @TIME.")
+@option(
+    "--read-compacted", is_flag=True, help="Reach messages that only the compacted view has, before the log."
+)
 @changes_store()
 @administrative
 @forcible("Abort the open transactions that have acknowledgements pending there.")
 @output(SOUGHT, name_field="subscription")
 @example("txnctl subscriptions seek orders billing earliest", setup=_SETUP)
 @example("txnctl subscriptions seek orders billing @2024-05-01T10:00:00Z --dry-run", setup=_SETUP)
-def seek(context: Context, topic: str, subscription: str, position: Start | AtTime) -> None:
+def seek(
+    context: Context, topic: str, subscription: str, position: Start | AtTime, read_compacted: bool
+) -> None:
     """Move a subscription: the message at POSITION is the next one.
 
     @TIME is the first message published then or later; a position beyond the end is the end. Backwards, messages are
     delivered again. Forwards, the messages in between are left unread, after a confirmation. Acknowledgements beyond
     the new position are dropped, and messages in flight recalled. The command refuses while an open transaction has
-    acknowledgements pending on the subscription.
+    acknowledgements pending on the subscription. With --read-compacted the position may lie before the log, where the
+    compacted view of the topic has messages; only `consume --read-compacted` delivers these.
     """
 
     from txnctl.commands.subscriptions.start_note import note_if_beyond
@@ -66,21 +72,27 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
 
     def change(*, dry_run: bool) -> Sought:
         return context.store.admin.subscriptions.seek_subscription(
-            topic, subscription, start, force=context.force, dry_run=dry_run, reason=context.reason
+            topic,
+            subscription,
+            start,
+            read_compacted=read_compacted,
+            force=context.force,
+            dry_run=dry_run,
+            reason=context.reason,
         )
 
     question = f"Seek {subscription} on {topic} forwards, past what is unread?"
     row = asked(context, change, question, _is_forwards)
     note_if_beyond(context, topic, start, row.effects.change.mark_delete_position_after)
-    (extent,) = context.store.reports.topic_extents([topic])
-    context.show(row, table=lambda shown: _sought(context, shown, extent.before))
+    begin = None if read_compacted else context.store.reports.topic_extents([topic])[0].before
+    context.show(row, table=lambda shown: _sought(context, shown, begin))
 
 
 def _is_forwards(row: SubscriptionSought) -> bool:
     return row.mark_delete_position_after > row.mark_delete_position_before
 
 
-def _sought(context: Context, row: Sought, begin: Position) -> Iterator[str]:
+def _sought(context: Context, row: Sought, begin: Position | None) -> Iterator[str]:
     yield from dry_run_heading(context, row.dry_run)
     names, change = row.effects, row.effects.change
     before = change.mark_delete_position_before
@@ -94,8 +106,11 @@ def _sought(context: Context, row: Sought, begin: Position) -> Iterator[str]:
     if change.messages_withdrawn:
         withdrawn = "would be withdrawn" if row.dry_run else "were withdrawn"
         yield f"In flight {withdrawn}: {plural(change.messages_withdrawn, 'message')}."
-    if is_moved and before < begin:
+    if is_moved and begin is not None and before < begin:
         yield f"The log begins at {begin.ledger_id}:0: no seek leads back to {before}."
     elif is_moved and not row.dry_run:
         back = f"{before.ledger_id}:{before.entry_id + 1}"
-        yield f"Back again: {line('subscriptions seek', short_topic(names), names.subscription, back)}"
+        seek_back = line(
+            "subscriptions seek", short_topic(names), names.subscription, back, read_compacted=begin is None
+        )
+        yield f"Back again: {seek_back}"

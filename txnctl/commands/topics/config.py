@@ -15,8 +15,14 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.cli.option_values import OptionValues
-from txnctl.cli.retention_values import COMPACTION_THRESHOLD, RETENTION_HARD, RETENTION_SIZE, RETENTION_TIME
-from txnctl.cli.value_types import DURATION_MS, TOPIC
+from txnctl.cli.retention_values import (
+    COMPACTION_THRESHOLD,
+    RETENTION_HARD,
+    RETENTION_SIZE,
+    RETENTION_TIME,
+    TOMBSTONE_RETENTION,
+)
+from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.topic import LET_GO, NAMES, OTHER_LIMITS, RETENTION
 from txnctl.output.field import Help, fields_of
@@ -66,6 +72,7 @@ class LimitOptions(OptionValues):
 
 
 OWN = ", set for this topic"
+_COMPACTION = "compaction"
 _SETUP = "txnctl topics create orders"
 
 
@@ -112,9 +119,9 @@ _SETUP = "txnctl topics create orders"
 )
 @option(
     "--tombstone-retention",
-    type=DURATION_MS,
+    type=TOMBSTONE_RETENTION,
     metavar="DURATION",
-    help="Keep a tombstone in the compacted view at least so long. [default: 24h]",
+    help="Keep a tombstone in the compacted view at least so long; 0: until the next compaction. [default: 24h]",
 )
 @names_store(effect="writes")
 @administrative
@@ -183,7 +190,8 @@ def config(
     more than the threshold is not compacted; so does `txnctl store gc`. Messages that are not in the compacted view yet
     are kept, whatever the limits say, hard ones too.
     """
-    is_retention = any(value is not None for value in vars(limits).values())
+    asked = {name for name, value in vars(limits).items() if value is not None}
+    is_retention = bool(asked)
     is_compaction = compaction_threshold is not None or tombstone_retention is not None
     is_change = is_retention or is_compaction
     with context.open_store(context.store_path, read_only=not is_change) as store:
@@ -191,6 +199,7 @@ def config(
         threshold = None if compacted is None else compacted.threshold_bytes
         tombstone_ms = TOMBSTONE_RETENTION_MS if compacted is None else compacted.tombstone_retention_ms
         if is_compaction:
+            asked.add(_COMPACTION)
             changed = store.admin.topics.set_compaction(
                 topic,
                 threshold=compaction_threshold,
@@ -240,21 +249,32 @@ def config(
         dry_run=is_change and context.dry_run,
     )
     general = ", as the store has it for dead letters" if has_letters else ", as the store has it"
-    context.show(row, table=lambda row: _lines(context, row, general))
+    shown_parts = asked or {*LimitOptions.__annotations__, *(() if compacted is None else (_COMPACTION,))}
+    context.show(row, table=lambda row: _lines(context, row, general, shown_parts))
 
 
-def _lines(context: Context, row: TopicConfig, general: str) -> Iterator[str]:
+def _lines(context: Context, row: TopicConfig, general: str, shown: set[str]) -> Iterator[str]:
+    """The limits that were asked for or changed.
+
+    Args:
+        shown: parameters of the command, or _COMPACTION.
+    """
     yield from dry_run_heading(context, row.dry_run)
     yield f"Topic {row.name}"
-    for name, value, before, is_own in _values(row):
+    for parameter, (name, value, before, is_own) in zip(
+        LimitOptions.__annotations__, _values(row), strict=True
+    ):
+        if parameter not in shown:
+            continue
         yield f"  {name:<15} {value}{OWN if is_own else general}"
         if before is not None and before != value:
             yield f"  {'':<15} before: {before}"
-    if row.compaction_threshold_bytes is not None:
-        kept = duration(row.tombstone_retention_ms)
-        yield f"  compaction      at {size(row.compaction_threshold_bytes)}, tombstones stay {kept}"
+    if _COMPACTION in shown:
+        yield f"  compaction      {_compaction(row)}"
     if row.lets_go is not None:
         yield from let_go(row.lets_go, dry_run=row.dry_run)
+    if not shown & {"retention_time", "retention_size", "retention_hard"}:
+        return
     if row.retention_time_ms is None and row.retention_bytes is None:
         yield "Every message is kept."
         return
@@ -262,6 +282,13 @@ def _lines(context: Context, row: TopicConfig, general: str) -> Iterator[str]:
     yield "whole ledgers. Readers without a subscription hold nothing back."
     if row.retention_hard != "off" and 0 in (row.retention_time_ms, row.retention_bytes):
         yield "A limit of 0 is never hard: what is not acknowledged stays."
+
+
+def _compaction(row: TopicConfig) -> str:
+    threshold, kept_ms = row.compaction_threshold_bytes, row.tombstone_retention_ms
+    when = "by hand" if threshold is None else f"at {size(threshold)}"
+    kept = f"stay {duration(kept_ms)}" if kept_ms else "go with the next compaction"
+    return f"{when}, tombstones {kept}"
 
 
 def _values(row: TopicConfig) -> Iterator[tuple[str, str, str | None, bool]]:

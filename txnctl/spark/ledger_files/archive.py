@@ -10,13 +10,15 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
+from storage import IsolationLevel, TransactionState
 from storage.reports.extents import Extent, Reached
 from storage.topic.log import LedgerInfo
 from storage.topic.trim import LastTrimmed
 from storage.values.position import Position
 from txnctl.spark.ledger_files.directory import TopicDirectory
+from txnctl.spark.ledger_files.former_files import PlacedFile, placed_files
 from txnctl.spark.ledger_files.layout import LEDGERS
-from txnctl.spark.ledger_files.manifest import LedgerFile, TopicIdentity
+from txnctl.spark.ledger_files.manifest import TopicIdentity
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
@@ -36,19 +38,19 @@ class Archive:
         ledgers: in order, without a gap, the last one just before the first ledger of the store.
     """
 
-    def __init__(self, directory: TopicDirectory, files: Sequence[LedgerFile], first_kept: int) -> None:
-        self._directory = directory
-        known = {ledger.ledger_id: (ledger, file) for file in files for ledger in file.ledgers}
+    def __init__(self, files: Sequence[PlacedFile], first_kept: int) -> None:
+        known = {ledger.ledger_id: (ledger, placed) for placed in files for ledger in placed.file.ledgers}
         self.ledgers: list[LedgerInfo] = []
-        self._files: list[LedgerFile] = []
+        self._files: list[PlacedFile] = []
         number = first_kept - 1
         while number in known:
-            ledger, file = known[number]
+            ledger, placed = known[number]
+            file = placed.file
             size = file.content.size * ledger.messages // max(file.rows, 1)
             info = LedgerInfo(number, ledger.entries, (0, ledger.closed_ms), ledger.messages, max(size, 1))
             self.ledgers.insert(0, info)
-            if file not in self._files:
-                self._files.insert(0, file)
+            if placed not in self._files:
+                self._files.insert(0, placed)
             number -= 1
 
     @classmethod
@@ -61,8 +63,10 @@ class Archive:
         identity = TopicIdentity(store.identity, extent.topic_id, extent.topic)
         directory = TopicDirectory(root, identity)
         # Nothing is missing of a topic that was never trimmed, so its manifest need not be read.
-        files = directory.manifest()[1].files if extent.is_trimmed else ()
-        return cls(directory, files, extent.before.ledger_id)
+        files = (
+            placed_files(store, extent, directory, directory.manifest()[1].files) if extent.is_trimmed else []
+        )
+        return cls(files, extent.before.ledger_id)
 
     def extend(self, extent: Extent) -> Extent:
         """The topic with the ledgers of the archive before the store's."""
@@ -88,18 +92,52 @@ class Archive:
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
-        for file in self._files:
-            with self._directory.open_file(LEDGERS, file.name) as source:
+        for directory, file, _ in self._files:
+            with directory.open_file(LEDGERS, file.name) as source:
                 parquet = pq.ParquetFile(source)
                 for group in range(parquet.metadata.num_row_groups):
                     rows = parquet.read_row_group(group, ["ledgerId", "entryId", "publishTime"])
                     published_us = pc.cast(rows["publishTime"], "int64")
-                    later = (
-                        rows.filter(pc.greater_equal(published_us, time_ms * 1000)).slice(0, 1).to_pylist()
-                    )
+                    is_later = pc.greater_equal(published_us, time_ms * 1000)
+                    is_shared = pc.less_equal(rows["ledgerId"], file.last.ledger_id)
+                    later = rows.filter(pc.and_(is_later, is_shared)).slice(0, 1).to_pylist()
                     if later:
                         return Position(later[0]["ledgerId"], later[0]["entryId"])
         return None
+
+    def count_after(self, after: Position, level: IsolationLevel) -> int:
+        """Count the messages of the archive behind a position that a reader of a level receives.
+
+        Of a file that is read in part, the columns of positions and states are read.
+
+        Raises:
+            OffloadInvalid: a file is missing.
+        """
+        is_committed = level is IsolationLevel.READ_COMMITTED
+        files = [placed for placed in self._files if placed.file.last > after]
+        return sum(self._count_in(placed, after, is_committed) for placed in files)
+
+    def _count_in(self, placed: PlacedFile, after: Position, is_committed: bool) -> int:
+        directory, file, is_part = placed
+        stop = min(self.ledgers[-1].ledger_id, file.last.ledger_id)
+        is_whole = (
+            stop == file.last.ledger_id and self.ledgers[0].ledger_id <= file.after.ledger_id and not is_part
+        )
+        if is_whole and file.after >= after:
+            return file.rows - (file.aborted if is_committed else 0)
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        with directory.open_file(LEDGERS, file.name) as source:
+            rows = pq.read_table(source, columns=["ledgerId", "entryId", "txnState"])
+        ledgers, entries = rows["ledgerId"], rows["entryId"]
+        later = pc.and_(pc.equal(ledgers, after.ledger_id), pc.greater(entries, after.entry_id))
+        begin = max(after.ledger_id, self.ledgers[0].ledger_id - 1)
+        wanted = pc.or_(later, pc.and_(pc.greater(ledgers, begin), pc.less_equal(ledgers, stop)))
+        if is_committed:
+            is_aborted = pc.fill_null(pc.equal(rows["txnState"], TransactionState.ABORTED.value), False)
+            wanted = pc.and_(wanted, pc.invert(is_aborted))
+        return pc.sum(pc.cast(wanted, "int64")).as_py() or 0
 
     def reach(
         self, after: Position, through: Position, messages: int | None, size: int | None
@@ -170,6 +208,10 @@ class Archives:
             return in_store(topic, time_ms) if archived is None else archived
 
         return first
+
+    def count_after(self, topic: str, after: Position, level: IsolationLevel) -> int:
+        """As `Archive.count_after`; 0 where the topic has no archive."""
+        return self._archives[topic][1].count_after(after, level) if topic in self._archives else 0
 
     def reach(
         self, topic: str, after: Position, through: Position, messages: int | None, size: int | None

@@ -136,6 +136,10 @@ def _conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
     columns = []
     for field in schema:
+        if field.name not in batch.schema.names:
+            # A file of an earlier release lacks the column, which no message had a value in.
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
         column = batch[field.name]
         columns.append(
             column if column.type == field.type else as_text(column, field, "the messages of a file")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from storage import IsolationLevel, Position, Store
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.file_partition import Bounds, FilePartition
+from txnctl.spark.ledger_files.former_files import placed_files
 from txnctl.spark.ledger_files.layout import BUILD_DIR, LEDGERS, RANGES, UNDECIDED, RangeFile, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Span, cover
 from txnctl.spark.ledger_files.offload import offload
@@ -90,8 +91,9 @@ def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[F
     directory, manifest, *_ = offload(store, first.topic, root, within=(first.after, decided_through))
     # Ranges serve only stretches without a ledger file: a range whose ledgers are offloaded may be collected.
     exported = directory.ranges()
+    placed = {each.file: each for each in placed_files(store, extent, directory, manifest.files)}
     stretches: list[tuple[LedgerFile | RangeFile | None, Span]] = []
-    for offloaded, stretch in cover(first.after, decided_through, manifest.files):
+    for offloaded, stretch in cover(first.after, decided_through, list(placed)):
         stretches += [(offloaded, stretch)] if offloaded else cover(*stretch, exported)
     if last.through > decided_through:
         stretches.append((None, (max(first.after, decided_through), last.through)))
@@ -108,6 +110,9 @@ def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[F
         if source.rows:
             bounds = _bounds(source.after, source.last, stretch, first, last)
             path = f"{directory.path}/{kind}/{source.name}"
+            if isinstance(file, LedgerFile):
+                path = f"{placed[file].directory.path}/{kind}/{source.name}"
+                bounds = bounds or (Bounds(*stretch, 0, None) if placed[file].is_part else None)
             plans.append(FilePlan(path, source.row_groups, bounds, source.aborted > 0))
     return plans
 

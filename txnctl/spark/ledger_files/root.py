@@ -43,6 +43,23 @@ class Root(NamedTuple):
             ) from None
         return system, path.rstrip("/")
 
+    def check_exists(self) -> None:
+        """See that the directory is there: a mistyped one would pass for one that nothing was offloaded to.
+
+        Raises:
+            InvalidValue: no file system for the URI.
+            OffloadInvalid: no directory, or none that can be reached.
+        """
+        system, path = self.open_filesystem()
+        where = self.uri.partition("?")[0]
+        with errors_of(where):
+            kind = system.get_file_info(path or "/").type
+        if kind != fs.FileType.Directory:
+            why = "does not exist" if kind == fs.FileType.NotFound else "is no directory"
+            raise OffloadInvalid(
+                f"{where} {why}", hint="Name the directory that `txnctl pipeline offload` has written to."
+            )
+
     def for_spark(self, path: str) -> str:
         """Return the address of a file for Spark's own readers: without pyarrow's parameters, and S3 as `s3a`."""
         parts = urlsplit(self.uri)

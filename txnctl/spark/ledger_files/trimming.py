@@ -28,10 +28,11 @@ def verified_ledgers(
 
     Raises:
         TopicNotFound, InvalidName, InvalidValue, UnknownFormat
-        OffloadInvalid: a file is missing or damaged, or the files are of a copy of the store.
+        OffloadInvalid: the root or a file is missing or damaged, or the files are of a copy of the store.
     """
     (extent,) = store.reports.topic_extents([topic])
     root = Root.of_path(path)
+    root.check_exists()
     directory = TopicDirectory(root, TopicIdentity(store.identity, extent.topic_id, extent.topic))
     _, manifest = directory.manifest()
     check_same_store(extent, manifest, directory)

@@ -19,7 +19,7 @@ ROWS_MAX: Final = 65_536
 BYTES_MAX: Final = 4 * 1024 * 1024
 """About the size of one batch."""
 
-_EVENT_TIME_MS_MAX: Final = (1 << 63) // 1000 - 1
+_TIME_MS_MAX: Final = (1 << 63) // 1000 - 1
 """Larger times do not fit Spark's timestamps, which count microseconds."""
 
 T = TypeVar("T")
@@ -118,12 +118,15 @@ def _batch_indexes(slices: list[EntrySlice], field: pa.Field) -> pa.Array:
     return _plain(numbers, field.type)
 
 
-def _event_times(slices: list[EntrySlice], field: pa.Field) -> pa.Array:
-    taken = _taken(slices, lambda entry: entry.event_times)
-    if taken is None:
-        return pa.nulls(_rows(slices), field.type)
-    times = [None if time is None or time > _EVENT_TIME_MS_MAX else time * 1000 for time in taken]
-    return pa.array(times, pa.int64()).cast(field.type)
+def _times(times_of: Callable[[Entry], list[int | None] | None]) -> Column:
+    def column(slices: list[EntrySlice], field: pa.Field) -> pa.Array:
+        taken = _taken(slices, times_of)
+        if taken is None:
+            return pa.nulls(_rows(slices), field.type)
+        times = [None if time is None or time > _TIME_MS_MAX else time * 1000 for time in taken]
+        return pa.array(times, pa.int64()).cast(field.type)
+
+    return column
 
 
 def _properties(slices: list[EntrySlice], field: pa.Field) -> pa.Array:
@@ -162,7 +165,8 @@ _COLUMNS: Final[dict[str, Column]] = {
     "entryId": _repeated("q", lambda entry: entry.entry_id),
     "batchIndex": _batch_indexes,
     "publishTime": _repeated("q", lambda entry: entry.publish_time * 1000),
-    "eventTime": _event_times,
+    "eventTime": _times(lambda entry: entry.event_times),
+    "deliveryTime": _times(lambda entry: entry.delivery_times),
     "properties": _properties,
     "txnId": _of_transaction(lambda entry: str(entry.txn_id) if entry.txn else None),
     "txnState": _of_transaction(lambda entry: entry.txn_state.value if entry.txn_state else None),

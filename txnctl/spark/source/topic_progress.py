@@ -192,7 +192,10 @@ class TopicProgress:
             topic_report = topics[topic] = {"position": str(latest)}
             if reached is not None:
                 after = reached.get(extent.topic, extent.before)
-                topic_report["behind"] = store.reports.count_messages_between(topic, after, latest, level)
+                behind = store.reports.count_messages_between(topic, after, latest, level)
+                if self._archives is not None:
+                    behind += self._archives.count_after(extent.topic, after, level)
+                topic_report["behind"] = behind
         return dict(sorted(topics.items()))
 
     def acknowledge(self, end: Mapping[str, Position]) -> None:

@@ -104,6 +104,30 @@ class TestExec:
         assert "2 messages done, 1 failed" in outcome.err
         assert backlog(path) == 1
 
+    def test_a_message_that_goes_to_the_dead_letter_topic_is_said(self, run: Any, path: Path) -> None:
+        """It does not come again; what does is counted beside it, and the hint brings dead letters back."""
+        send_batch(path, 2)
+        words = (*self.WORDS, "false", "--on-error", "retry", "--retry-delay", "0s", "-n", "4")
+        outcome = run(*words, "--max-redeliver-count", "1")
+        assert outcome.status == 1
+        assert outcome.err.count("the message comes again in 0 s") == 2
+        assert outcome.err.count("the message goes to the dead-letter topic orders-s-DLQ in 0 s") == 2
+        assert (
+            "the command failed 4 times; 2 messages go to the dead-letter topic orders-s-DLQ" in outcome.err
+        )
+        assert "hint: Mend the cause; then `txnctl subscriptions redrive orders s`." in outcome.err
+        send_batch(path, 1)
+        outcome = run(*self.WORDS, "false", "--on-error", "retry", "-n", "1")
+        assert "the command failed 1 time; 1 message comes again" in outcome.err
+
+    def test_a_failure_that_ends_in_the_dead_letter_topic(self, run: Any, path: Path) -> None:
+        """Also where the first failure ends the command."""
+        send_batch(path, 1)
+        outcome = run(*self.WORDS, "false", "--max-redeliver-count", "0")
+        assert "the message goes to the dead-letter topic orders-s-DLQ" in outcome.err
+        assert run("consume", "orders", "-s", "s").out == ""
+        assert run("consume", "orders-s-DLQ", "-o", "value").out == "0\n"
+
     def test_a_command_takes_part_in_the_transaction(self, run: Any, path: Path) -> None:
         """What it produces and what is acknowledged become visible together."""
         with Store.open(path) as store:

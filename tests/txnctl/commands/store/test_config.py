@@ -15,6 +15,21 @@ from txnctl.output.field import undeclared
 pytestmark = pytest.mark.usefixtures("path")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("sequence-retention", "0"), "sequence ids are kept for 1m to 36600d, or unset, not 0"),
+        (("table-retention", "5ms"), "table versions are kept for 1s to 3660d, not 5ms"),
+        (("ttl", "5ms"), "a time to live is 1s to 36600d, or unset, not 5ms"),
+    ],
+)
+def test_bounds_are_durations(run: Any, words: tuple[str, ...], said: str) -> None:
+    """As they are typed, in place of milliseconds."""
+    outcome = run("store", "config", *words)
+    assert outcome.status == 2
+    assert said in outcome.err
+
+
 class TestUpkeep:
     """`store compact`, `gc`, `config`."""
 

@@ -88,3 +88,18 @@ def test_removing_a_view_asks_first(run: Any, colours: str) -> None:
     assert run("topics", "compact", colours, "--remove").status == 9
     assert "removed 2 messages" in run("topics", "compact", colours, "--remove", "--yes").out
     assert values(run, "--read-compacted") == ["grey", "blue", "remark"]
+
+
+def test_a_subscription_reaches_before_the_log(run: Any, colours: str) -> None:
+    """Created or moved there; the way back is named with the option."""
+    run("topics", "compact", colours)
+    run("topics", "config", colours, "--retention-time", "0")
+    run("topics", "trim", colours)
+    run("subscriptions", "create", colours, "s", "--from", "earliest", "--read-compacted")
+    assert values(run, "-s", "s", "--read-compacted") == ["blue", "remark"]
+    run("subscriptions", "seek", colours, "s", "earliest")
+    assert "blue" not in values(run, "-s", "s", "--read-compacted")
+    out = run("subscriptions", "seek", colours, "s", "earliest", "--read-compacted").out
+    assert f"seek {colours} s" in out
+    assert "--read-compacted" in out
+    assert values(run, "-s", "s", "--read-compacted") == ["blue", "remark"]

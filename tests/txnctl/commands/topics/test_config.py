@@ -79,6 +79,54 @@ class TestConfig:
             f"txnctl topics truncate {letters}"
         ]
 
+    @pytest.mark.parametrize(
+        ("words", "said", "unsaid"),
+        [
+            (("--retention-time", "7d"), ("retention time  7d", "before: no limit"), ("ttl", "compaction")),
+            (("--ttl", "1d"), ("ttl             1d",), ("retention", "is kept", "compaction")),
+            (
+                ("--tombstone-retention", "2d"),
+                ("compaction      by hand, tombstones stay 2d00h",),
+                ("retention",),
+            ),
+            (("--tombstone-retention", "0"), ("tombstones go with the next compaction",), ("ttl",)),
+            (("--compaction-threshold", "1M"), ("at 1.0 MiB, tombstones stay 1d00h",), ("ttl", "Every")),
+        ],
+    )
+    def test_a_change_shows_what_was_changed(
+        self, run: Any, orders: str, words: tuple[str, ...], said: tuple[str, ...], unsaid: tuple[str, ...]
+    ) -> None:
+        """And no other limit; JSON has all of them."""
+        out = run("topics", "config", orders, *words).out
+        assert all(part in out for part in said)
+        assert not any(part in out for part in unsaid)
+        assert {"ttlMs", "retentionTimeMs", "tombstoneRetentionMs"} <= set(
+            run("topics", "config", orders, *words, "-o", "json").json
+        )
+
+    def test_all_limits_are_shown_where_none_is_named(self, run: Any, orders: str) -> None:
+        """Compaction where the topic has some."""
+        assert "compaction" not in run("topics", "config", orders).out
+        run("topics", "config", orders, "--tombstone-retention", "0")
+        out = run("topics", "config", orders).out
+        for part in (
+            "retention time",
+            "retention size",
+            "retention hard",
+            "ttl",
+            "expire after",
+            "compaction",
+        ):
+            assert f"  {part}" in out
+
+    @pytest.mark.parametrize("option", ["--ttl", "--expire-after"])
+    def test_bounds_are_durations(self, run: Any, orders: str, option: str) -> None:
+        """As they are typed, in place of milliseconds."""
+        assert (
+            "is 1s to 36600d, or unset or store, not 5ms"
+            in run("topics", "config", orders, option, "5ms").err
+        )
+
     def test_a_dry_run_changes_nothing(self, run: Any, orders: str) -> None:
         run("topics", "config", orders, "--retention-time", "1d", "--dry-run")
         assert run("topics", "config", orders, "-o", "json").json["retentionTimeMs"] is None
@@ -105,6 +153,7 @@ class TestTrim:
         """In dry run and run the same; the audit trail has the address, and what is held stays."""
         pytest.importorskip("pyarrow")
         place = str(tmp_path / "off")
+        (tmp_path / "off").mkdir()
         nothing = run("topics", "trim", orders, "--offloaded", place, "-o", "json").json
         assert (nothing["ledgers"], nothing["firstPosition"]) == (0, "1:0")
         run("pipeline", "offload", orders, place)
@@ -118,6 +167,13 @@ class TestTrim:
         assert f"Offloaded ledgers are in {row['offloadedTo']}." in out
         next((tmp_path / "off").rglob("*.json")).write_text("{")
         assert run("topics", "trim", orders, "--offloaded", place).status != 0
+
+    def test_a_directory_that_is_not_there_is_an_error(self, run: Any, orders: str, tmp_path: Path) -> None:
+        """Mistyped, it would else pass for one without files."""
+        pytest.importorskip("pyarrow")
+        outcome = run("topics", "trim", orders, "--offloaded", str(tmp_path / "none"))
+        assert outcome.status == 6
+        assert f"{tmp_path}/none does not exist" in outcome.err
 
     def test_without_a_limit_it_says_how_to_set_one(self, run: Any, orders: str) -> None:
         assert f"txnctl topics config {orders} --retention-time 7d" in run("topics", "trim", orders).out

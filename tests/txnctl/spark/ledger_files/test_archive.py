@@ -98,19 +98,27 @@ def test_what_was_trimmed_without_being_offloaded_is_missing(store: Store, path:
     assert places(rows(ranges(path, offloadPath=place)))[0] > places(every)[-1]
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("limit", ["1", "7", "40", "1000"])
-def test_a_stream_reads_files_and_then_the_store(store: Store, path: str, place: str, limit: str) -> None:
-    """In micro-batches of about that many messages, from the checkpoint of a stream that stood in the files."""
+def test_a_stream_reads_files_and_then_the_store(
+    store: Store, path: str, place: str, limit: str, level: str
+) -> None:
+    """In micro-batches of about that many messages, from the checkpoint of a stream that stood in the files.
+
+    `behind` counts the messages of both that are left.
+    """
     fill(store)
-    every = rows(ranges(path))
+    every = rows(ranges(path, isolationLevel=level))
     offload(store, "t", Root.of_path(place))
     trim(store, place)
     given = {"startingPosition": "earliest", "maxMessagesPerTrigger": limit, "offloadPath": place}
+    given["isolationLevel"] = level
     stream = reader(path, **given)
     at, found, batches = stream.initialOffset(), [], 0
     assert at == {"t": "1:-1"}
     while (end := stream.latestOffset(at, ReadMaxRows(int(limit)))) != at:
         found += rows(list(stream.partitions(at, end)))  # type: ignore[arg-type]
+        assert stream.reportLatestOffset()["t"]["behind"] == len(every) - len(found)
         at, batches = end, batches + 1
         stream = reader(path, **given)
     assert found == every

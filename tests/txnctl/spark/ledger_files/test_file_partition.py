@@ -12,6 +12,7 @@ import pytest
 
 from storage import Position, Store
 from tests.txnctl.spark.offload_steps import COMMITTED, SCHEMA, fill, rows, span
+from txnctl.spark import schemas
 from txnctl.spark.ledger_files import offload as offloading, range_export
 from txnctl.spark.ledger_files.layout import LEDGERS
 from txnctl.spark.ledger_files.offload import offload
@@ -38,6 +39,18 @@ def test_columns_come_as_the_schema_asks(store: Store, root: Root):
     assert all(batch.schema == schema for batch in batches)
     values = [message.value.decode() for message in store.reader("t")]
     assert [row["value"] for batch in batches for row in batch.to_pylist()] == values
+
+
+def test_a_file_without_a_column_has_null_there(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch):
+    """Files that were offloaded before messages had delivery times."""
+    older = {name: kind for name, kind in schemas.MESSAGE_TYPES.items() if name != "deliveryTime"}
+    fill(store)
+    wanted = span(store, COMMITTED)
+    with monkeypatch.context() as patch:
+        patch.setattr(range_export.schemas, "MESSAGE_TYPES", older)
+        offload(store, "t", root)
+    pieces = file_partitions(store, [wanted], root.uri)
+    assert rows(pieces) == rows([wanted])
 
 
 def test_large_ledgers_have_files_of_their_own(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from storage import Store
 from tests.txnctl.spark.source.topic_range_steps import EPOCH, ranges, rows, values
 
@@ -21,8 +23,10 @@ def test_times_are_those_of_publication(store: Store, path: str) -> None:
     assert values(ranges(path, endingTimestamp="0")) == []
 
 
-def test_an_event_time_beyond_what_spark_can_hold_is_null(store: Store, path: str) -> None:
+@pytest.mark.parametrize(("column", "option"), [("eventTime", "event_times"), ("deliveryTime", "deliver_at")])
+def test_a_time_beyond_what_spark_can_hold_is_null(store: Store, path: str, column: str, option: str) -> None:
     """Spark counts microseconds in 64 bits; the engine milliseconds."""
     store.create_topic("t")
-    store.create_producer("t").send_batch([b"1", b"2"], event_times=[(1 << 63) - 1, 0])
-    assert [row["eventTime"] for row in rows(ranges(path), "eventTime")] == [None, EPOCH]
+    times = [(1 << 63) - 1, 0, None]
+    store.create_producer("t").send_batch([b"1", b"2", b"3"], **{option: times})  # type: ignore[arg-type]
+    assert [row[column] for row in rows(ranges(path), column)] == [None, EPOCH, None]

@@ -17,12 +17,13 @@ from tests.txnctl.spark.source.topic_range_steps import EPOCH, ranges, rows, val
 def as_row(message: Message) -> dict[str, Any]:
     """What a message is as a row, taken from the engine's own reader."""
     ledger_id, entry_id, batch_index = message.message_id
-    time = message.event_time
+    time, due = message.event_time, message.deliver_at
     return {
         "key": message.key, "value": message.value, "topic": message.topic, "ledgerId": ledger_id,
         "entryId": entry_id, "batchIndex": batch_index,
         "publishTime": EPOCH + timedelta(milliseconds=message.publish_time),
         "eventTime": None if time is None else EPOCH + timedelta(milliseconds=time),
+        "deliveryTime": None if due is None else EPOCH + timedelta(milliseconds=due),
         "properties": list(message.properties.items()),
         "txnId": None if message.txn_id is None else str(message.txn_id),
         "txnState": None if message.txn_state is None else message.txn_state.value,
@@ -40,6 +41,7 @@ def write(store: Store, seed: int, batches: int) -> None:
             keys=chance.choice([None, [chance.choice([b"k", b"", None]) for _ in range(count)]]),
             properties=chance.choice([None, [chance.choice([{"a": "1", "b": ""}, {}, None]) for _ in range(count)]]),
             event_times=chance.choice([None, [chance.choice([0, 1_700_000_000_123, None]) for _ in range(count)]]),
+            deliver_at=chance.choice([None, [chance.choice([5, 1_700_000_000_123, None]) for _ in range(count)]]),
             txn=chance.choice([None, None, *txns]),
         )  # fmt: skip
     store.commit_transaction(txns[0])

@@ -1,0 +1,188 @@
+"""Delayed messages that no record of the subscription counts as delayed: from the send on, until dispatch meets them.
+
+Such messages are behind the read position, where the timed entries of the topic count them. Or dispatch has come to
+them and will judge them anew: messages that the end of a transaction has released, and those of a skipped transaction
+that has committed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from storage.disk.view import ReadView
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set, span
+from storage.subscription.cursor import Cursor
+from storage.subscription.delayed import Delayed
+from storage.subscription.delivery import NOBODY, Delivery
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.delay_walk import early
+from storage.subscription.isolation import IsolationLevel
+from storage.subscription.subscription import Subscription
+from storage.topic import log
+from storage.topic.entry import Entry
+from storage.topic.state import TopicState
+from storage.txn import record as records, timed_entries, uncommitted_entries
+from storage.values.position import Position
+from storage.values.txn_state import TransactionState
+
+
+def count(
+    view: ReadView,
+    topic_state: TopicState,
+    subscription: Subscription,
+    cursor: Cursor,
+    now_ms: int,
+    *,
+    has_acks: bool,
+) -> int:
+    """Count the messages behind the read position that would be visible, but for their delivery time.
+
+    Args:
+        has_acks: whether messages behind the read position are acknowledged or pending.
+    """
+    if not subscription.delays:
+        return 0
+    begin = max(cursor.mark_delete, Position(topic_state.first_ledger, -1))
+    after = max(cursor.read, begin)
+    met = 0 if after == begin else _Met(view, subscription, cursor, now_ms).count(begin)
+    return met + _count_behind(view, topic_state, subscription, cursor, after, now_ms, has_acks)
+
+
+def _count_behind(
+    view: ReadView,
+    topic_state: TopicState,
+    subscription: Subscription,
+    cursor: Cursor,
+    after: Position,
+    now_ms: int,
+    has_acks: bool,
+) -> int:
+    """Count the messages behind the read position."""
+    topic_id = subscription.topic_id
+    through = subscription.bound(topic_state)
+    if through <= after:
+        return 0
+    is_committed = subscription.level is IsolationLevel.READ_COMMITTED
+    if (
+        not has_acks
+        and next(deliveries.every(view, subscription.subscription_id, _next(after)), None) is None
+    ):
+        return timed_entries.count_early(view, topic_id, after, through, now_ms, is_committed=is_committed)
+    # A change of type, level or on-open has moved the read position back behind messages that were delivered or
+    # acknowledged before: each is judged as dispatch will judge it.
+    return sum(
+        _early(view, subscription, cursor, entry.at, now_ms)
+        for entry in timed_entries.entries(view, topic_id, after, through)
+        if entry.due[-1][0] > now_ms and (not is_committed or timed_entries.is_committed(view, entry))
+    )
+
+
+def behind(
+    view: ReadView,
+    topic_state: TopicState,
+    subscription: Subscription,
+    cursor: Cursor,
+    now_ms: int,
+    limit: int,
+) -> Iterator[tuple[Entry, int]]:
+    """Yield the entries behind the read position with early messages, and these as a bit set.
+
+    Args:
+        limit: timed entries that are looked at.
+    """
+    if not subscription.delays:
+        return
+    topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
+    after = max(cursor.read, cursor.mark_delete, Position(topic_state.first_ledger, -1))
+    noted = timed_entries.entries(view, topic_id, after, subscription.bound(topic_state))
+    for timed in islice(noted, limit):
+        is_open = not timed_entries.is_committed(view, timed)
+        if timed.due[-1][0] <= now_ms or (is_open and subscription.level is IsolationLevel.READ_COMMITTED):
+            continue
+        if deliveries.find(view, subscription_id, timed.at) is None:
+            entry = log.stored(view, topic_id, timed.at)
+            done = cursors.acknowledged(view, subscription_id, cursor, timed.at, entry.count)
+            fresh = message_set.everything(entry.count) & ~done
+            yield entry, sum(early(entry, Delivery(timed.at, entry.count, []), fresh, now_ms).values())
+
+
+class _Met:
+    """The early messages up to the read position that are not noted as delayed."""
+
+    def __init__(self, view: ReadView, subscription: Subscription, cursor: Cursor, now_ms: int) -> None:
+        self._view = view
+        self._subscription = subscription
+        self._cursor = cursor
+        self._now_ms = now_ms
+        self._delayed = Delayed(view, subscription.subscription_id, cursor)
+
+    def count(self, begin: Position) -> int:
+        """Count the messages behind a position."""
+        view, topic_id = self._view, self._subscription.topic_id
+        if next(timed_entries.entries(view, topic_id, begin, self._cursor.read), None) is None:
+            return 0
+        places = {at for at in self._released(begin) if at <= self._cursor.read}
+        if self._cursor.skipped_txns:
+            places |= self._of_committed(begin)
+        return sum(map(self._early, places))
+
+    def _released(self, begin: Position) -> Iterator[Position]:
+        """Yield timed entries with messages that are free, and were never delivered."""
+        view, topic_id = self._view, self._subscription.topic_id
+        for record in deliveries.records(view, self._subscription.subscription_id, _next(begin)):
+            fresh = sum(part.messages for part in record.parts if part.holder == NOBODY and not part.times)
+            if fresh:
+                last = Position(record.at[0], record.at[1] + (span.SPAN_ENTRIES - 1 if record.is_span else 0))
+                for entry in timed_entries.entries(view, topic_id, _before(record.at), last):
+                    if not record.is_span or fresh & span.bit_of(entry.at):
+                        yield entry.at
+
+    def _of_committed(self, begin: Position) -> set[Position]:
+        """Find the entries of skipped transactions that have committed, and those that were held behind ended ones."""
+        view, topic_id, subscription_id = (
+            self._view,
+            self._subscription.topic_id,
+            self._subscription.subscription_id,
+        )
+        places: set[Position] = set()
+        for skipped in skipped_txns.every(view, subscription_id):
+            state = records.state_of(view, skipped.txn)
+            after = max(skipped.examined, begin)
+            if state is TransactionState.OPEN or after >= self._cursor.read:
+                continue
+            if state is TransactionState.COMMITTED:
+                for entry in uncommitted_entries.entries(
+                    view, topic_id, skipped.txn, after, self._cursor.read
+                ):
+                    places.add(entry.position)
+            places |= {at for at, _ in skipped_txns.blocked_behind(view, subscription_id, skipped.txn, after)}
+        return places
+
+    def _early(self, at: Position) -> int:
+        noted = self._delayed.at(at)
+        return _early(self._view, self._subscription, self._cursor, at, self._now_ms, noted)
+
+
+def _before(at: Position) -> Position:
+    return Position(at[0], at[1] - 1)
+
+
+def _next(at: Position) -> Position:
+    return Position(at[0], at[1] + 1)
+
+
+def _early(
+    view: ReadView, subscription: Subscription, cursor: Cursor, at: Position, now_ms: int, noted: int = 0
+) -> int:
+    """The number of early messages of one entry that are neither acknowledged nor pending, nor were delivered.
+
+    Args:
+        noted: messages that are counted as delayed already.
+    """
+    subscription_id = subscription.subscription_id
+    entry = log.stored(view, subscription.topic_id, at)
+    done = cursors.acknowledged(view, subscription_id, cursor, at, entry.count)
+    delivery = deliveries.find(view, subscription_id, at) or Delivery(at, entry.count, [])
+    open_ = message_set.everything(entry.count) & ~done & ~noted
+    return sum(messages.bit_count() for messages in early(entry, delivery, open_, now_ms).values())
