@@ -16,7 +16,8 @@
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── OutcomeUnknown (10)
-    └── ProgramMissing (11)
+    ├── ProgramMissing (11)
+    └── JobFailed (12)        ClusterUnreachable · JvmDied
 
 A class exists only where a caller would act differently. The message is for people; `code`, `exit_code`,
 `retryable` and `details` are the interface. Numbers in brackets are exit codes; `txnctl/cli/exit_codes.py` lists all.
@@ -423,6 +424,30 @@ class ProgramMissing(TxnctlError):
 
     code = "program-missing"
     exit_code = 11
+
+
+class JobFailed(TxnctlError):
+    """A job on Spark failed over something outside txnctl: its memory, a process of Spark, a task of a program.
+
+    Each job stores all of its input, or each micro-batch whole: nothing half-done is in the store.
+    """
+
+    code = "job-failed"
+    exit_code = 12
+
+
+class ClusterUnreachable(JobFailed):
+    """The master of the Spark cluster does not answer. Nothing was done."""
+
+    code = "cluster-unreachable"
+    retryable = True
+
+
+class JvmDied(JobFailed):
+    """The JVM of the job was killed, or ended by itself. Nothing half-done is in the store."""
+
+    code = "jvm-died"
+    retryable = True
 
 
 def _tree(root: type[TxnctlError]) -> dict[str, type[TxnctlError]]:

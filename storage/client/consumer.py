@@ -24,7 +24,7 @@ from storage.topic.message_batch import MessageBatch
 from storage.txn import record as records
 from storage.values.arguments import check_count, check_delay_ns, check_flags
 from storage.values.names import short_topic_name
-from storage.values.position import LateMessageId, MessageId
+from storage.values.position import LateMessageId, MessageId, Position, position_of
 from storage.values.txn_id import TxnID
 
 _TAKE_OVER_NS = int(DEATH_CHECK_S * 1e9)
@@ -204,6 +204,21 @@ class Consumer:
             lambda batch, txn_id: acknowledge(batch, message_id, txn_id, force), txn
         )
         self._window.forget_through(message_id.position)
+
+    def acknowledge_through(self, position: Position) -> None:
+        """Acknowledge all entries up to a position, received or not, for a program that keeps its own position.
+
+        The cursor moves neither back nor beyond the visible messages of the subscription.
+
+        Raises:
+            ConsumerEvicted, SubscriptionNotFound
+            InvalidValue, MessageNotFound, TransactionConflict: as `admin.acknowledgements.acknowledge_through`.
+        """
+        through = position_of(position)
+        self._attachment.write_attached(
+            lambda batch, _: self._acknowledger.acknowledge_through(batch, through)
+        )
+        self._window.forget_through(through)
 
     def negative_acknowledge(
         self, message: Message | MessageId | LateMessageId, *, delay: float = 60.0

@@ -22,6 +22,7 @@ CONDITION_FOUND = 8
 REFUSED = 9
 OUTCOME_UNKNOWN = 10
 PROGRAM_MISSING = 11
+JOB_FAILED = 12
 HUNG_UP = 129
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -41,6 +42,7 @@ MEANINGS = {
     REFUSED: "refused: needs --yes or --force",
     OUTCOME_UNKNOWN: "outcome unknown: the disk failed during the commit itself",
     PROGRAM_MISSING: "a program that is needed is missing",
+    JOB_FAILED: "a job on Spark failed: the cluster, its JVM or a task, not txnctl",
     HUNG_UP: "hung up (SIGHUP)",
     INTERRUPTED: "interrupted (SIGINT)",
     PIPE_CLOSED: "the reader of the output went away",

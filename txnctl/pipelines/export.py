@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
 from txnctl.pipelines import files
+from txnctl.pipelines.written_files import write_json_lines, write_parquet
 from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
 if TYPE_CHECKING:
@@ -129,13 +130,14 @@ def _write_then_rename(frame: DataFrame, destination: str, format_: str, *, over
 
 
 def _write(frame: DataFrame, uri: str, format_: str, mode: str) -> None:
-    writer = frame.write.mode(mode)
     if format_ == "parquet":
-        writer.parquet(uri)
+        write_parquet(frame, uri, mode)
     elif format_ == "json":
-        writer.text(uri)
+        write_json_lines(frame, uri, mode)
     else:
-        writer = writer.option("header", True).option("escape", '"').option("emptyValue", '""')
+        writer = (
+            frame.write.mode(mode).option("header", True).option("escape", '"').option("emptyValue", '""')
+        )
         for side in ("Leading", "Trailing"):
             writer = writer.option(f"ignore{side}WhiteSpace", False)
         writer.csv(uri)

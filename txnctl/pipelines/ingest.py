@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import InvalidValue
-from txnctl.pipelines import csv_files, files
+from txnctl.pipelines import csv_files, files, parquet_rows
 from txnctl.pipelines.csv_files import LOCATION, PLAIN, PROBLEM, CsvDialect
+from txnctl.pipelines.session_settings import NANOSECONDS_AS_NUMBERS, settings
 from txnctl.spark.runtime.job_errors import BAD_ROW, BadRow, as_txnctl_errors
 
 if TYPE_CHECKING:
@@ -23,6 +24,17 @@ MESSAGE = ("key", "value", "eventTime")
 """The columns of `transform` for the sink, beside `file`, `row`, `unit`, `record` and `problem`."""
 
 _RECORD_CHARS = 200
+_REASONS_MAX = 20
+_JSON = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Rows as JSON keep the microseconds of timestamps; Spark's own formats cut them to milliseconds."""
+
+_DATE = r"^\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}($|[T\s])"
+"""The beginning of a time that has a date; Spark takes one without a date for a time of today."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +67,20 @@ class InputOptions:
     dialect: CsvDialect = PLAIN
 
 
+class SkippedRows(NamedTuple):
+    """How many rows were left out for one reason."""
+
+    reason: str
+    rows: int
+
+
 @dataclass(frozen=True)
 class Ingested:
-    """The number of stored messages, and of rows left out."""
+    """The number of stored messages, and of rows left out; the most frequent reasons, each with its rows."""
 
     messages: int
     skipped: int
+    reasons: tuple[SkippedRows, ...] = ()
 
 
 def transform(rows: DataFrame, columns: MessageColumns) -> DataFrame:
@@ -80,11 +100,11 @@ def transform(rows: DataFrame, columns: MessageColumns) -> DataFrame:
             raise InvalidValue(
                 f"there is no column {name}", hint=f"The columns are {', '.join(names)}.", column=name
             )
-    whole = f.to_json(f.struct(*map(_column, names)), {"ignoreNullFields": "false"}).cast("binary")
+    whole = f.to_json(f.struct(*map(_column, names)), _JSON).cast("binary")
     return rows.select(
         _bytes(rows, columns.key).alias("key"),
         (whole if columns.value is None else _bytes(rows, columns.value)).alias("value"),
-        _event_time(columns.event_time).alias("eventTime"),
+        _event_time(rows, columns.event_time).alias("eventTime"),
         f.col(LOCATION[0]).alias("file"),
         f.col(LOCATION[1]).alias("row"),
         f.lit("line" if PROBLEM[0] in rows.columns else "row").alias("unit"),
@@ -147,7 +167,7 @@ def read_messages(
     ]
     if format_ == "json":
         return transform_lines(_lines(spark, uri).select("value", *location), columns)
-    rows = spark.read.parquet(uri)
+    rows = parquet_rows.read(spark, path)
     row = (f.col("_metadata.row_index") + 1).alias(LOCATION[1])
     return transform(rows.select("*", location[0], row), columns)
 
@@ -189,7 +209,7 @@ def ingest_files(
     from pyspark.sql import Observation, functions as f
 
     input_options = input_options or InputOptions()
-    with as_txnctl_errors():
+    with as_txnctl_errors(), settings(spark, NANOSECONDS_AS_NUMBERS):
         frames = [
             read_messages(
                 spark,
@@ -204,7 +224,10 @@ def ingest_files(
         is_bad = f.col("problem").isNotNull()
         observation = Observation("rows")
         messages = messages.observe(
-            observation, f.count_if(~is_bad).alias("good"), f.count_if(is_bad).alias("bad")
+            observation,
+            f.count_if(~is_bad).alias("good"),
+            f.count_if(is_bad).alias("bad"),
+            f.expr(f"approx_top_k(problem, {_REASONS_MAX})").alias("problems"),
         )
         rows = (
             messages.where(~is_bad)
@@ -216,7 +239,11 @@ def ingest_files(
                 rows.select(*MESSAGE).write.format("txnctl").mode("append").options(**write_options).save()
         except BadRow as error:
             raise _with_row(spark, error) from error
-        return Ingested(observation.get["good"], observation.get["bad"])
+        counts = observation.get
+        reasons = [
+            (item["item"], item["count"]) for item in counts["problems"] or () if item["item"] is not None
+        ]
+        return Ingested(counts["good"], counts["bad"], tuple(map(SkippedRows._make, reasons)))
 
 
 def _lines(spark: SparkSession, uri: str) -> DataFrame:
@@ -284,15 +311,20 @@ def _bytes(rows: DataFrame, name: str | None) -> Column:
     return _column(name) if is_binary else _column(name).cast("string").cast("binary")
 
 
-def _event_time(name: str | None) -> Column:
-    return _time(_none("time") if name is None else _column(name).cast("string"))
+def _event_time(rows: DataFrame, name: str | None) -> Column:
+    if name is None:
+        return _time(_none("time"))
+    is_time = rows.schema[name].dataType.simpleString() == "timestamp"
+    return _column(name) if is_time else _time(_column(name).cast("string"))
 
 
 def _time(text: Column) -> Column:
     """Parse milliseconds since 1970, a date, or RFC 3339 into a timestamp; null for other text."""
     from pyspark.sql import functions as f
 
-    return f.coalesce(f.timestamp_millis(text.try_cast("bigint")), text.try_cast("timestamp"))
+    return f.coalesce(
+        f.timestamp_millis(text.try_cast("bigint")), f.when(text.rlike(_DATE), text.try_cast("timestamp"))
+    )
 
 
 def _is_not_a_time(text: Column) -> Column:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from txnctl.pipelines import files
 from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, RequestForm, is_customer, requests
 from txnctl.pipelines.streaming import Stream
+from txnctl.pipelines.written_files import write_parquet
 from txnctl.spark import schemas
+from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -212,7 +214,7 @@ class Monitor:
     def _write(self, frame: DataFrame, name: str, batch_id: int) -> None:
         assert self._directory is not None
         uri = os.path.join(files.uri_to_write(self._directory), name, f"batchId={batch_id}")
-        frame.coalesce(1).write.mode("overwrite").parquet(uri)
+        write_parquet(frame.coalesce(1), uri, "overwrite")
 
 
 def start_monitoring(
@@ -228,12 +230,12 @@ def start_monitoring(
         options: of `format("txnctl")`: path and topic at least.
         interval_s: seconds between two micro-batches; None reads the messages present, and ends.
     """
-    messages = (
-        spark.readStream.format("txnctl")
-        .schema(schemas.ddl(("key", "value", *REQUEST)))
-        .options(**options, isolationLevel="READ_UNCOMMITTED")
-        .load()
-    )
-    return Stream(
-        transform(messages, monitor.options), monitor.process_batch, checkpoint, interval_s, mode="update"
-    )
+    with as_txnctl_errors():
+        messages = (
+            spark.readStream.format("txnctl")
+            .schema(schemas.ddl(("key", "value", *REQUEST)))
+            .options(**options, isolationLevel="READ_UNCOMMITTED")
+            .load()
+        )
+        sums = transform(messages, monitor.options)
+    return Stream(sums, monitor.process_batch, checkpoint, interval_s, mode="update")

@@ -25,6 +25,7 @@ from txnctl.pipelines.hellers import format_hellers, parse_hellers
 from txnctl.pipelines.request_columns import KEYED, REQUEST, RequestForm, requests
 from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas
+from txnctl.spark.runtime.job_errors import as_txnctl_errors
 from txnctl.spark.sink import progress
 
 if TYPE_CHECKING:
@@ -272,10 +273,11 @@ def start_settling(
         checkpoint: a directory for Spark; may be new each time, as the settled position is in the store.
         interval_s: seconds between two micro-batches; None settles the messages present, and ends.
     """
-    messages = (
-        spark.readStream.format("txnctl")
-        .schema(schemas.ddl(("key", "value", *REQUEST)))
-        .options(**options, isolationLevel="READ_COMMITTED", wholeTransactions="true")
-        .load()
-    )
+    with as_txnctl_errors():
+        messages = (
+            spark.readStream.format("txnctl")
+            .schema(schemas.ddl(("key", "value", *REQUEST)))
+            .options(**options, isolationLevel="READ_COMMITTED", wholeTransactions="true")
+            .load()
+        )
     return Stream(messages, settler.settle_batch, checkpoint, interval_s)

@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from storage import Store
 from storage.errors import BadLine, InvalidValue
 from txnctl.pipelines import csv_source, ingest
 from txnctl.pipelines.csv_files import CsvDialect
-from txnctl.pipelines.ingest import InputOptions, MessageColumns
+from txnctl.pipelines.ingest import InputOptions, MessageColumns, SkippedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +78,7 @@ def test_a_line_of_json_ends_at_a_line_feed(
     done = ingest.ingest_files(
         spark, [str(file)], asked(path), MessageColumns(key="id"), InputOptions(skip=True)
     )
-    assert done == ingest.Ingested(messages=2, skipped=1)
+    assert done == ingest.Ingested(2, 1, (SkippedRows("not a JSON object", 1),))
     assert [each.value for each in store.reader("requests")] == [b'{"id":\r1}', b'{"id":2}']
     with pytest.raises(BadLine, match="line 3: not a JSON object"):
         ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id"))
@@ -99,6 +101,9 @@ def test_parquet_keeps_bytes_and_a_column_may_be_the_value(
         ("a.csv", "id,when\n1,2024-05-01\n2,2024-05-01,x\n", 3, "3 columns, where the header has 2"),
         ("a.csv", "id,when\n1,2024-05-01\n2\n", 3, "1 column, where the header has 2"),
         ("a.csv", "id,when\n1,\n\n\xe4,\n", 4, "it is not UTF-8 text; --encoding names another"),
+        ("a.csv", "id,when\n1,2024-05-01\n2,10:15:00\n", 3, "when is not a time"),
+        ("a.csv", "id,when\n1,2024-05-01\n2,2024-05\n", 3, "when is not a time"),
+        ("a.ndjson", '{"id": 1}\n{"id": 2, "when": "T10:15"}\n', 2, "when is not a time"),
         ("a.ndjson", '{"id": 1}\n{"id": "\xe4"}\n', 2, "not UTF-8 text"),
         ("a.ndjson", '{"id": 1}\n\n{"id": \n', 3, "not JSON"),
         ("a.ndjson", '{"id": 1}\n[2]\n', 2, "not a JSON object"),
@@ -119,7 +124,7 @@ def test_a_bad_row_is_named_and_nothing_is_stored(
     assert stored(store) == []
     assert ingest.ingest_files(
         spark, [str(file)], asked(path), columns, InputOptions(skip=True)
-    ) == ingest.Ingested(1, 1)
+    ) == ingest.Ingested(1, 1, (SkippedRows(problem, 1),))
     assert [key for key, _ in stored(store)] == [b"1"]
 
 
@@ -218,3 +223,49 @@ def test_a_quote_that_is_never_closed_ends_the_job(
                 spark, [str(file)], asked(path), MessageColumns(key="id"), InputOptions(skip=skip)
             )
     assert stored(store) == []
+
+
+def test_times_of_parquet_keep_their_last_digit(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """Microseconds and nanoseconds, with a zone and without; the event time is cut to the millisecond."""
+    store.create_topic("requests")
+    micros, nanos = 1_714_557_600_123_456, 1_714_557_600_123_456_789
+    columns = {
+        "us": pa.array([micros], pa.timestamp("us", "UTC")),
+        "local": pa.array([micros], pa.timestamp("us")),
+        "ns": pa.array([nanos], pa.timestamp("ns", "UTC")),
+        "before": pa.array([-1], pa.timestamp("ns")),
+        "n": pa.array([7]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    for column in ("us", "ns"):
+        ingest.ingest_files(
+            spark, [str(tmp_path / "a.parquet")], asked(path), MessageColumns(event_time=column)
+        )
+    first, second = store.reader("requests")
+    assert json.loads(first.value or b"") == {
+        "us": "2024-05-01T10:00:00.123456Z",
+        "local": "2024-05-01T10:00:00.123456",
+        "ns": "2024-05-01T10:00:00.123456789Z",
+        "before": "1969-12-31T23:59:59.999999999",
+        "n": 7,
+    }
+    assert (first.event_time, second.event_time) == (micros // 1000, micros // 1000)
+
+
+def test_rows_are_counted_by_the_reason_for_leaving_them_out(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """The most frequent reason comes first."""
+    store.create_topic("requests")
+    (tmp_path / "a.csv").write_text("id,when\n1,2024-05-01\n2,soon\n3\n4,10:15\n")
+    columns = MessageColumns(key="id", event_time="when")
+    done = ingest.ingest_files(
+        spark, [str(tmp_path / "a.csv")], asked(path), columns, InputOptions(skip=True)
+    )
+    reasons = (
+        SkippedRows("when is not a time", 2),
+        SkippedRows("1 column, where the header has 2", 1),
+    )
+    assert done == ingest.Ingested(1, 3, reasons)

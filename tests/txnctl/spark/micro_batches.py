@@ -40,6 +40,12 @@ class Query:
                 raise Killed
 
         reader = TopicStreamReader(options.topic_stream(self._options), struct(*COLUMNS))
+        try:
+            self._run(reader, step)
+        finally:
+            reader.stop()
+
+    def _run(self, reader: TopicStreamReader, step: Callable[[], None]) -> None:
         limit = reader.getDefaultReadLimit()
         start: dict[str, str] = {}
         if not self.offsets:

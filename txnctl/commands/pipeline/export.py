@@ -110,7 +110,8 @@ def export(
     At read-committed the messages up to maxReadPosition without the aborted ones, at read-uncommitted every written
     message, with the state of the transaction. The range is fixed when the job begins.
 
-    DEST is a directory of files. On this machine the directory appears when complete.
+    DEST is a directory of files: part-*.parquet, part-*.json or part-*.csv. On this machine the directory appears when
+    complete.
     """
     from time import perf_counter
 

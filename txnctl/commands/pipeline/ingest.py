@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
@@ -18,6 +19,7 @@ from txnctl.commands.pipeline.session import (
 )
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +42,13 @@ class StoredBefore(NamedTuple):
     is_compared: bool
 
 
+class SkippedReason(NamedTuple):
+    """The rows that were left out for one reason."""
+
+    reason: str
+    rows: int
+
+
 class IngestResult(NamedTuple):
     """The result of one run.
 
@@ -47,6 +56,7 @@ class IngestResult(NamedTuple):
         messages: rows that became messages, by this run or by the earlier one.
         skipped: rows that this run left out.
         stored_before: the earlier run that has stored the rows; None if this run stored them.
+        skipped_reasons: the most frequent reasons.
     """
 
     topic: str
@@ -54,6 +64,7 @@ class IngestResult(NamedTuple):
     skipped: int
     stored_before: StoredBefore | None
     elapsed_ms: int
+    skipped_reasons: list[SkippedReason]
 
 
 FIELDS = fields_of(
@@ -64,11 +75,13 @@ FIELDS = fields_of(
         "skipped": "Rows that were left out (--on-error skip).",
         "stored_before": "The earlier run with this --write-id that stored the rows, if one did: this one stored none.",
         **ELAPSED,
+        "skipped_reasons": "Why rows were left out: reason and rows of each, the most frequent ones first.",
     },
 )
 
 FORMAT = NamedConstant("format", ("csv", "json", "parquet"))
 ON_ERROR = NamedConstant("on error", ("stop", "skip"))
+_SHOWN = 5
 _SETUP = (
     "txnctl topics create requests",
     "printf 'account,delta,date\\nB1,500.00,2024-05-01\\nB2,-20.50,2024-05-02\\n' > requests.csv",
@@ -99,7 +112,7 @@ class IngestArguments(OptionValues):
 @option(
     "--event-time",
     metavar="COLUMN",
-    help="The column that is the event time: RFC 3339, a date, or milliseconds since 1970.",
+    help="The column that is the event time, kept to the millisecond: RFC 3339, a date, or milliseconds since 1970.",
 )
 @option("--create", is_flag=True, help="Create the topic if it is missing.")
 @option(
@@ -135,14 +148,14 @@ def ingest(
     csv      RFC 4180, with names in the first line. Values are text; an empty
              one is null, a quoted one ("") an empty text.
     json     An object a line. The text is stored unchanged, to the last digit.
-    parquet  Rows become JSON; dates and times in UTC.
+    parquet  Rows become JSON; dates and times in UTC, to the last digit.
 
     The whole input is one transaction: no reader sees a part, and after a failure nothing is stored. Files are stored
     in the order of the arguments, rows in the order of the file.
 
     A row that cannot be a message ends the job with the file and the line: a wrong number of columns, no JSON, a
-    malformed time, bytes that are not text. A quote that is never closed always ends the job, also with --on-error
-    skip, because the rows behind the quote cannot be told apart.
+    malformed time or one without a date, bytes that are not text. A quote that is never closed always ends the job,
+    also with --on-error skip, because the rows behind the quote cannot be told apart.
 
     With --write-id a script may be run again without a second thought: input stored under the id already is not stored
     twice, and the answer names the transaction that stored it. Different files, options or topics under a used id are
@@ -178,6 +191,7 @@ def ingest(
         done = job.Ingested(earlier.rows, 0)
     else:
         with (
+            _told_to_look(topic, options.write_id),
             session("ingest", spark_options) as spark,
             watched_tasks(context, "Ingest", spark),
         ):
@@ -186,7 +200,26 @@ def ingest(
             _create(context, topic)
     before = None if earlier is None else StoredBefore(earlier.txn, earlier.at, earlier.content is not None)
     elapsed_ms = int((perf_counter() - began) * 1000)
-    context.show(IngestResult(name, done.messages, done.skipped, before, elapsed_ms), table=_sentence)
+    reasons = [SkippedReason(*reason) for reason in done.reasons]
+    context.show(
+        IngestResult(name, done.messages, done.skipped, before, elapsed_ms, reasons), table=_sentence
+    )
+
+
+@contextmanager
+def _told_to_look(topic: str, write_id: str | None) -> Iterator[None]:
+    """Add to the error of a killed JVM that the rows may be stored: the kill may have come just after the commit."""
+    from storage.errors import JvmDied
+
+    try:
+        yield
+    except JvmDied as error:
+        if write_id is None:
+            error.hint = (
+                "All rows are stored, or none: look before you run the job again "
+                f"(`{line('topics peek', topic)}`), or give a --write-id. {error.hint}"
+            )
+        raise
 
 
 def _find_earlier(context: Context, topic: str, write_id: str, fingerprint: str | None) -> BatchRecord | None:
@@ -243,3 +276,5 @@ def _sentence(row: IngestResult) -> Iterator[str]:
         return
     left_out = f"; left out {plural(row.skipped, 'row')}" if row.skipped else ""
     yield f"Stored {plural(row.messages, 'message')} in {topic}{left_out}. {duration(row.elapsed_ms)}."
+    for reason, rows in row.skipped_reasons[:_SHOWN]:
+        yield f"Left out {plural(rows, 'row')}: {reason}"

@@ -104,7 +104,7 @@ def monitor(
         maxMessagesPerTrigger=stream.max_messages or MESSAGES_DEFAULT,
         offloadPath=options.offload_path,
     )
-    check_topic(context, topic)
+    check_topic(context, topic, options.subscription)
     with (
         session("monitor", spark_options) as spark,
         checkpoint(stream.checkpoint) as place,

@@ -38,7 +38,8 @@ def run(
     """Run a Python program of yours with a Spark session.
 
     The program finds the session as `spark`, the path of the store as `store` and in TXNCTL_STORE, and the format
-    txnctl ready to use (docs/SPARK.md). The exit code is that of the program, 1 after an exception.
+    txnctl ready to use (docs/SPARK.md). The exit code is that of the program, 1 after an exception, 12 after a failure
+    of Spark.
     """
     import os
 
@@ -58,16 +59,18 @@ def _run(file: str, arguments: list[str], names: dict[str, object]) -> int:
     import runpy
     import sys
 
-    from pyspark.errors import PySparkException
+    from txnctl.spark.runtime.job_errors import is_of_spark
 
     sys.argv = [file, *arguments]
     try:
         runpy.run_path(file, init_globals=names, run_name="__main__")
     except SystemExit as leaving:
         return _status(leaving.code)
-    except (PySparkException, TxnctlError):
+    except TxnctlError:
         raise
     except Exception as error:
+        if is_of_spark(error):
+            raise
         raise TxnctlError(
             f"{file}{_line(error, file)}: {type(error).__name__}: {error}",
             hint="--debug shows its traceback.",

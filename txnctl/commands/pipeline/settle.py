@@ -117,7 +117,8 @@ def settle(
 
     The topic is read at READ_COMMITTED: behind an open transaction the job waits. Each micro-batch is one serializable
     transaction over the balances and a note, in the table txnctl-sinks, of how far the topic is settled. So a request
-    counts once however often this is killed, started again, or started twice; no checkpoint is needed for that.
+    counts once however often this is killed or started again; no checkpoint is needed for that. One job reads a
+    subscription: a second one is refused while the first runs.
 
     The job runs until Ctrl-C, or for the time of --for; with --once until the requests of this moment are settled.
     """
@@ -139,7 +140,7 @@ def settle(
         maxMessagesPerTrigger=stream.max_messages or MESSAGES_DEFAULT,
         offloadPath=options.offload_path,
     )
-    check_topic(context, topic)
+    check_topic(context, topic, source_options["subscription"])
     with context.open_store(context.store_path, read_only=False) as store:
         assert isinstance(store, Store)
         from txnctl.pipelines import settle as job
@@ -173,7 +174,8 @@ def settle(
 
 def _sentence(row: SettleResult) -> str:
     through = f"; settled through {row.through}" if row.through is not None else ""
+    left_out = f"; left out {plural(row.skipped, 'message')} that are no requests" if row.skipped else ""
     return (
         f"Applied {plural(row.requests, 'request')} to {row.table} in "
-        f"{plural(row.batches, 'batch', 'batches')}{through}. {duration(row.elapsed_ms)}."
+        f"{plural(row.batches, 'batch', 'batches')}{left_out}{through}. {duration(row.elapsed_ms)}."
     )

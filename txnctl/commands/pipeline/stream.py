@@ -83,11 +83,16 @@ def checkpoint(path: str | None) -> Iterator[str]:
         yield files.uri_to_write(place)
 
 
-def check_topic(context: Context, topic: str) -> None:
-    """See that the topic is there before Spark is started.
+def check_topic(context: Context, topic: str, subscription: str | None) -> None:
+    """See that the topic is there, and that no query reads the subscription, before Spark is started.
 
     Raises:
         TopicNotFound
+        SubscriptionBusy: another query reads the subscription; it is named.
     """
+    from txnctl.spark.source.stream_hold import wait_until_free
+
     with context.open_store(context.store_path, read_only=True) as store:
         store.reports.topic_stats(topic)
+        if subscription is not None:
+            wait_until_free(store, topic, subscription)

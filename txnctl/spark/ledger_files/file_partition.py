@@ -80,6 +80,9 @@ class FilePartition(Partition):
     bounds: Bounds | None
     is_committed: bool
 
+    def store_path(self) -> str:
+        return self.root.uri
+
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the rows as Arrow batches of exactly this schema.
 

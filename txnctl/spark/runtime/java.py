@@ -13,6 +13,7 @@ import subprocess
 from glob import glob
 
 from storage.errors import ProgramMissing
+from txnctl.spark.runtime.failure_text import cause_in_log
 
 VERSION_MIN = 17
 _PATTERNS = (
@@ -81,9 +82,7 @@ def probe(path: str) -> Java:
         return Java(home, version, "" if version >= VERSION_MIN else f"version {version}")
     if _MODULE in output:
         return Java(home, VERSION_MIN, f"it lacks the module {_MODULE}")
-    return Java(
-        home, 0, f"it does not start: {output.strip().splitlines()[0] if output.strip() else 'no output'}"
-    )
+    return Java(home, 0, f"it does not start: {cause_in_log(output)}")
 
 
 def find_java() -> Java | None:

@@ -17,8 +17,9 @@ from subprocess import PIPE, Popen, TimeoutExpired
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import InvalidValue, TxnctlError
+from storage.errors import InvalidValue, JvmDied, TxnctlError
 from txnctl.cli.python_child import child_environment
+from txnctl.spark.runtime.failure_text import cause_in_log
 
 if TYPE_CHECKING:
     from txnctl.spark.runtime.java import Java
@@ -31,7 +32,13 @@ _NOT_FOR_TASKS: Final = ("TXNCTL_TXN", "TXNCTL_SESSION")
 
 _POLL_S: Final = 0.02
 _STOP_S: Final = 10
-_TAIL_LINES: Final = 5
+_DEATH_S: Final = 5
+"""Seconds for the end of a process whose connection is lost."""
+
+_OUT_OF_MEMORY: Final = 52
+"""Exit status of Spark's JVM after a java.lang.OutOfMemoryError."""
+
+_AGAIN: Final = "Nothing half-done is in the store: run the job again"
 
 
 def launch(
@@ -46,6 +53,7 @@ def launch(
 
     Raises:
         InvalidValue: Spark did not start.
+        JvmDied: the JVM was killed.
     """
     from pyspark.find_spark_home import _find_spark_home
 
@@ -72,7 +80,7 @@ def launch(
     try:
         while not os.path.exists(connection):
             if jvm.poll() is not None:
-                raise _did_not_start(directory)
+                raise death(jvm, directory) if jvm.returncode < 0 else _did_not_start(directory)
             sleep(_POLL_S)
     except BaseException:
         kill(jvm)
@@ -95,12 +103,56 @@ def _log(directory: str) -> str:
     return os.path.join(directory, "spark.log")
 
 
+def log_of(directory: str) -> str:
+    """Return the output of the JVM started with this directory."""
+    try:
+        with open(_log(directory), errors="replace") as log:
+            return log.read()
+    except OSError:
+        return ""
+
+
 def _did_not_start(directory: str) -> TxnctlError:
-    with open(_log(directory), errors="replace") as log:
-        lines = [line.strip() for line in log if line.strip()]
-    output = " | ".join(lines[-_TAIL_LINES:]) or "no output"
     return InvalidValue(
-        f"Spark did not start: {output}", hint="Check --master, --conf, and SPARK_HOME if set."
+        f"Spark did not start: {cause_in_log(log_of(directory))}",
+        hint="Check --master, --conf, and SPARK_HOME if set.",
+    )
+
+
+def death_seen(jvm: Popen[bytes], directory: str, error: BaseException) -> JvmDied | None:
+    """Return the error about a JVM that died while a job ran; None if the JVM lives.
+
+    Args:
+        error: the exception of the job: the loss of a connection precedes the end of the process by a moment.
+    """
+    if isinstance(error, (JvmDied, OSError, EOFError)) or type(error).__name__ == "Py4JNetworkError":
+        with suppress(TimeoutExpired):
+            jvm.wait(_DEATH_S)
+    return None if jvm.poll() is None else death(jvm, directory)
+
+
+def death(jvm: Popen[bytes], directory: str) -> JvmDied:
+    """Return the error about a JVM that has ended."""
+    status, log = jvm.returncode, log_of(directory)
+    if status == _OUT_OF_MEMORY or (status != -signal.SIGKILL and "java.lang.OutOfMemoryError" in log):
+        return JvmDied(
+            "the JVM of the job ran out of memory",
+            hint=f"{_AGAIN} with more: --conf spark.driver.memory=4g.",
+            status=status,
+        )
+    if status == -signal.SIGKILL:
+        return JvmDied(
+            "the JVM of the job was killed (signal 9), mostly because the machine had no memory left",
+            hint=f"{_AGAIN}. It needs less memory with --master 'local[1]', and its JVM has a limit: "
+            "--conf spark.driver.memory=1g.",
+            signal=int(signal.SIGKILL),
+        )
+    if status < 0:
+        return JvmDied(f"the JVM of the job was ended by signal {-status}", hint=f"{_AGAIN}.", signal=-status)
+    return JvmDied(
+        f"the JVM of the job ended with status {status}: {cause_in_log(log)}",
+        hint=f"{_AGAIN}.",
+        status=status,
     )
 
 

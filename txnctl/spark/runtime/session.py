@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from subprocess import Popen
-from threading import current_thread, main_thread
+from threading import Event, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
-from storage.errors import InvalidValue
-from txnctl.spark.runtime import jvm as jvms, requirements
+from storage.errors import InvalidValue, TxnctlError
+from txnctl.spark.runtime import jvm as jvms, master as masters, requirements
+from txnctl.spark.runtime.failure_text import first_sentence
 from txnctl.spark.runtime.scratch import scratch_directory
 from txnctl.spark.runtime.worker_python import worker_python
 
@@ -38,6 +39,9 @@ of the work of a short job was the compilation of methods that hardly ran again.
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The variables that tell PySpark of a running JVM."""
 
+_NO_MASTER = "All masters are unresponsive"
+"""Spark's word, in its log, for a standalone master that did not register the job."""
+
 
 @contextmanager
 def spark_session(
@@ -52,8 +56,11 @@ def spark_session(
     Raises:
         ProgramMissing: no Java, no PySpark.
         InvalidValue: Spark rejects the master or an option.
+        ClusterUnreachable: the master does not answer.
+        JvmDied: the JVM was killed, or ended by itself, while the block ran.
     """
     java = requirements.require_all()
+    masters.check_reachable(dict(conf).get("spark.master", master))
     interrupt_handler = signal.getsignal(signal.SIGINT)
     jvm: Popen[bytes] | None = None
     with scratch_directory() as directory:
@@ -64,7 +71,13 @@ def spark_session(
             _silence_pyspark()
             spark = _connect(jvm, options, pythons, directory)
             _restore_interrupt(interrupt_handler)
-            yield spark
+            try:
+                yield spark
+            except Exception as error:
+                died = jvms.death_seen(jvm, directory, error)
+                if died is None:
+                    raise
+                raise died from error
             with suppress(Exception):
                 spark.stop()
             jvms.stop(jvm)
@@ -83,6 +96,7 @@ def _options(name: str, master: str, directory: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": os.path.join(directory, "warehouse"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={directory}",
@@ -102,9 +116,15 @@ def _options(name: str, master: str, directory: str) -> dict[str, str]:
 def _pythons(master: str, directory: str) -> dict[str, str]:
     """Return the Python of processes beside the JVM, as environment variables: this Python, unless the variables are
     set.
+
+    Spark runs data sources with the Python of the driver, on executors too: PYSPARK_PYTHON therefore names both.
     """
     default = worker_python(directory) if master.startswith("local") else sys.executable
-    return {name: os.environ.get(name, default) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+    python = os.environ.get("PYSPARK_PYTHON", default)
+    return {
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": os.environ.get("PYSPARK_DRIVER_PYTHON", python),
+    }
 
 
 def _restore_interrupt(interrupt_handler: Handler) -> None:
@@ -127,13 +147,15 @@ def _restore_interrupt(interrupt_handler: Handler) -> None:
 def _silence_pyspark() -> None:
     """Turn off logs of errors on standard error: the command prints the error once.
 
-    PySpark logs every raised error as JSON. py4j logs a trace where a thread still speaks to a JVM that was killed.
+    PySpark logs every raised error as JSON. py4j logs a trace where a thread still speaks to a JVM that was killed, and
+    of an exception in a micro-batch, which the job raises as well.
     """
     import logging
 
     from pyspark.logger import PySparkLogger
 
     logging.getLogger().addFilter(_is_not_of_py4j)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
@@ -152,18 +174,47 @@ def _connect(
     from pyspark.sql import SparkSession
 
     port, secret = jvms.port_and_secret(directory)
+    master = options["spark.master"]
+    # A standalone master registers a job at once, or never; other clusters may let a job wait for its turn.
+    is_standalone, is_silent = master.startswith("spark:"), Event()
+    limit = Timer(masters.ANSWER_S, _give_up, (jvm, is_silent))
     try:
         with _environment({**pythons, _PORT: str(port), _SECRET: secret}):
             gateway = launch_gateway()  # type: ignore[no-untyped-call]
             gateway.proc = jvm
+            if is_standalone:
+                limit.start()
             context = SparkContext(conf=SparkConf().setAll(list(options.items())), gateway=gateway)
-    except (Py4JError, PySparkException) as error:
-        raise InvalidValue(
-            f"Spark does not start with master {options['spark.master']!r}: {_cause(error)}",
-            hint="Check --master and --conf; --debug shows the whole output of Spark.",
-            master=options["spark.master"],
-        ) from error
+    except (Py4JError, PySparkException, OSError) as error:
+        if is_silent.is_set() or (is_standalone and _NO_MASTER in jvms.log_of(directory)):
+            raise masters.no_answer(master) from error
+        raise _not_connected(jvm, master, directory, error) from error
+    finally:
+        limit.cancel()
+    server = context._accumulatorServer
+    if server is not None:
+        # A JVM that is killed at the end of a failed job cuts its connection, which would be logged with a trace.
+        server.handle_error = _say_nothing  # type: ignore[assignment, method-assign]
     return SparkSession(context)
+
+
+def _say_nothing(*_: object) -> None:
+    return
+
+
+def _give_up(jvm: Popen[bytes], is_silent: Event) -> None:
+    """End a JVM whose master does not answer."""
+    is_silent.set()
+    jvms.kill(jvm)
+
+
+def _not_connected(jvm: Popen[bytes], master: str, directory: str, error: Exception) -> TxnctlError:
+    """The error of a session that did not come about."""
+    return jvms.death_seen(jvm, directory, error) or InvalidValue(
+        f"Spark does not start with master {master!r}: {_cause(error)}",
+        hint="Check --master and --conf; --debug shows the whole output of Spark.",
+        master=master,
+    )
 
 
 @contextmanager
@@ -182,10 +233,10 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """Return the first line of the JVM's message."""
+    """Return the first sentence of the JVM's message."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() if java is not None else error)
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    return first_sentence(text) if text.strip() else type(error).__name__
 
 
 def _disconnect_pyspark() -> None:

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import (
 from storage.errors import InvalidValue
 from txnctl.spark import options
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.sink.columns import sink_columns
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import DIRECTORY, Staging, write_name
@@ -53,7 +54,7 @@ class Staged(WriterCommitMessage):
     file: StagedFile | None
 
 
-class _SparkWriter:
+class _SparkWriter(Shipped):
     """The common part of batch and streaming writers: all fields are pickled to the tasks."""
 
     def __init__(self, write_options: options.WriteOptions, schema: StructType, overwrite: bool) -> None:
@@ -71,6 +72,9 @@ class _SparkWriter:
         )
         self._check_target()
         self._make_staging_directory()
+
+    def store_path(self) -> str:
+        return self._options.path
 
     def _check_target(self) -> None:
         """Check that store, topic and table exist, before any task runs.

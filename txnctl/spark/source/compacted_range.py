@@ -18,7 +18,7 @@ from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.edges import PointWord, TopicPoint
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.message_columns import EntrySlice, record_batches
-from txnctl.spark.source.partition import Partition
+from txnctl.spark.source.partition import StorePartition
 from txnctl.spark.source.topic_range import recreated
 
 if TYPE_CHECKING:
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CompactedRange(Partition):
+class CompactedRange(StorePartition):
     """Messages of one topic's compacted view between two positions.
 
     Attributes:
-        local_store: the store.
         topic, topic_id: full name and id; another id means that the topic was deleted and created again.
         after: the position before the first entry read.
         through: the position of the last entry read.
@@ -44,7 +43,6 @@ class CompactedRange(Partition):
         beyond: read on what the view has behind this position; None for nothing.
     """
 
-    local_store: LocalStore
     topic: str
     topic_id: int
     after: Position

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage.errors import StoreInvalid, StoreNotFound
+from storage.errors import StoreInvalid
+from txnctl.spark.runtime.task_host import lacks_package, lacks_store
 
 if TYPE_CHECKING:
     from storage import Store
@@ -31,14 +32,17 @@ class LocalStore:
 
         Raises:
             StoreNotFound: the task runs on a different host than the store.
-            StoreInvalid: the store was replaced since the read was planned.
+            StoreInvalid: the store was replaced since the read was planned, or cannot be opened on this host.
+            ProgramMissing: lmdb is not installed on this host.
         """
-        from storage import Store
-
         try:
+            from storage import Store
+
             store = Store.open(self.path, read_only=True, program="Spark task")
-        except StoreNotFound as error:
-            raise self._not_on_this_host() from error
+        except ImportError as error:
+            raise lacks_package(error, self.path) from error
+        except StoreInvalid as error:
+            raise lacks_store(error, self.path) from error
         with store:
             if store.identity != self.identity:
                 raise StoreInvalid(
@@ -47,15 +51,3 @@ class LocalStore:
                     path=self.path,
                 )
             yield store
-
-    def _not_on_this_host(self) -> StoreNotFound:
-        from socket import gethostname
-
-        host = gethostname()
-        return StoreNotFound(
-            f"there is no store at {self.path} on host {host}",
-            hint="Where tasks run on several hosts, give offloadPath to read and stagingPath to write, on storage that "
-            "every host reaches.",
-            path=self.path,
-            host=host,
-        )

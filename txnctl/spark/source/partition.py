@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
+
+from txnctl.spark.runtime.shipped import Shipped
+from txnctl.spark.source.local_store import LocalStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Partition(InputPartition):
+class Partition(Shipped, InputPartition):
     """A partition of a read; each kind of source has a subclass."""
 
     @abstractmethod
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the rows as Arrow batches of exactly this schema; a task that runs again gets the same rows."""
+
+
+@dataclass(frozen=True)
+class StorePartition(Partition):
+    """A partition that a task reads from the store.
+
+    Attributes:
+        local_store: the store.
+    """
+
+    local_store: LocalStore
+
+    def store_path(self) -> str:
+        return self.local_store.path
 
 
 def batches(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

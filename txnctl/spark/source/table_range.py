@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import TableNotFound
 from storage.txn.options import CheckMode
 from txnctl.spark.runtime.hints import hints_as_notes
-from txnctl.spark.source.local_store import LocalStore
-from txnctl.spark.source.partition import Partition
+from txnctl.spark.source.partition import StorePartition
 from txnctl.spark.source.row_columns import record_batch
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ BATCH_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True)
-class TableRange(Partition):
+class TableRange(StorePartition):
     """Rows of keys from `start` (included) to `end` (excluded; None for the end of the table).
 
     Attributes:
@@ -31,7 +30,6 @@ class TableRange(Partition):
         as_of: the version that all partitions read; None for rows as committed at reading time.
     """
 
-    local_store: LocalStore
     table: str
     table_id: int
     start: bytes

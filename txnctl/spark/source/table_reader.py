@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from txnctl.output.timestamp import NOW
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.partition import Partition, batches
 from txnctl.spark.source.table_range import TableRange
@@ -33,12 +34,15 @@ SLOT_ROWS: Final = 25_000
 """Fewer rows are not worth a task of their own, even on an idle processor."""
 
 
-class TableReader(DataSourceReader):
+class TableReader(Shipped, DataSourceReader):
     """The reader of `spark.read` for a table."""
 
     def __init__(self, options: TableReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schemas.arrow_schema(schema, schemas.ROW_TYPES)
+
+    def store_path(self) -> str:
+        return self._options.path
 
     def partitions(self) -> list[InputPartition]:
         """Return ranges of keys that cover the table.

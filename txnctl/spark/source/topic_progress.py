@@ -209,6 +209,8 @@ class TopicProgress:
 
     def close(self) -> None:
         """Close the store; nothing is lost without a close."""
+        if self._cursor is not None:
+            self._cursor.close()
         if self._store is not None:
             self._store.close()
             self._store = None

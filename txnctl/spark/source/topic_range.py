@@ -17,9 +17,8 @@ from storage.values.position import MessageId, Position
 from storage.values.txn_state import TransactionState
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.data_loss import DataLoss
-from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.message_columns import EntrySlice, record_batches
-from txnctl.spark.source.partition import Partition
+from txnctl.spark.source.partition import StorePartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,11 +28,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TopicRange(Partition):
+class TopicRange(StorePartition):
     """Messages of one topic between two positions.
 
     Attributes:
-        local_store: the store.
         topic, topic_id: full name and id; another id means that the topic was deleted and created again.
         after: the position before the first entry read, in the ledger of that entry.
         through: the position of the last entry read.
@@ -43,7 +41,6 @@ class TopicRange(Partition):
         fail_on_data_loss: whether messages that were trimmed since the plan are an error, or are left out.
     """
 
-    local_store: LocalStore
     topic: str
     topic_id: int
     after: Position

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source.partition import batches
 
 if TYPE_CHECKING:
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
     from txnctl.spark.source.topic_range import TopicRange
 
 
-class TopicReader(DataSourceReader):
+class TopicReader(Shipped, DataSourceReader):
     """The reader of `spark.read` for topics."""
 
     def __init__(self, options: TopicReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schemas.arrow_schema(schema, schemas.MESSAGE_TYPES)
+
+    def store_path(self) -> str:
+        return self._options.path
 
     def partitions(self) -> list[InputPartition]:
         """Return ranges of all topics, with bounds from one view of the store.

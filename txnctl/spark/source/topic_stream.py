@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
 from storage.values.position import Position
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source import offsets
 from txnctl.spark.source.partition import batches
 from txnctl.spark.source.topic_progress import TopicProgress, TopicReport
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from txnctl.spark.options import TopicStreamOptions
 
 
-class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class TopicStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of `spark.readStream`. Spark keeps one instance, in a process of its own, for the whole query."""
 
     def __init__(self, options: TopicStreamOptions, schema: StructType) -> None:
@@ -44,6 +45,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._progress = TopicProgress(options)
         self._target: dict[str, Position] | None = None
         self._end: dict[str, Position] | None = None
+
+    def store_path(self) -> str:
+        return self._options.path
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """Return the start of a new query; repeated calls return the same offset until a batch is committed."""

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from storage import Store
+from storage.errors import JvmDied
+from txnctl.commands.pipeline.ingest import _told_to_look
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -79,3 +81,25 @@ def test_a_run_of_the_first_release_cannot_be_compared(start: Start, requests: S
     said = ingested(start, "in.csv", "requests", "--write-id", "may")
     assert "whether it was the same cannot be\ncompared. Topic and number of rows agree." in said
     assert list(requests.reader("requests")) == []
+
+
+@pytest.mark.needs_program("java")
+def test_rows_that_were_left_out_are_told_with_their_reason(start: Start, requests: Store) -> None:
+    """In the summary for people, and as JSON."""
+    Path("in.csv").write_text("account,delta\nB1,5\nB2\nB3,1,2\nB4\n")
+    said = ingested(start, "in.csv", "requests", "--on-error", "skip")
+    first, *reasons = said.splitlines()
+    assert first.startswith("Stored 1 message in requests; left out 3 rows. ")
+    assert reasons == [
+        "Left out 2 rows: 1 column, where the header has 2",
+        "Left out 1 row: 3 columns, where the header has 2",
+    ]
+
+
+@pytest.mark.parametrize(("write_id", "looks"), [(None, True), ("may", False)])
+def test_after_a_kill_the_rows_may_be_stored(write_id: str | None, looks: bool) -> None:
+    """Without a write id the hint says to look first; with one the job may run again at once."""
+    with pytest.raises(JvmDied) as caught, _told_to_look("requests", write_id):
+        raise JvmDied("it was killed", hint="Run it again.")
+    assert ("txnctl topics peek requests" in (caught.value.hint or "")) is looks
+    assert (caught.value.hint or "").endswith("Run it again.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from storage.errors import BadLine, InvalidValue, TopicNotFound, TxnctlError
-from txnctl.spark.runtime.job_errors import as_error, first_sentence
+from storage.errors import BadInput, BadLine, InvalidValue, JobFailed, JvmDied, ProgramMissing, TopicNotFound
+from txnctl.spark.runtime.job_errors import as_error, as_txnctl_errors
 
 TRACE = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -59,19 +59,6 @@ def test_a_bad_row_is_a_bad_line() -> None:
     assert error.message == "/a/b.csv: line 3: it is not JSON"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03", "Path does not exist: file:/x"),
-        ("[A.B_1] No.\n'Project ['x]\n\tat org.x", "No"),
-        ("", "no message"),
-    ],
-)
-def test_of_a_message_of_spark_the_first_sentence_is_kept(text: str, says: str) -> None:
-    """Without its condition, its plan and its stack."""
-    assert first_sentence(text) == says
-
-
 def test_what_spark_refuses_is_bad_input_and_the_rest_a_failed_job() -> None:
     """Neither is taken for a bug of txnctl."""
     from pyspark.errors import AnalysisException, PySparkException
@@ -79,5 +66,76 @@ def test_what_spark_refuses_is_bad_input_and_the_rest_a_failed_job() -> None:
     missing = AnalysisException(message="[PATH_NOT_FOUND] Path does not exist: x.", errorClass=None)
     assert as_error(missing).exit_code == InvalidValue.exit_code
     failed = as_error(PySparkException(message="Job aborted due to stage failure"))
-    assert type(failed) is TxnctlError
+    assert (type(failed), failed.exit_code) == (JobFailed, 12)
     assert failed.message == "the Spark job failed: Job aborted due to stage failure"
+
+
+TASK = "Job aborted due to stage failure: most recent failure: Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.7 executor 2): "
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "says", "advice"),
+    [
+        (
+            TASK + 'Traceback (most recent call last):\n  File "/v/lib/python3/site-packages/pyspark/x.py"\n'
+            "ModuleNotFoundError: No module named 'txnctl'\n",
+            ProgramMissing,
+            "the Python of Spark (in /v) has no module txnctl, in a task on host 10.0.0.7",
+            "spark.submit.pyFiles",
+        ),
+        (
+            "Traceback (most recent call last):\nModuleNotFoundError: No module named 'lmdb'\n",
+            ProgramMissing,
+            "the Python of Spark has no module lmdb",
+            "PYSPARK_PYTHON names that Python",
+        ),
+        (
+            TASK + "java.lang.OutOfMemoryError: Java heap space\n\tat x",
+            JobFailed,
+            "the JVM of Spark ran out of memory, in a task on host 10.0.0.7",
+            "spark.executor.memory",
+        ),
+        (
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+            JobFailed,
+            "a Python process of Spark was killed or crashed, mostly for want of memory",
+            "local[1]",
+        ),
+        (
+            TASK
+            + "ExecutorLostFailure (executor 2 exited caused by one of the running tasks) Reason: code 137",
+            JobFailed,
+            (
+                "an executor was lost: killed, mostly for want of memory, or its machine is gone, in a task on host "
+                "10.0.0.7"
+            ),
+            "spark.executor.memory",
+        ),
+        (
+            TASK + 'Traceback (most recent call last):\n  File "x"\nValueError: no number\n',
+            JobFailed,
+            "the Spark job failed: ValueError: no number, in a task on host 10.0.0.7",
+            "--debug",
+        ),
+    ],
+)
+def test_a_failure_of_processes_names_host_and_remedy(
+    text: str, kind: type[Exception], says: str, advice: str
+) -> None:
+    """What failed, where, and the option that helps."""
+    error = as_error(RuntimeError(text))
+    assert (type(error), error.message) == (kind, says)
+    assert advice in (error.hint or "")
+
+
+def test_a_lost_connection_and_a_refusal_of_pyarrow() -> None:
+    """A JVM that is gone, and a file system that is not known; an error of the program passes."""
+    from py4j.protocol import Py4JNetworkError
+    from pyarrow import ArrowInvalid
+
+    with pytest.raises(JvmDied, match="the JVM of Spark is gone"), as_txnctl_errors():
+        raise Py4JNetworkError("Answer from Java side is empty")
+    with pytest.raises(BadInput, match="Unrecognized filesystem"), as_txnctl_errors():
+        raise ArrowInvalid("Unrecognized filesystem type in URI: x://y")
+    with pytest.raises(KeyError), as_txnctl_errors():
+        raise KeyError("x")

@@ -142,14 +142,14 @@ def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch
     stream = reader(path, subscription="s")
     stream.initialOffset()
     send(store, "t", b"1")
-    from storage.admin.acknowledgements import AcknowledgementAdmin
+    from storage import Consumer
     from storage.errors import WriterBusy
 
     def busy(*_: object) -> None:
         raise WriterBusy("the writer gate is held")
 
     with monkeypatch.context() as patched:
-        patched.setattr(AcknowledgementAdmin, "acknowledge_through", busy)
+        patched.setattr(Consumer, "acknowledge_through", busy)
         stream.commit({"t": "1:0"})
     assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
     stream.commit({"t": "1:0"})
