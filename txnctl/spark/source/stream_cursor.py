@@ -45,6 +45,14 @@ class StreamCursor:
                 for extent in extents
             }
 
+    def position(self, store: Store, topic: str) -> Position | None:
+        """Return the cursor on a topic (full name); None where there is no such subscription yet."""
+        try:
+            stats = store.reports.subscription_stats(short_topic_name(topic), self._name).row.stats
+        except SubscriptionNotFound:
+            return None
+        return stats.mark_delete_position
+
     def ensure_on_topics(self, extents: Sequence[Extent], start: Mapping[str, Position]) -> None:
         """Create the subscription on topics added later, and where the checkpoint is older than the subscription.
 

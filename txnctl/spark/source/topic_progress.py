@@ -69,6 +69,24 @@ class TopicProgress:
         starts = {extent.topic: self._start_in(extent) for extent in extents}
         return starts if self._cursor is None else self._cursor.attach(extents, starts)
 
+    def backlog(self) -> int:
+        """Count the messages that a new stream would read until now; its subscription is not created.
+
+        Raises:
+            TopicNotFound, InvalidPosition, InvalidValue: as `begin`.
+        """
+        store, messages = self._open_store(), 0
+        for extent in self._extents():
+            start = self._start_in(extent)
+            cursor = None if self._cursor is None else self._cursor.position(store, extent.topic)
+            messages += store.reports.count_messages_between(
+                short_topic_name(extent.topic),
+                start if cursor is None else cursor,
+                extent.bound(self._options.level),
+                self._options.level,
+            )
+        return messages
+
     def latest(self) -> dict[str, Position]:
         """Return the last readable position of every topic at the isolation level of the stream."""
         return {extent.topic: extent.bound(self._options.level) for extent in self._extents()}

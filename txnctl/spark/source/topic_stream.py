@@ -25,7 +25,7 @@ from storage.values.position import Position
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source import offsets
-from txnctl.spark.source.partition import batches
+from txnctl.spark.source.partition import batches, input_partitions
 from txnctl.spark.source.topic_progress import TopicProgress, TopicReport
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Plan the ranges between two offsets."""
         with hints_as_notes():
             slots = os.cpu_count() or 1
-            return list(self._progress.ranges(offsets.parse_offset(start), offsets.parse_offset(end), slots))
+            ranges = self._progress.ranges(offsets.parse_offset(start), offsets.parse_offset(end), slots)
+            return input_partitions(ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)
