@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from txnctl.pipelines.leg_batches import legs_by_batch
+from txnctl.pipelines.leg_column import LEGS, legs_function
 from txnctl.pipelines.request import KEYED, PARTNER_PREFIX, RequestForm
 
 if TYPE_CHECKING:
@@ -50,20 +50,20 @@ def requests(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
         messages: of the message schema; `properties` are not used.
     """
     from pyspark.sql import functions as f
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+    from pyspark.sql.pandas.functions import arrow_udf
 
-    read = messages.select(f.col("key").cast("binary"), f.col("value").cast("binary"), *REQUEST)
-    fields = [field for field in read.schema.fields if field.name in REQUEST]
-    schema = StructType(
-        [
-            *fields,
-            StructField("leg", IntegerType()),
-            StructField("account", StringType()),
-            StructField("hellers", LongType()),
-            StructField("problem", StringType()),
-        ]
+    legs = arrow_udf(legs_function(form), LEGS)(f.col("key").cast("binary"), f.col("value").cast("binary"))
+    return (
+        messages.select(*REQUEST, legs.alias("legs"))
+        .select(*REQUEST, f.posexplode_outer("legs").alias("leg", "content"))
+        .select(
+            *REQUEST,
+            f.coalesce("leg", f.lit(0)).alias("leg"),
+            "content.account",
+            "content.hellers",
+            f.when(f.col("content").isNull(), f"a request has {form.wanted}").alias("problem"),
+        )
     )
-    return read.mapInArrow(legs_by_batch(form, REQUEST), schema)
 
 
 def is_customer(account: Column) -> Column:
