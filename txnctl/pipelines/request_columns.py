@@ -52,7 +52,7 @@ def requests(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.functions import arrow_udf
 
-    legs = arrow_udf(legs_function(form), LEGS)(f.col("key").cast("binary"), f.col("value").cast("binary"))
+    legs = arrow_udf(legs_function(form), LEGS)(f.col("key").cast("binary"), f.col("value").cast("binary"))  # type: ignore[call-overload]
     return (
         messages.select(*REQUEST, legs.alias("legs"))
         .select(*REQUEST, f.posexplode_outer("legs").alias("leg", "content"))
