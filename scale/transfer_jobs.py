@@ -95,7 +95,12 @@ def copy(spark: SparkSession, path: str, directory: Path) -> int:
     for format_ in FORMATS:
         place = str(directory / f"export.{format_}")
         export.export_rows(rows, place, format_, max_files=1)
-        target = {"path": path, "topic": f"again-{format_}", "createTopic": "true", "writeId": place}
+        target = {
+            "path": path,
+            "topic": f"again-{format_}",
+            "createTopic": "true",
+            "writeId": f"again-{format_}",
+        }
         columns = ingest.MessageColumns(value="value")
         messages += ingest.ingest_files(
             spark, [place], target, columns, ingest.InputOptions(format_)

@@ -27,7 +27,7 @@ def test_a_client_that_fails_is_named_in_one_line(tmp_path: Path) -> None:
         start_and_kill(str(tmp_path / "missing"))
 
 
-def test_no_half_of_a_remittance_is_ever_booked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_half_of_a_remittance_is_ever_booked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even where each message is a batch of E: the sum of all balances is the same at every version."""
     Store.create(path := str(tmp_path / "store"))
     with Store.open(path) as store:
