@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from logging import LogRecord
     from types import FrameType
 
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -163,7 +164,20 @@ def _connect(
             hint="Check --master and --conf; --debug shows the whole output of Spark.",
             master=options["spark.master"],
         ) from error
+    _silence_accumulators(context)
     return SparkSession(context)
+
+
+def _silence_accumulators(context: SparkContext) -> None:
+    """Turn off the traces of the thread that hears of the progress of Python tasks.
+
+    The thread prints one where the JVM ends before it: a session ends its JVM by a kill.
+    """
+
+    def ignore(*_: object) -> None:
+        """Leave the connection, as the server does after an error."""
+
+    context._accumulatorServer.handle_error = ignore  # type: ignore[assignment, method-assign]
 
 
 @contextmanager
