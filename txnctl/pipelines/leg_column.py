@@ -23,8 +23,10 @@ def legs_function(form: RequestForm) -> Callable[[pa.Array, pa.Array], pa.Array]
         import pyarrow as pa
 
         leg = pa.struct([("account", pa.string()), ("hellers", pa.int64())])
-        found = map(legs_of, keys.to_pylist(), values.to_pylist(), [form] * len(keys))
-        return pa.array([None if each is None else [*map(_leg, each)] for each in found], pa.list_(leg))
+        requests = map(legs_of, keys.to_pylist(), values.to_pylist(), [form] * len(keys))
+        return pa.array(
+            [None if request is None else [*map(_leg, request)] for request in requests], pa.list_(leg)
+        )
 
     # Spark reads the annotations, and PyArrow is imported in the task alone.
     legs.__annotations__ = {}

@@ -180,7 +180,7 @@ def audit(
     from txnctl.pipelines import bank_data
     from txnctl.pipelines.audit import AuditSources
 
-    job = _Job(AuditSources(of_topic, of_table, options.data), form, options.plot is not None)
+    job = _Audit(AuditSources(of_topic, of_table, options.data), form, options.plot is not None)
     only_spark = of_spark(spark_options, options.offload_path)
     if options.data is not None:
         only_spark["--data with a directory or a compressed file"] = not bank_data.is_plain(options.data)
@@ -221,7 +221,7 @@ def audit(
         context.exit(CONDITION_FOUND)
 
 
-class _Job(NamedTuple):
+class _Audit(NamedTuple):
     sources: AuditSources
     form: RequestForm
     with_days: bool
@@ -234,13 +234,13 @@ def _size(store: Store, topics: Sequence[str], table: str) -> int:
     return messages_in(store, topics) + store.table(table).stats().counts.rows
 
 
-def _audit_here(store: Store, job: _Job) -> Findings:
+def _audit_here(store: Store, job: _Audit) -> Findings:
     from txnctl.pipelines.local_audit import audit_locally
 
     return audit_locally(store, job.sources, form=job.form, with_days=job.with_days)
 
 
-def _audit_on_spark(context: Context, job: _Job, spark_options: SparkOptions) -> Findings:
+def _audit_on_spark(context: Context, job: _Audit, spark_options: SparkOptions) -> Findings:
     with session("audit", spark_options) as spark:
         from txnctl.pipelines.audit import audit_balances
 

@@ -164,7 +164,7 @@ def settle(
         }
         parsed = local_settle.parse_options(source_options)
         engine = choose(engine_options, only_spark, lambda: local_settle.backlog(parsed))
-        job = _Job(store, name, table, SettleOptions(form, options.on_error == "skip"))
+        job = _Settling(store, name, table, SettleOptions(form, options.on_error == "skip"))
         with context.progress("Settle", unit="requests") as bar:
 
             def told(done: Settlement) -> None:
@@ -190,7 +190,7 @@ def settle(
     context.show(row, table=_sentence)
 
 
-class _Job(NamedTuple):
+class _Settling(NamedTuple):
     """The topic, by its full name, and the table to settle it into."""
 
     store: Store
@@ -200,7 +200,7 @@ class _Job(NamedTuple):
 
 
 def _settle_on_spark(
-    job: _Job,
+    job: _Settling,
     source_options: dict[str, str],
     stream: StreamOptions,
     spark_options: SparkOptions,
