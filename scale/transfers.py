@@ -30,7 +30,9 @@ from typing import Any, TextIO
 from scale.processes import kill_tree, wait_until
 from scale.transfer_data import SHAPES, TRANSFERS, Transfer, balances, prepare, transfers, write_files
 from scale.transfer_jobs import BATCH, FORMATS, LOADED, LOCAL, SENT, TURNS, settled
-from storage import EARLIEST, IsolationLevel, Store
+from storage import EARLIEST, IsolationLevel, MessageId, Store
+from storage.values.names import full_topic_name
+from txnctl.pipelines.settler import settled_through
 
 ROOT = Path(__file__).parents[1]
 _WAIT_S = 3600.0
@@ -75,7 +77,7 @@ class Acceptance:
                 store.create_table(table)
             self._ingest(store, lines)
             self._send(store, lines)
-            self._settle_locally(LOCAL)
+            self._settle_locally(store, LOCAL)
             self._settle_in_turns(store, len(lines))
             self._audit(store, lines)
             self._compare_copies(store, lines)
@@ -101,23 +103,33 @@ class Acceptance:
         self._say(f"sent {len(lines):,} transfers on, in {number + 1:,} transactions")
         self._compare_values(store, SENT, lines)
 
-    def _settle_locally(self, table: str, extra: Sequence[str] = ()) -> None:
-        """Settle what is there without Spark; kill the process at random moments, a number of times."""
+    def _settle_locally(self, store: Store, table: str) -> None:
+        """Settle what is there without Spark; kill the process at random moments, a number of times.
+
+        Every second time the process is killed from its first batch on, the other times from its start on.
+        """
         words = ["pipeline", "settle", SENT, "--table", table, *_FIELDS, "--once", "--engine", "local"]
-        command = [*words, "--max-messages", str(BATCH), "-o", "json", *extra]
-        began, kills, starts = time.monotonic(), 0, 0
+        command = [*words, "--max-messages", str(BATCH), "-o", "json"]
+        began, kills, batches = time.monotonic(), 0, 0
         while True:
-            starts += 1
+            before = _settled_through(store, table)
             with self._start("-m", "txnctl", *command, "--store", self._path) as process:
-                if kills < self._options.kills and self._is_killed(process, 0.3, 1.5):
-                    kills += 1
-                    continue
+                if kills < self._options.kills:
+                    if kills % 2:
+                        _wait_until_moved(store, table, before, process)
+                    if self._is_killed(process, 0.0, 1.0):
+                        kills += 1
+                        batches += _settled_through(store, table) != before
+                        continue
                 out, said = process.communicate(timeout=_WAIT_S)
             if process.returncode:
                 raise Disagreement(f"settle ended with {process.returncode}: {said.decode()}")
             self._check("engine", "local", json.loads(out)["engine"])
             break
-        self._say(f"settled into {table} without Spark in {time.monotonic() - began:,.1f} s, {kills} kills")
+        self._say(
+            f"settled into {table} without Spark in {time.monotonic() - began:,.1f} s; {kills} kills, {batches} of them "
+            "of a process that had settled something"
+        )
 
     def _settle_in_turns(self, store: Store, count: int) -> None:
         """Let Spark settle its share, killed on the way, and the local engine the rest; audit and copy on Spark."""
@@ -134,7 +146,7 @@ class Acceptance:
         )
         self._check("accounts that differ, as Spark audits the table of the local engine", 0, done["audit"])
         self._check("messages exported and ingested again", len(FORMATS) * count, done["copy"])
-        self._settle_locally(TURNS)
+        self._settle_locally(store, TURNS)
 
     def _kill_spark(self, store: Store, count: int, goal: int) -> bool:
         """Kill a driver in the middle of settling, when so many messages are settled; False if it has ended before."""
@@ -225,6 +237,19 @@ class Acceptance:
 
     def _say(self, text: str) -> None:
         print(f"{time.monotonic() - self._began:8.1f} s  {text}", file=self._out, flush=True)
+
+
+def _settled_through(store: Store, table: str) -> MessageId | None:
+    return settled_through(store, full_topic_name(SENT), table)
+
+
+def _wait_until_moved(store: Store, table: str, before: MessageId | None, process: Popen[bytes]) -> None:
+    """Wait until a process has settled a batch, or has ended."""
+    wait_until(
+        lambda: process.poll() is not None or _settled_through(store, table) != before,
+        _WAIT_S,
+        f"a batch was settled into {table}",
+    )
 
 
 class _Killed(Popen[bytes]):
