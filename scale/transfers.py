@@ -127,8 +127,8 @@ class Acceptance:
             self._check("engine", "local", json.loads(out)["engine"])
             break
         self._say(
-            f"settled into {table} without Spark in {time.monotonic() - began:,.1f} s; {kills} kills, {batches} of them "
-            "of a process that had settled something"
+            f"settled into {table} without Spark in {time.monotonic() - began:,.1f} s; {kills} kills, "
+            f"{batches} of them of a process that had settled something"
         )
 
     def _settle_in_turns(self, store: Store, count: int) -> None:
