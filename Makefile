@@ -31,7 +31,7 @@ PIP_FAILED = { echo; \
 
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak \
-	crash-sweep faults flips serializability takeovers scale figures picture clean
+	crash-sweep faults flips serializability takeovers scale transfers figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -111,6 +111,9 @@ takeovers: $(INSTALLED_DEV)  ## eight processes fight for one topic until it had
 
 scale: $(INSTALLED_DEV)  ## the proof beyond one machine: a Spark cluster, MESSAGES of them, processes killed on the way
 	$(BIN)/python -m scale --messages $(MESSAGES)
+
+transfers: $(INSTALLED_DEV)  ## 117,805 transfers, settled in batches of 37 by both engines under kills, every balance compared
+	$(BIN)/python -m scale.transfers
 
 clean:  ## remove all that make and Python have made
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -22,8 +22,8 @@ NOT_PLAYED = {
     "pipeline export": "starts a JVM; tests/txnctl/spark has it",
     "pipeline offload": "needs whole closed ledgers and PyArrow; tests/txnctl/commands/pipeline/test_offload.py has it",
     "pipeline monitor": "starts a JVM; tests/txnctl/spark has it",
-    "pipeline settle": "starts a JVM; tests/txnctl/spark has it",
-    "pipeline audit": "starts a JVM; tests/txnctl/spark has it",
+    "pipeline settle": "has two engines, and one is a JVM; tests/txnctl/commands/pipeline/test_engine.py has both",
+    "pipeline audit": "has two engines, and one is a JVM; tests/txnctl/commands/pipeline/test_engine.py has both",
 }
 """Commands with JSON of which only the names and types of the fields are in the golden file, and why."""
 

@@ -5,7 +5,8 @@ two requests in one transaction. D watches all requests at once and may see requ
 READ_UNCOMMITTED, acknowledged at once. E books: READ_COMMITTED, and exactly once. E receives requests, puts each
 account's new balance into the table `accounts`, sends every booking to the topic `balances` and acknowledges the
 requests, all in one serializable transaction. All three effects are committed together or not at all, and a new E finds
-in the table where the previous E stopped.
+in the table where the previous E stopped. A batch of E may end between the two messages of a remittance: the first is a
+posting of both legs, so the balances always agree.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tempfile import TemporaryFile
 
 from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType, Transaction
 from txnctl.demo import child
-from txnctl.demo.request import BalanceChange, is_settlement, read_request, requests_of
+from txnctl.demo.request import BalanceChange, is_settlement, read_legs, read_request, requests_of
 from txnctl.demo.transaction import BankTransaction
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
 
@@ -179,9 +180,10 @@ class BusinessE:
         values: list[bytes | None] = []
         for message in messages:
             key, trans_id, delta = read_request(message.key, message.value)
-            if key not in changed:
-                changed[key] = _money(self._accounts.get(key.encode(), txn=txn))
-            changed[key] += delta
+            for account, amount in read_legs(message.value):
+                if account not in changed:
+                    changed[account] = _money(self._accounts.get(account.encode(), txn=txn))
+                changed[account] += amount
             self.received[str(message.message_id)] += 1
             keys.append(key)
             values.append(_booking(trans_id, delta, changed[key]))

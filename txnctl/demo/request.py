@@ -4,6 +4,10 @@ Key: the account whose balance changes, as its number, or `bank:IJ`, a partner b
 one line, readable in `txnctl consume`; `delta` is exact decimal text. Event time: the date, at midnight UTC. A
 remittance is two requests, the account minus and the partner bank's settlement account plus, sent in one transaction.
 No two requests share both `id` and key.
+
+Settled are the `legs`, each an account and an amount. The first message of a remittance is a posting of both legs, and
+its second message, the advice to the partner bank, moves nothing more: so no reader, who may take the two messages in
+two parts, can book half a remittance (docs/decisions/0058).
 """
 
 from __future__ import annotations
@@ -13,10 +17,14 @@ from datetime import date
 
 from txnctl.demo.transaction import KINDS, BankTransaction
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
+from txnctl.pipelines.request import Leg, RequestForm, legs_of
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY_MS = 86_400_000
 _SETTLEMENT = "bank:"
+
+POSTING = RequestForm("delta", legs="legs")
+"""Where the legs stand that are settled."""
 
 
 class BalanceChange:
@@ -44,13 +52,17 @@ def is_settlement(key: str) -> bool:
 
 def requests_of(transaction: BankTransaction) -> list[BalanceChange]:
     """Return the messages of a bank transaction: two for a remittance, else one."""
-    changes = [_request(transaction, str(transaction.account_id), transaction.delta)]
-    if transaction.is_remittance:
-        changes.append(_request(transaction, settlement_key(transaction.bank), -transaction.delta))
-    return changes
+    key, delta = str(transaction.account_id), transaction.delta
+    if not transaction.is_remittance:
+        return [_request(transaction, key, delta, [(key, delta)])]
+    partner = settlement_key(transaction.bank)
+    return [
+        _request(transaction, key, delta, [(key, delta), (partner, -delta)]),
+        _request(transaction, partner, -delta, [(partner, 0)]),
+    ]
 
 
-def _request(transaction: BankTransaction, key: str, delta: int) -> BalanceChange:
+def _request(transaction: BankTransaction, key: str, delta: int, legs: list[Leg]) -> BalanceChange:
     facts = {
         "id": transaction.trans_id,
         "date": transaction.date,
@@ -64,8 +76,9 @@ def _request(transaction: BankTransaction, key: str, delta: int) -> BalanceChang
     symbol = transaction.k_symbol.strip()
     if symbol:
         facts["symbol"] = symbol
+    listed = [{"account": account, "delta": format_hellers(amount)} for account, amount in legs]
     event_time = (date.fromisoformat(transaction.date).toordinal() - _EPOCH) * _DAY_MS
-    value = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
+    value = json.dumps({**facts, "legs": listed}, ensure_ascii=False, separators=(",", ":")).encode()
     return BalanceChange(key, transaction.trans_id, delta, event_time, value)
 
 
@@ -76,3 +89,11 @@ def read_request(key: bytes | None, value: bytes | None) -> tuple[str, int, int]
         return (key or b"").decode(), int(facts["id"]), parse_hellers(facts["delta"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a bank request: {value!r}") from error
+
+
+def read_legs(value: bytes | None) -> list[Leg]:
+    """Parse the legs of a request; ValueError if the message is not a request."""
+    legs = legs_of(None, value, POSTING)
+    if legs is None:
+        raise ValueError(f"not a bank request: {value!r}")
+    return legs

@@ -33,6 +33,7 @@ def drive(store_path: str, directory: str, messages: str) -> None:
     from storage import Store
     from storage.values.names import full_topic_name
     from txnctl.demo.clients import ACCOUNTS, REQUESTS
+    from txnctl.demo.request import POSTING
     from txnctl.pipelines import monitor, settle
     from txnctl.spark.runtime.session import spark_session
 
@@ -53,7 +54,7 @@ def drive(store_path: str, directory: str, messages: str) -> None:
         streams = [
             settle.start_settling(
                 spark,
-                settle.Settler(store, topic, ACCOUNTS),
+                settle.Settler(store, topic, ACCOUNTS, settle.SettleOptions(POSTING)),
                 {**options, "subscription": "settle", "maxMessagesPerTrigger": messages},
                 os.path.join(directory, "settle"),
                 interval_s=_INTERVAL_S,

@@ -202,8 +202,9 @@ def _audit(stage: SparkStage) -> None:
     tell.act("The audit")
     data = os.path.join(stage.directory, "bank.csv")
     write_csv(stage.script.lines, data)
-    words = ["pipeline", "audit", REQUESTS, "--table", ACCOUNTS, "--data", data, "-o", "json"]
-    with child.start("txnctl", *words, "--store", stage.store.path, stdin=PIPE) as process:
+    words = ["pipeline", "audit", REQUESTS, "--table", ACCOUNTS, "--legs", "legs", "--data", data]
+    words += ["--engine", "spark", "-o", "json", "--store", stage.store.path]
+    with child.start("txnctl", *words, stdin=PIPE) as process:
         assert process.stdout is not None
         output = process.stdout.read()
         if process.wait() != 0:

@@ -8,6 +8,7 @@
     offload   closed ledgers of a topic -> Parquet files
 
 A transform takes and returns DataFrames; its input and output columns are `select`ed at entry and end. Transforms use
-Spark's own functions only, no Python at the executors. The session comes from outside: the command makes its own
-(`txnctl.spark.runtime.session`), a notebook passes another.
+Spark's own functions only, and the one rule of a request in Python (`request.py`): `local_settle` and `local_audit` do
+the same without Spark, with the same rule, the same notes and the same findings. The session comes from outside: the
+command makes its own (`txnctl.spark.runtime.session`), a notebook passes another.
 """

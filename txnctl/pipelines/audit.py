@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from txnctl.pipelines import files
-from txnctl.pipelines.request_columns import (
-    KEYED,
-    REQUEST,
-    RequestForm,
-    decimal_text,
-    hellers,
-    is_customer,
-    requests,
-)
+from txnctl.pipelines.request import KEYED, RequestForm
+from txnctl.pipelines.request_columns import REQUEST, decimal_text, hellers, is_customer, requests, total
 from txnctl.spark import schemas
 from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
@@ -26,7 +19,7 @@ BALANCE = ("account", "hellers")
 SOURCES = ("inTopic", "inTable", "inData")
 """The balance columns, by source."""
 
-_LIST_MAX = 1000
+LIST_MAX = 1000
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ def balances_of_topic(messages: DataFrame, form: RequestForm = KEYED) -> DataFra
     from pyspark.sql import functions as f
 
     good = requests(messages, form).where(f.col("problem").isNull())
-    return good.groupBy("account").agg(f.sum("hellers").alias("hellers")).select(*BALANCE)
+    return good.groupBy("account").agg(total(f.col("hellers")).alias("hellers")).select(*BALANCE)
 
 
 def balances_of_table(rows: DataFrame) -> DataFrame:
@@ -124,7 +117,7 @@ def days_of_topic(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
 
     good = requests(messages, form).where(f.col("problem").isNull() & is_customer(f.col("account")))
     day = f.to_date(f.coalesce("eventTime", "publishTime")).cast("string")
-    return good.groupBy(day.alias("day")).agg(f.sum("hellers").alias("hellers"))
+    return good.groupBy(day.alias("day")).agg(total(f.col("hellers")).alias("hellers"))
 
 
 def days_of_data(lines: DataFrame) -> DataFrame:
@@ -138,7 +131,7 @@ def days_of_data(lines: DataFrame) -> DataFrame:
     changes = lines.select(
         f.col("date").alias("day"), (balance - f.coalesce(before, f.lit(0))).alias("hellers")
     )
-    return changes.groupBy("day").agg(f.sum("hellers").alias("hellers"))
+    return changes.groupBy("day").agg(total(f.col("hellers")).alias("hellers"))
 
 
 class AuditSources(NamedTuple):
@@ -185,29 +178,43 @@ def audit_balances(
                 f.count("*").alias("all"),
                 f.count_if(~f.col("agrees")).alias("wrong"),
                 f.coalesce(f.sum("inTopic"), f.lit(0)).alias("inTopic"),
-                f.coalesce(f.sum("inTable"), f.lit(0)).alias("inTable"),
+                f.coalesce(total(f.col("inTable")), f.lit(0)).alias("inTable"),
             ).first()
             assert counts is not None
-            differing = sides.where(~f.col("agrees")).orderBy("account").limit(_LIST_MAX)
+            differing = sides.where(~f.col("agrees")).orderBy("account").limit(LIST_MAX)
             shown = differing.select("account", *[decimal_text(f.col(name)).alias(name) for name in SOURCES])
-            differences = [Difference(*row) for row in shown.collect()]
+            differences = [Difference(row[0] or "", *row[1:]) for row in shown.collect()]
         finally:
             sides.unpersist()
         skipped = requests(messages, form).where(f.col("problem").isNotNull()).count()
         days = _days(messages, lines, form) if with_days else []
         return Findings(
-            counts["all"], counts["wrong"], skipped, counts["inTopic"], counts["inTable"], differences, days
+            counts["all"],
+            counts["wrong"],
+            skipped,
+            int(counts["inTopic"]),
+            int(counts["inTable"]),
+            differences,
+            days,
         )
 
 
 def _days(messages: DataFrame, lines: DataFrame | None, form: RequestForm) -> list[Day]:
     """Return the money at the end of each day."""
-    changes = {row["day"]: row["hellers"] for row in days_of_topic(messages, form).collect()}
-    by_data = {} if lines is None else {row["day"]: row["hellers"] for row in days_of_data(lines).collect()}
+    changes = _by_day(days_of_topic(messages, form))
+    return running_days(changes, None if lines is None else _by_day(days_of_data(lines)))
+
+
+def _by_day(frame: DataFrame) -> dict[str, int]:
+    return {row["day"] or "": int(row["hellers"] or 0) for row in frame.collect()}
+
+
+def running_days(by_topic: Mapping[str, int], by_data: Mapping[str, int] | None) -> list[Day]:
+    """Add up changes by day: the money at the end of each day."""
     days: list[Day] = []
     money, balance_of_data = 0, 0
-    for day in sorted(changes.keys() | by_data.keys()):
-        money += changes.get(day, 0)
-        balance_of_data += by_data.get(day, 0)
-        days.append(Day(day, money, balance_of_data if lines is not None else None))
+    for day in sorted(by_topic.keys() | (by_data or {}).keys()):
+        money += by_topic.get(day, 0)
+        balance_of_data += (by_data or {}).get(day, 0)
+        days.append(Day(day, money, None if by_data is None else balance_of_data))
     return days

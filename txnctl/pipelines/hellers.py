@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 
+HELLERS_MAX = 10**17 - 1
+"""The largest amount: 15 digits before the point, and two behind it."""
+
 _AMOUNT = re.compile(r"(-?)([0-9]{1,15})(?:\.([0-9]{1,2}))?")
 
 

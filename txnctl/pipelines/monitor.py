@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
-from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, RequestForm, is_customer, requests
+from txnctl.pipelines.request import AMOUNT_DEFAULT, RequestForm
+from txnctl.pipelines.request_columns import REQUEST, is_customer, requests
 from txnctl.pipelines.streaming import Stream
 from txnctl.pipelines.written_files import write_parquet
 from txnctl.spark import schemas

@@ -1,26 +1,20 @@
-"""Requests to change balances, as columns: the input of settle, monitor and audit.
+"""Requests to change balances, as columns: the input of settle, monitor and audit on Spark.
 
-A request is one message, and has one or more *legs*, each an account and a signed amount, a decimal with at most two
-digits after the point, as text or as a number. All legs of a request are applied at once, or none. `RequestForm` says
-where they stand. Money is an integer of hundredths, so that sums are exact (txnctl/pipelines/hellers.py is the same in
-Python).
+The rule is `legs_of` (txnctl/pipelines/request.py), which runs in the tasks, as a job without Spark runs it. Money is
+an integer of hundredths, so that sums are exact (txnctl/pipelines/hellers.py is the same in Python).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage.errors import InvalidValue
+from txnctl.pipelines.leg_column import LEGS, legs_function
+from txnctl.pipelines.request import KEYED, PARTNER_PREFIX, RequestForm
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-AMOUNT_DEFAULT = "delta"
-_AMOUNT = r"^-?[0-9]{1,15}(\.[0-9]{1,2})?$"
-PARTNER_PREFIX = "bank:"
-"""Prefix of the key of a partner bank's settlement account; all other accounts are customers' (txnctl/demo/request.py).
-"""
+_AMOUNT = r"^-?[0-9]{1,15}(\.[0-9]{1,2})?\z"
 
 REQUEST = ("topic", "ledgerId", "entryId", "batchIndex", "eventTime", "publishTime", "txnId", "txnState")
 """The columns of the message kept beside those of each leg."""
@@ -34,47 +28,16 @@ def hellers(text: Column) -> Column:
     return f.when(text.rlike(_AMOUNT), scaled)
 
 
+def total(amount: Column) -> Column:
+    """Add up hundredths, which together may be more than a bigint holds."""
+    from pyspark.sql import functions as f
+
+    return f.sum(amount.cast("decimal(19,0)"))
+
+
 def decimal_text(amount: Column) -> Column:
     """Format hundredths as decimal text: -269200 as "-2692.00"."""
-    return (amount.cast("decimal(20,2)") / 100).cast("decimal(20,2)").cast("string")
-
-
-@dataclass(frozen=True)
-class RequestForm:
-    """Where the legs of a request stand: in the key and one field, in three fields, or in a list.
-
-    Attributes:
-        amount: the field of the value's JSON, or of each object of the list, with the amount.
-        debit, credit: fields with accounts: the amount is subtracted from the one and added to the other. Both or none.
-        legs: a field with a list of objects, each with `account` and an amount.
-    """
-
-    amount: str = AMOUNT_DEFAULT
-    debit: str | None = None
-    credit: str | None = None
-    legs: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.debit is None) != (self.credit is None) or (self.debit and self.legs):
-            raise InvalidValue(
-                "a request names its accounts by its key, by a debit and a credit field, or by a list of legs",
-                hint="Give --debit with --credit, or --legs, or none of them.",
-            )
-
-    @property
-    def wanted(self) -> str:
-        """What a message of this form has, for the error about a message that is no request."""
-        if self.legs is not None:
-            return f"JSON with a list {self.legs!r} of objects, each with 'account' and an amount in {self.amount!r}"
-        if self.debit is not None:
-            return (
-                f"JSON with accounts in {self.debit!r} and {self.credit!r}, and an amount in {self.amount!r}"
-            )
-        return f"a key, and JSON with an amount in {self.amount!r}"
-
-
-KEYED = RequestForm()
-"""The account is the key, the amount the field `delta`."""
+    return (amount.cast("decimal(30,2)") / 100).cast("decimal(30,2)").cast("string")
 
 
 def requests(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
@@ -87,54 +50,20 @@ def requests(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
         messages: of the message schema; `properties` are not used.
     """
     from pyspark.sql import functions as f
+    from pyspark.sql.pandas.functions import arrow_udf
 
-    legs = _legs(form)
-    is_whole = (f.size("legs") > 0) & f.forall(
-        "legs", lambda leg: leg["account"].isNotNull() & leg["hellers"].isNotNull()
-    )
-    nothing = f.array(
-        f.struct(f.lit(None).cast("string").alias("account"), f.lit(None).cast("bigint").alias("hellers"))
-    )
-    problem = f.when(~f.coalesce(is_whole, f.lit(False)), f"a request has {form.wanted}")
+    legs = arrow_udf(legs_function(form), LEGS)(f.col("key").cast("binary"), f.col("value").cast("binary"))  # type: ignore[call-overload]
     return (
         messages.select(*REQUEST, legs.alias("legs"))
-        .withColumn("problem", problem)
-        .withColumn("legs", f.when(f.col("problem").isNull(), f.col("legs")).otherwise(nothing))
-        .select(*REQUEST, "problem", f.posexplode("legs").alias("leg", "content"))
-        .select(*REQUEST, "leg", "content.account", "content.hellers", "problem")
-    )
-
-
-def _legs(form: RequestForm) -> Column:
-    """The legs of a message, as structs of account and hellers; null where the value is not of the form."""
-    from pyspark.sql import functions as f
-
-    text = f.col("value").cast("string")
-    if form.legs is not None:
-        name = form.amount.replace("`", "``")
-        listed = _field(text, form.legs)
-        # Spark takes an object for a list of one.
-        listed = f.when(listed.startswith("["), listed)
-        parsed = f.from_json(listed, f"array<struct<account: string, `{name}`: string>>")
-        return f.transform(
-            parsed,
-            lambda leg: f.struct(leg["account"].alias("account"), hellers(leg[form.amount]).alias("hellers")),
+        .select(*REQUEST, f.posexplode_outer("legs").alias("leg", "content"))
+        .select(
+            *REQUEST,
+            f.coalesce("leg", f.lit(0)).alias("leg"),
+            "content.account",
+            "content.hellers",
+            f.when(f.col("content").isNull(), f"a request has {form.wanted}").alias("problem"),
         )
-    amount = hellers(_field(text, form.amount))
-    if form.debit is None or form.credit is None:
-        return f.array(f.struct(f.col("key").cast("string").alias("account"), amount.alias("hellers")))
-    return f.array(
-        f.struct(_field(text, form.debit).alias("account"), (-amount).alias("hellers")),
-        f.struct(_field(text, form.credit).alias("account"), amount.alias("hellers")),
     )
-
-
-def _field(json: Column, name: str) -> Column:
-    """The text of a field of a JSON object; null where there is none."""
-    from pyspark.sql import functions as f
-
-    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f.get_json_object(json, f"$['{escaped}']")
 
 
 def is_customer(account: Column) -> Column:

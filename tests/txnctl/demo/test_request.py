@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.txnctl.bank_steps import HISTORY
-from txnctl.demo.request import is_settlement, read_request, requests_of, settlement_key
+from txnctl.demo.request import is_settlement, read_legs, read_request, requests_of, settlement_key
 
 # --- requests ---------------------------------------------------------------------------------------------
 
@@ -35,6 +35,24 @@ def test_a_remittance_is_two_requests_that_cancel_out() -> None:
     assert (account.key, partner.key) == (str(line.account_id), settlement_key(line.bank))
     assert account.delta + partner.delta == 0
     assert account.event_time == partner.event_time
+
+
+def test_both_legs_of_a_remittance_are_in_its_first_message() -> None:
+    """A posting, which no batch can cut apart; the legs of all messages sum up to the same balances."""
+    totals, deltas = Counter[str](), Counter[str]()
+    for line in HISTORY:
+        requests = requests_of(line)
+        legs = [read_legs(request.value) for request in requests]
+        if line.is_remittance:
+            account, partner = str(line.account_id), settlement_key(line.bank)
+            assert legs == [[(account, line.delta), (partner, -line.delta)], [(partner, 0)]]
+        for request, of_request in zip(requests, legs, strict=True):
+            deltas[request.key] += request.delta
+            for name, amount in of_request:
+                totals[name] += amount
+    assert totals == deltas
+    with pytest.raises(ValueError, match="not a bank request"):
+        read_legs(b'{"delta": "1.00"}')
 
 
 @pytest.mark.parametrize(

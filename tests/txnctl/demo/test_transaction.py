@@ -86,9 +86,11 @@ def test_a_request_is_readable_and_dated() -> None:
     )
     account, partner = requests_of(line)
     assert account.value == (
-        b'{"id":5,"date":"1995-03-01","what":"remittance","delta":"-2692.00","to":"IJ 519","symbol":"SIPO"}'
+        b'{"id":5,"date":"1995-03-01","what":"remittance","delta":"-2692.00","to":"IJ 519","symbol":"SIPO",'
+        b'"legs":[{"account":"17","delta":"-2692.00"},{"account":"bank:IJ","delta":"2692.00"}]}'
     )
     assert partner.value == (
-        b'{"id":5,"date":"1995-03-01","what":"remittance","delta":"2692.00","from":"17","symbol":"SIPO"}'
+        b'{"id":5,"date":"1995-03-01","what":"remittance","delta":"2692.00","from":"17","symbol":"SIPO",'
+        b'"legs":[{"account":"bank:IJ","delta":"0.00"}]}'
     )
     assert account.event_time == 794_016_000_000

@@ -13,7 +13,7 @@ from storage import MessageId, Store
 from storage.errors import BadInput, InvalidValue, TableNotFound
 from txnctl.pipelines import settle
 from txnctl.pipelines.conservation import Conservation, sums_by_version
-from txnctl.pipelines.request_columns import RequestForm
+from txnctl.pipelines.request import RequestForm
 from txnctl.pipelines.settle import Settler, settled_through
 from txnctl.spark.sink.progress import SINKS, make_table
 

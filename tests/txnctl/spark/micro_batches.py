@@ -77,7 +77,7 @@ class Query:
         rows = [
             row
             for each in partitions
-            for batch in each.batches(of_messages(*COLUMNS))
+            for batch in each.value.batches(of_messages(*COLUMNS))
             for row in batch.to_pylist()
         ]
         known = self.output.setdefault(number, rows)

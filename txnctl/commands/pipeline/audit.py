@@ -10,6 +10,7 @@ from txnctl.cli.decorators import argument, example, names_store, option, option
 from txnctl.cli.exit_codes import CONDITION_FOUND
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TABLE, TOPIC
+from txnctl.commands.pipeline.engine import ENGINE, LOCAL, choose, chooses_engine, engine_name, of_spark
 from txnctl.commands.pipeline.request_form import names_request_fields
 from txnctl.commands.pipeline.session import (
     ELAPSED,
@@ -27,11 +28,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storage import Store
     from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.engine import EngineOptions
     from txnctl.commands.pipeline.request_form import RequestArguments
     from txnctl.commands.pipeline.session import SparkOptions
-    from txnctl.pipelines.audit import Difference, Findings
+    from txnctl.pipelines.audit import AuditSources, Difference, Findings
     from txnctl.pipelines.conservation import Conservation, SumChange
+    from txnctl.pipelines.request import RequestForm
 
 
 class FirstSumChange(NamedTuple):
@@ -60,6 +64,7 @@ class AuditResult(NamedTuple):
     sum_changes: int | None
     first_sum_change: FirstSumChange | None
     plot: str | None
+    engine: str
     elapsed_ms: int
 
 
@@ -80,6 +85,7 @@ FIELDS = fields_of(
         "sum_changes": "Versions at which the sum of all balances changed (--conserved), or null.",
         "first_sum_change": "The first of them: version, at, before, after; or null.",
         "plot": "The file of --plot, or null.",
+        **ENGINE,
         **ELAPSED,
     },
 )
@@ -132,6 +138,7 @@ class AuditArguments(OptionValues):
     help="Also compare the sum of all balances at every kept version of the table.",
 )
 @option("--exit-code", is_flag=True, help="Exit with 8 where balances differ, or a conserved sum changed.")
+@chooses_engine
 @reaches_offloaded
 @uses_spark
 @names_store(effect="reads")
@@ -143,6 +150,7 @@ def audit(
     table: str,
     options: AuditArguments,
     fields: RequestArguments,
+    engine_options: EngineOptions,
     spark_options: SparkOptions,
 ) -> None:
     """Recompute all balances from the topics of requests, and compare.
@@ -157,6 +165,8 @@ def audit(
 
     Topics are read up to maxReadPosition, the table as committed: requests settled meanwhile may show as a
     difference.
+
+    Up to 100,000 messages and rows (--local-max) are compared by this process alone: no Java, no PySpark.
     """
     from time import perf_counter
 
@@ -165,22 +175,25 @@ def audit(
 
     began = perf_counter()
     form, names = fields.form(), [full_topic_name(topic) for topic in dict.fromkeys(topics)]
+    of_topic = options_of(context, topics=",".join(names), offloadPath=options.offload_path)
+    of_table = options_of(context, table=table, offloadPath=options.offload_path)
+    from txnctl.pipelines import bank_data
+    from txnctl.pipelines.audit import AuditSources
+
+    job = _Audit(AuditSources(of_topic, of_table, options.data), form, options.plot is not None)
+    only_spark = of_spark(spark_options, options.offload_path)
+    if options.data is not None:
+        only_spark["--data with a directory or a compressed file"] = not bank_data.is_plain(options.data)
     with context.open_store(context.store_path, read_only=True) as store:
         for topic in topics:
             store.reports.topic_stats(topic)
         store.table(table)
-    of_topic = options_of(context, topics=",".join(names), offloadPath=options.offload_path)
-    of_table = options_of(context, table=table, offloadPath=options.offload_path)
-    with session("audit", spark_options) as spark:
-        from txnctl.pipelines import audit as job
-
-        with watched_tasks(context, "Audit", spark):
-            findings = job.audit_balances(
-                spark,
-                job.AuditSources(of_topic, of_table, options.data),
-                form=form,
-                with_days=options.plot is not None,
-            )
+        if options.data is not None and bank_data.is_plain(options.data):
+            bank_data.check_columns(options.data)
+        engine = choose(engine_options, only_spark, lambda: _size(store, names, table))
+        findings = _audit_here(store, job) if engine == LOCAL else None
+    if findings is None:
+        findings = _audit_on_spark(context, job, spark_options)
     if options.plot is not None:
         _plot(findings, options.plot)
     conservation = _conservation(context, table) if options.conserved else None
@@ -200,6 +213,7 @@ def audit(
         sum_changes=None if conservation is None else len(changes),
         first_sum_change=_first_change(changes[0]) if changes else None,
         plot=options.plot,
+        engine=engine,
         elapsed_ms=int((perf_counter() - began) * 1000),
     )
     context.show(row, table=lambda shown: _report(context, shown))
@@ -207,9 +221,38 @@ def audit(
         context.exit(CONDITION_FOUND)
 
 
+class _Audit(NamedTuple):
+    sources: AuditSources
+    form: RequestForm
+    with_days: bool
+
+
+def _size(store: Store, topics: Sequence[str], table: str) -> int:
+    """Count the messages and rows that are compared."""
+    from txnctl.pipelines.local_audit import messages_in
+
+    return messages_in(store, topics) + store.table(table).stats().counts.rows
+
+
+def _audit_here(store: Store, job: _Audit) -> Findings:
+    from txnctl.pipelines.local_audit import audit_locally
+
+    return audit_locally(store, job.sources, form=job.form, with_days=job.with_days)
+
+
+def _audit_on_spark(context: Context, job: _Audit, spark_options: SparkOptions) -> Findings:
+    with session("audit", spark_options) as spark:
+        from txnctl.pipelines.audit import audit_balances
+
+        with watched_tasks(context, "Audit", spark):
+            return audit_balances(spark, job.sources, form=job.form, with_days=job.with_days)
+
+
 def _report(context: Context, row: AuditResult) -> list[str]:
     agree = row.accounts - row.differing
-    lines = [f"{agree:,} of {plural(row.accounts, 'account')} agree. {duration(row.elapsed_ms)}."]
+    lines = [
+        f"{agree:,} of {plural(row.accounts, 'account')} agree. {duration(row.elapsed_ms)}, {engine_name(row.engine)}."
+    ]
     lines.append(f"Sum of all balances: {row.sum_in_table} in the table, {row.sum_in_topic} by the requests.")
     if row.versions is not None:
         lines += _conserved(row)

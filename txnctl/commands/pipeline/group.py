@@ -10,8 +10,9 @@ pipeline = Group(
     "pipeline",
     """Jobs on Apache Spark: files in and out, settling, watching, auditing.
 
-They need Java 17 or newer and the extra `spark` (pip install 'txnctl[spark]'), and nothing else of txnctl does.
-They run in this process on all its cores, unless --master names a cluster.
+They need Java 17 or newer and the extra `spark` (pip install 'txnctl[spark]'), and nothing else of txnctl does;
+`settle --once` and `audit` of up to 100,000 messages do without (--engine). They run in this process on all its
+cores, unless --master names a cluster.
 """,
     elsewhere={
         "ingest": (

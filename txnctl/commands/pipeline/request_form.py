@@ -10,7 +10,7 @@ from txnctl.cli.option_values import OptionValues
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.declaration import Body
-    from txnctl.pipelines.request_columns import RequestForm
+    from txnctl.pipelines.request import RequestForm
 
 F = TypeVar("F", bound="Body")
 
@@ -29,7 +29,7 @@ class RequestArguments(OptionValues):
         Raises:
             InvalidValue: options that do not go together.
         """
-        from txnctl.pipelines.request_columns import RequestForm
+        from txnctl.pipelines.request import RequestForm
 
         return RequestForm(self.amount, self.debit, self.credit, self.legs)
 

@@ -17,7 +17,8 @@ from storage import IsolationLevel, Position, Store, TransactionState
 from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files.manifest import FileContent, Span
-from txnctl.spark.source.message_columns import EntrySlice, record_batches
+from txnctl.spark.source.entry_slice import EntrySlice
+from txnctl.spark.source.message_columns import record_batches
 
 if TYPE_CHECKING:
     from storage.topic.entry import Entry

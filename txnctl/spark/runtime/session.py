@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from logging import LogRecord
     from types import FrameType
 
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -191,15 +192,21 @@ def _connect(
         raise _not_connected(jvm, master, directory, error) from error
     finally:
         limit.cancel()
-    server = context._accumulatorServer
-    if server is not None:
-        # A JVM that is killed at the end of a failed job cuts its connection, which would be logged with a trace.
-        server.handle_error = _say_nothing  # type: ignore[assignment, method-assign]
+    _silence_accumulators(context)
     return SparkSession(context)
 
 
-def _say_nothing(*_: object) -> None:
-    return
+def _silence_accumulators(context: SparkContext) -> None:
+    """Turn off the traces of the thread that hears of the progress of Python tasks.
+
+    The thread prints one where the JVM ends before it: a session ends its JVM by a kill.
+    """
+
+    def ignore(*_: object) -> None:
+        """Leave the connection, as the server does after an error."""
+
+    if context._accumulatorServer is not None:
+        context._accumulatorServer.handle_error = ignore  # type: ignore[assignment, method-assign]
 
 
 def _give_up(jvm: Popen[bytes], is_silent: Event) -> None:

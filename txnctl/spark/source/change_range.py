@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import RequestTooOld, TableNotFound
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.change_columns import record_batch
-from txnctl.spark.source.local_store import LocalStore
-from txnctl.spark.source.partition import Partition
+from txnctl.spark.source.partition import StorePartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +25,7 @@ _LOG = logging.getLogger("txnctl.spark")
 
 
 @dataclass(frozen=True)
-class ChangeRange(Partition):
+class ChangeRange(StorePartition):
     """Changes from `start` on, below `end`; None for those of the version `until` at the last.
 
     Attributes:
@@ -34,7 +33,6 @@ class ChangeRange(Partition):
         fails: whether changes that were removed since the plan are an error.
     """
 
-    local_store: LocalStore
     table: str
     table_id: int
     start: ChangeBound

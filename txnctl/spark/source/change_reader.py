@@ -12,9 +12,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from txnctl.output.timestamp import NOW
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source.change_range import ChangeRange, kept_changes
 from txnctl.spark.source.local_store import LocalStore
-from txnctl.spark.source.partition import batches
+from txnctl.spark.source.partition import batches, input_partitions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,12 +32,15 @@ SLOT_CHANGES: Final = 10_000
 """Fewer changes are not worth a task of their own, even on an idle processor."""
 
 
-class ChangeReader(DataSourceReader):
+class ChangeReader(Shipped, DataSourceReader):
     """The reader of `spark.read` for the changes of a table."""
 
     def __init__(self, options: ChangeOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schemas.arrow_schema(schema, schemas.CHANGE_TYPES)
+
+    def store_path(self) -> str:
+        return self._options.path
 
     def partitions(self) -> list[InputPartition]:
         """Return ranges of the changes, in order.
@@ -45,7 +49,7 @@ class ChangeReader(DataSourceReader):
             StoreNotFound, TableNotFound, RequestTooOld
         """
         with hints_as_notes():
-            return list(plan_changes(self._options))
+            return input_partitions(plan_changes(self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)

@@ -21,9 +21,10 @@ from pyspark.sql.streaming.datasource import (
 from storage.errors import InvalidPosition, RequestTooOld
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source.change_range import kept_changes, same_table
 from txnctl.spark.source.change_reader import ranges
-from txnctl.spark.source.partition import batches
+from txnctl.spark.source.partition import batches, input_partitions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 Offset = dict[str, str | int]
 
 
-class ChangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ChangeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of `spark.readStream` for the changes of a table."""
 
     def __init__(self, options: ChangeOptions, schema: StructType) -> None:
@@ -83,7 +84,11 @@ class ChangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             table, since = self._table_at(store, start)
             _, until = self._table_at(store, end)
             changes = kept_changes(table, since, until, fails=self._options.fail_on_data_loss)
-            return list(ranges(store, table, changes, replace(self._options, until=until)))
+            planned = ranges(store, table, changes, replace(self._options, until=until))
+            return input_partitions(planned)
+
+    def store_path(self) -> str:
+        return self._options.path
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)

@@ -16,8 +16,8 @@ from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.edges import PointWord, TopicPoint
+from txnctl.spark.source.entry_slice import EntrySlice
 from txnctl.spark.source.local_store import LocalStore
-from txnctl.spark.source.message_columns import EntrySlice, record_batches
 from txnctl.spark.source.partition import StorePartition
 from txnctl.spark.source.topic_range import recreated
 
@@ -58,6 +58,9 @@ class CompactedRange(StorePartition):
             StoreNotFound: the store is not on this host.
             StoreInvalid, TopicNotFound: store or topic was replaced since the read was planned.
         """
+        # Settling without Spark imports this module too, and PyArrow may be missing there.
+        from txnctl.spark.source.message_columns import record_batches
+
         with hints_as_notes(), self.local_store.open_read_only() as store:
             self._check_topic(store)
             yield from record_batches(self._slices(store), short_topic_name(self.topic), schema)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from storage.topic.entry import Entry
 from txnctl.spark.bytes_column import bytes_column
+from txnctl.spark.source.entry_slice import EntrySlice
 
 ROWS_MAX: Final = 65_536
 BYTES_MAX: Final = 4 * 1024 * 1024
@@ -23,14 +24,6 @@ _TIME_MS_MAX: Final = (1 << 63) // 1000 - 1
 """Larger times do not fit Spark's timestamps, which count microseconds."""
 
 T = TypeVar("T")
-
-
-class EntrySlice(NamedTuple):
-    """Messages `start` to `stop` of an entry, stop excluded."""
-
-    entry: Entry
-    start: int
-    stop: int
 
 
 Column = Callable[[list[EntrySlice], pa.Field], pa.Array]

@@ -1,22 +1,25 @@
-"""The partitions of a read: small values that Spark pickles to tasks, and that produce the rows in the task."""
+"""The partitions of a read: small values that Spark pickles to tasks, and that produce the rows in the task.
+
+A partition knows nothing of Spark, so that a job without Spark plans and reads the same ranges; Spark carries it as the
+value of an input partition.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from pyspark.sql.datasource import InputPartition
 
 from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source.local_store import LocalStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
 
 
-class Partition(Shipped, InputPartition):
+class Partition(Shipped, ABC):
     """A partition of a read; each kind of source has a subclass."""
 
     @abstractmethod
@@ -38,6 +41,14 @@ class StorePartition(Partition):
         return self.local_store.path
 
 
-def batches(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def input_partitions(partitions: Iterable[Partition]) -> list[InputPartition]:
+    """Return partitions as Spark carries them to tasks."""
+    from pyspark.sql.datasource import InputPartition
+
+    return [InputPartition(partition) for partition in partitions]
+
+
+def batches(carried: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read the rows of a partition; none of the empty partition that Spark makes for a plan without partitions."""
+    partition = carried.value
     return partition.batches(schema) if isinstance(partition, Partition) else iter(())

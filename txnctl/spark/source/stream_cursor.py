@@ -27,8 +27,16 @@ class StreamCursor:
     """
 
     def __init__(
-        self, path: str, name: str, level: IsolationLevel, program: str, *, compacted: bool = False
+        self,
+        path: str,
+        name: str,
+        level: IsolationLevel,
+        program: str,
+        *,
+        compacted: bool = False,
+        consumer_name: str | None = None,
     ) -> None:
+        self._consumer_name = consumer_name
         self._compacted = compacted
         self._path = path
         self._name = name
@@ -62,6 +70,14 @@ class StreamCursor:
             extent.topic: self._ensure_on_topic(extent, starts[extent.topic], begins=True)
             for extent in extents
         }
+
+    def position(self, store: Store, topic: str) -> Position | None:
+        """Return the cursor on a topic (full name); None where there is no such subscription yet."""
+        try:
+            stats = store.reports.subscription_stats(short_topic_name(topic), self._name).row.stats
+        except SubscriptionNotFound:
+            return None
+        return stats.mark_delete_position
 
     def ensure_on_topics(self, extents: Sequence[Extent], start: Mapping[str, Position]) -> None:
         """Create the subscription on topics added later, and where the checkpoint is older than the subscription.
@@ -104,7 +120,13 @@ class StreamCursor:
 
         if self._store is None or self._hold is None:
             self._store = Store.open(self._path, program=self._program)
-            self._hold = StreamHold(self._store, self._name, self._level, compacted=self._compacted)
+            self._hold = StreamHold(
+                self._store,
+                self._name,
+                self._level,
+                compacted=self._compacted,
+                consumer_name=self._consumer_name,
+            )
         return self._store, self._hold
 
     def _before(self, extent: Extent) -> Position:

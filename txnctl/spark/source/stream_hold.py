@@ -32,11 +32,21 @@ _LOOK_S: Final = 0.1
 class StreamHold:
     """The consumers of one query, one on each topic."""
 
-    def __init__(self, store: Store, name: str, level: IsolationLevel, *, compacted: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        level: IsolationLevel,
+        *,
+        compacted: bool = False,
+        consumer_name: str | None = None,
+    ) -> None:
         """Args:
         store: open for writing as long as the hold lasts.
         name: of the subscription.
+        consumer_name: None names the driver of Spark.
         """
+        self._consumer_name = consumer_name
         self._store = store
         self._name = name
         self._level = level
@@ -58,7 +68,7 @@ class StreamHold:
                 self._name,
                 subscription_isolation_level=self._level,
                 initial_position=first,
-                consumer_name=f"spark-driver-{os.getppid()}",
+                consumer_name=self._consumer_name or f"spark-driver-{os.getppid()}",
                 read_compacted=self._compacted,
             )
         except SubscriptionBusy:

@@ -18,7 +18,7 @@ from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source.local_store import LocalStore
-from txnctl.spark.source.partition import Partition, batches
+from txnctl.spark.source.partition import Partition, batches, input_partitions
 from txnctl.spark.source.table_range import TableRange
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class TableReader(Shipped, DataSourceReader):
             StoreNotFound, TableNotFound
         """
         with hints_as_notes():
-            return list(plan_partitions(self._options))
+            return input_partitions(plan_partitions(self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)

@@ -42,14 +42,22 @@ class TopicReport(TypedDict):
 class TopicProgress:
     """Progress of one stream. Positions are by full topic name: the last entry read."""
 
-    def __init__(self, options: TopicStreamOptions) -> None:
+    def __init__(self, options: TopicStreamOptions, consumer_name: str | None = None) -> None:
+        """Args:
+        consumer_name: of the consumer that holds the subscription; None for a query of Spark.
+        """
         self._options = options
         self._ids: dict[str, int] = {}
         self._cursor = (
             None
             if options.subscription is None
             else StreamCursor(
-                options.path, options.subscription, options.level, _PROGRAM, compacted=options.compacted
+                options.path,
+                options.subscription,
+                options.level,
+                _PROGRAM,
+                compacted=options.compacted,
+                consumer_name=consumer_name,
             )
         )
         self._store: Store | None = None
@@ -68,6 +76,24 @@ class TopicProgress:
         topic_plan.check_edge("startingPosition", options.start, [extent.topic for extent in extents])
         starts = {extent.topic: self._start_in(extent) for extent in extents}
         return starts if self._cursor is None else self._cursor.attach(extents, starts)
+
+    def backlog(self) -> int:
+        """Count the messages that a new stream would read until now; its subscription is not created.
+
+        Raises:
+            TopicNotFound, InvalidPosition, InvalidValue: as `begin`.
+        """
+        store, messages = self._open_store(), 0
+        for extent in self._extents():
+            start = self._start_in(extent)
+            cursor = None if self._cursor is None else self._cursor.position(store, extent.topic)
+            messages += store.reports.count_messages_between(
+                short_topic_name(extent.topic),
+                start if cursor is None else cursor,
+                extent.bound(self._options.level),
+                self._options.level,
+            )
+        return messages
 
     def latest(self) -> dict[str, Position]:
         """Return the last readable position of every topic at the isolation level of the stream."""

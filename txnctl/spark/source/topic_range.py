@@ -17,7 +17,7 @@ from storage.values.position import MessageId, Position
 from storage.values.txn_state import TransactionState
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.data_loss import DataLoss
-from txnctl.spark.source.message_columns import EntrySlice, record_batches
+from txnctl.spark.source.entry_slice import EntrySlice
 from txnctl.spark.source.partition import StorePartition
 
 if TYPE_CHECKING:
@@ -59,9 +59,21 @@ class TopicRange(StorePartition):
             StoreInvalid, TopicNotFound: store or topic was replaced since the read was planned.
             MessageNotFound: messages were trimmed since the read was planned.
         """
+        # Settling without Spark reads the ranges too, and PyArrow may be missing there.
+        from txnctl.spark.source.message_columns import record_batches
+
         with hints_as_notes(), self.local_store.open_read_only() as store:
-            yield from record_batches(self._slices(store), short_topic_name(self.topic), schema)
-            self._current_extent(store)
+            yield from record_batches(self.slices(store), short_topic_name(self.topic), schema)
+
+    def slices(self, store: Store) -> Iterator[EntrySlice]:
+        """Read the messages from the open store.
+
+        Raises:
+            TopicNotFound: the topic was replaced since the read was planned.
+            MessageNotFound: messages were trimmed since the read was planned.
+        """
+        yield from self._slices(store)
+        self._current_extent(store)
 
     def _current_extent(self, store: Store) -> Extent:
         """Return the extent of the topic, after checking that the topic is the planned one."""

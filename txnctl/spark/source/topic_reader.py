@@ -12,7 +12,7 @@ from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.runtime.shipped import Shipped
-from txnctl.spark.source.partition import batches
+from txnctl.spark.source.partition import batches, input_partitions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ class TopicReader(Shipped, DataSourceReader):
             StoreNotFound, TopicNotFound, InvalidValue
         """
         with hints_as_notes():
-            return list(plan_partitions(self._options))
+            return input_partitions(plan_partitions(self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)

@@ -26,7 +26,7 @@ from txnctl.spark import schemas
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.runtime.shipped import Shipped
 from txnctl.spark.source import offsets
-from txnctl.spark.source.partition import batches
+from txnctl.spark.source.partition import batches, input_partitions
 from txnctl.spark.source.topic_progress import TopicProgress, TopicReport
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class TopicStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailabl
         """Plan the ranges between two offsets."""
         with hints_as_notes():
             slots = os.cpu_count() or 1
-            return list(self._progress.ranges(offsets.parse_offset(start), offsets.parse_offset(end), slots))
+            ranges = self._progress.ranges(offsets.parse_offset(start), offsets.parse_offset(end), slots)
+            return input_partitions(ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)

@@ -6,7 +6,7 @@ LINES = {
     "ingest": ("in.csv", "requests"),
     "export": ("requests", "out"),
     "monitor": ("requests", "--once"),
-    "settle": ("requests", "--table", "accounts", "--once"),
-    "audit": ("requests", "--table", "accounts"),
+    "settle": ("requests", "--table", "accounts", "--once", "--engine", "spark"),
+    "audit": ("requests", "--table", "accounts", "--engine", "spark"),
     "run": ("in.csv",),
 }

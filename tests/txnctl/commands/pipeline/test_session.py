@@ -44,7 +44,7 @@ def test_without_java_every_job_says_how_to_get_it(run: Any, path: str, without_
 def test_without_pyspark_it_is_asked_for(run: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line to type; the error is for programs too."""
     monkeypatch.setattr(requirements, "_version", lambda _: None)
-    outcome = run("pipeline", "audit", "requests", "--table", "accounts", "-o", "json")
+    outcome = run("pipeline", "audit", "requests", "--table", "accounts", "--engine", "spark", "-o", "json")
     assert (outcome.status, outcome.error["code"]) == (11, "program-missing")
     assert outcome.error["hint"] == "Install it with: pip install 'txnctl[spark]'"
 
