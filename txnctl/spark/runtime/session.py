@@ -15,7 +15,7 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import InvalidValue
-from txnctl.spark.runtime import jvm as jvms, requirements
+from txnctl.spark.runtime import connect, jvm as jvms, requirements
 from txnctl.spark.runtime.scratch import scratch_directory
 from txnctl.spark.runtime.worker_python import worker_python
 
@@ -47,12 +47,17 @@ def spark_session(
 
     Args:
         name: of the application, as a cluster shows it.
+        master: of a Spark that is started here, or `sc://host:port`, a Spark Connect server (`connect.py`).
         conf: options of Spark, which override the defaults of txnctl.
 
     Raises:
         ProgramMissing: no Java, no PySpark.
         InvalidValue: Spark rejects the master or an option.
     """
+    if connect.is_connect(master):
+        with connect.connect_session(name, master, conf) as remote:
+            yield remote
+        return
     java = requirements.require_all()
     interrupt_handler = signal.getsignal(signal.SIGINT)
     jvm: Popen[bytes] | None = None
