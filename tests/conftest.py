@@ -20,8 +20,8 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
 
 ONE_AT_A_TIME = "one_at_a_time"
 """The group of tests that take much memory and both cores: one worker runs all of them (`--dist loadgroup`)."""
-STARTS_JVM = {"quick", "spark"}
-"""Fixtures that start a JVM: the benchmarks in their quick form, and a session of Spark."""
+STARTS_JVM = {"connect", "quick", "spark"}
+"""Fixtures that start a JVM: a Spark Connect server, the benchmarks in their quick form, and a session of Spark."""
 KILLS = {"children", "start"}
 """Fixtures that start processes for a test to kill, stop or interrupt."""
 BUILDING = "tests/project/test_wheel.py"
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
         uses = STARTS_JVM.intersection(fixtures)
-        if "spark" in uses:
+        if {"connect", "spark"}.intersection(uses):
             item.add_marker(pytest.mark.needs_program("java"))
         if uses or any("java" in marker.args for marker in item.iter_markers("needs_program")):
             item.add_marker("jvm")

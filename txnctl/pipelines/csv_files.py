@@ -20,6 +20,7 @@ from storage.limits import MESSAGE_BYTES_MAX
 from txnctl.input.csv_text import csv_records
 from txnctl.output.human import plural
 from txnctl.pipelines import files
+from txnctl.spark.file_systems import is_uri, open_file_system
 
 if TYPE_CHECKING:
     from txnctl.input.csv_text import CsvRecord
@@ -299,10 +300,10 @@ def _opened(path: str) -> io.BufferedReader:
     from pyarrow import fs
 
     try:
-        if not files.is_uri(path):
+        if not is_uri(path):
             system, place = fs.LocalFileSystem(), os.path.abspath(path)
         else:
-            system, place = fs.FileSystem.from_uri(files.arrow_uri(path))
+            system, place = open_file_system(path)
         if files.is_compressed(path):
             raw = system.open_input_stream(place, compression="detect")
         else:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
+from txnctl.spark.file_systems import open_file_system
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,15 +32,11 @@ def read(spark: SparkSession, path: str) -> DataFrame:
 
 def _nanosecond_columns(path: str) -> dict[str, bool]:
     """The columns of nanoseconds in the first file, and whether each is in UTC; none if PyArrow cannot read it."""
-    from pyarrow import ArrowException, fs, parquet, types
+    from pyarrow import ArrowException, parquet, types
 
     with suppress(ArrowException, OSError, ValueError):
         first = files.input_files(path)[0]
-        system, place = (
-            fs.FileSystem.from_uri(files.arrow_uri(first))
-            if files.is_uri(first)
-            else (fs.LocalFileSystem(), first)
-        )
+        system, place = open_file_system(first)
         schema = parquet.read_schema(place, filesystem=system)
         return {
             field.name: field.type.tz is not None

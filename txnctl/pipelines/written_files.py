@@ -35,7 +35,8 @@ def write_json_lines(frame: DataFrame, uri: str, mode: str) -> None:
     if uri.startswith(_LOCAL):
         frame.write.mode(mode).text(uri)
         directory = uri.removeprefix("file://")
-        for name in os.listdir(directory):
+        # The server of Spark Connect may have written on a host of its own.
+        for name in os.listdir(directory) if os.path.isdir(directory) else ():
             os.rename(os.path.join(directory, name), os.path.join(directory, json_name(name)))
     elif jvm is None:
         frame.write.mode(mode).text(uri)

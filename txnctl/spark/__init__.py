@@ -12,10 +12,15 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Register `format("txnctl")` with a session."""
-    from txnctl.spark.data_source import TxnctlDataSource
+    """Register `format("txnctl")` with a session.
 
-    spark.dataSource.register(TxnctlDataSource)
+    Through Spark Connect the format runs at the server. TXNCTL_STORE counts as in this process, where it is set.
+    """
+    from pyspark.sql.utils import is_remote
+
+    from txnctl.spark.data_source import TxnctlDataSource, with_store_of_this_process
+
+    spark.dataSource.register(with_store_of_this_process() if is_remote() else TxnctlDataSource)
 
 
 def read_topic(spark: SparkSession, **options: str) -> DataFrame:

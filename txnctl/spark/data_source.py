@@ -81,3 +81,24 @@ class TxnctlDataSource(DataSource):
 
         with hints_as_notes():
             return StreamWriter(options.write(self.options), schema, overwrite)
+
+
+def with_store_of_this_process() -> type[DataSource]:
+    """Return the data source with the store that TXNCTL_STORE names here as the default of `path`."""
+    from os import environ
+    from os.path import abspath
+
+    value = environ.get("TXNCTL_STORE")
+    if not value:
+        return TxnctlDataSource
+    path = abspath(value)
+
+    class OfStore(TxnctlDataSource):
+        """The data source as a value: Spark Connect carries the class to the server with the path."""
+
+        def __init__(self, options: dict[str, str]) -> None:
+            if "path" not in options:
+                options["path"] = path
+            super().__init__(options)
+
+    return OfStore

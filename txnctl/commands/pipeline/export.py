@@ -111,11 +111,13 @@ def export(
     message, with the state of the transaction. The range is fixed when the job begins.
 
     DEST is a directory of files: part-*.parquet, part-*.json or part-*.csv. On this machine the directory appears when
-    complete.
+    complete. On s3:// (or s3a://), which the tasks reach without any jar, each file appears when all are complete, and
+    _SUCCESS last (docs/SCALE.md).
     """
     from time import perf_counter
 
     from storage.values.names import full_topic_name
+    from txnctl.spark.file_systems import without_secrets
 
     began = perf_counter()
     if table is not None:
@@ -144,7 +146,7 @@ def export(
             )
     row = ExportResult(
         source=table if table is not None else full_topic_name(topic),
-        destination=destination,
+        destination=without_secrets(destination),
         format=options.format_,
         rows=rows,
         elapsed_ms=int((perf_counter() - began) * 1000),

@@ -40,7 +40,8 @@ def uses_spark(function: F) -> F:
     with_master = option(
         "--master",
         metavar="URL",
-        help="The cluster to run on: spark://host:7077, yarn, k8s://... [default: local[*]]",
+        help="The cluster to run on: spark://host:7077, yarn, k8s://..., or a Spark Connect server, "
+        "sc://host:15002. [default: local[*]]",
     )
     return option_values("spark_options", SparkOptions)(with_master(with_conf(function)))
 
@@ -70,9 +71,11 @@ def session(job: str, options: SparkOptions) -> Iterator[SparkSession]:
     Raises:
         ProgramMissing, InvalidValue
     """
+    from txnctl.spark.runtime.connect import check_job
     from txnctl.spark.runtime.job_errors import as_txnctl_errors
     from txnctl.spark.runtime.session import MASTER_DEFAULT, spark_session
 
+    check_job(job, options.master)
     with ExitStack() as stack:
         with _said("Starting Spark ..."):
             spark = stack.enter_context(
@@ -100,11 +103,13 @@ def _said(text: str) -> Iterator[None]:
 
 @contextmanager
 def watched_tasks(context: Context, label: str, spark: SparkSession) -> Iterator[None]:
-    """Show how many tasks are done, on a terminal, while the block runs."""
+    """Show how many tasks are done, on a terminal, while the block runs; a Spark Connect server does not say."""
     import sys
     from threading import Event, Thread
 
-    if not sys.stderr.isatty():
+    from pyspark.sql.utils import is_remote
+
+    if not sys.stderr.isatty() or is_remote():
         yield
         return
     done = Event()

@@ -33,6 +33,9 @@ BAD_ROW = "txnctl-bad-row "
 
 _RAISED = re.compile(r"^storage\.errors\.(\w+): (.*)\n?(.*)$", re.MULTILINE)
 _NO_HINT = re.compile(r"\s|at |Traceback|During|The above|$")
+_NO_FILE_SYSTEM = re.compile(
+    r'No FileSystem for scheme "(\w+)"|Class org\.apache\.hadoop\.fs\.(\w+)\.\w+ not found'
+)
 _BY_NAME = {kind.__name__: kind for kind in ALL.values()}
 _MISSING = frozenset({"PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST"})
 _REFUSED = frozenset({"AnalysisException", "ParseException", "IllegalArgumentException"})
@@ -98,6 +101,12 @@ def as_error(error: BaseException) -> TxnctlError:
         )
     if BAD_ROW in text:
         return _bad_row(text)
+    no_file_system = _NO_FILE_SYSTEM.search(text)
+    if no_file_system:
+        return InvalidValue(
+            f"this Spark has no file system for {no_file_system[1] or no_file_system[2]}://",
+            hint="Spark's own readers and checkpoints need Hadoop's connector for it: docs/SCALE.md, S3.",
+        )
     condition = getattr(error, "getCondition", lambda: None)() or ""
     if condition in _MISSING:
         return InvalidValue(cause(text))

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from storage.errors import ProgramMissing
 from txnctl.spark.runtime import java
 
-PACKAGES = {"pyspark": ("PySpark", (4, 2)), "pyarrow": ("PyArrow", (18,))}
+Packages = Mapping[str, tuple[str, tuple[int, ...]]]
 """Distribution -> its display name and oldest supported version; pyproject.toml has the same versions."""
 
+PACKAGES: Packages = {"pyspark": ("PySpark", (4, 2)), "pyarrow": ("PyArrow", (18,))}
+
+CONNECT_PACKAGES: Packages = {
+    "pandas": ("pandas", (2, 2)),
+    "grpcio": ("grpcio", (1, 76)),
+    "grpcio-status": ("grpcio-status", (1, 76)),
+    "googleapis-common-protos": ("googleapis-common-protos", (1, 71)),
+    "zstandard": ("zstandard", (0, 25)),
+}
+"""What PySpark needs beside, to talk to a Spark Connect server."""
+
 HINT = "Install it with: pip install 'txnctl[spark]'"
+CONNECT_HINT = "Install it with: pip install 'txnctl[connect]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +49,7 @@ def check_all() -> list[Requirement]:
     """Check every requirement, without raising."""
     requirements = [_java_requirement()]
     for package, (name, _) in PACKAGES.items():
-        problem = _problem(package)
+        problem = _problem(package, PACKAGES)
         hint = None if problem is None else problem.hint
         requirements.append(Requirement(name, problem is None, _version(package), None, hint))
     return requirements
@@ -68,9 +81,23 @@ def require_package(package: str) -> None:
     Raises:
         ProgramMissing
     """
-    problem = _problem(package)
+    problem = _problem(package, PACKAGES)
     if problem is not None:
         raise problem
+
+
+def require_connect() -> None:
+    """Require what a session of a Spark Connect server needs: packages, and no Java.
+
+    Raises:
+        ProgramMissing: names the first missing package, with a hint for its installation.
+    """
+    for package in PACKAGES:
+        require_package(package)
+    for package in CONNECT_PACKAGES:
+        problem = _problem(package, CONNECT_PACKAGES, CONNECT_HINT)
+        if problem is not None:
+            raise problem
 
 
 def _version(package: str) -> str | None:
@@ -80,16 +107,17 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _problem(package: str) -> ProgramMissing | None:
-    name, oldest = PACKAGES[package]
+def _problem(package: str, packages: Packages, hint: str = HINT) -> ProgramMissing | None:
+    name, oldest = packages[package]
+    user = "pipelines run on it" if packages is PACKAGES else "Spark Connect needs it"
     installed = _version(package)
     required = ".".join(map(str, oldest))
     if installed is None:
-        return ProgramMissing(f"{name} is not installed, and pipelines run on it", hint=HINT, program=package)
+        return ProgramMissing(f"{name} is not installed, and {user}", hint=hint, program=package)
     if _numbers(installed) < oldest:
         return ProgramMissing(
             f"{name} {installed} is too old: {required} or newer is needed",
-            hint=HINT.replace("Install", "Renew").replace("install", "install -U"),
+            hint=hint.replace("Install", "Renew").replace("install", "install -U"),
             program=package,
         )
     return None

@@ -15,7 +15,7 @@ from threading import Event, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import InvalidValue, TxnctlError
-from txnctl.spark.runtime import jvm as jvms, master as masters, requirements
+from txnctl.spark.runtime import connect, jvm as jvms, master as masters, requirements
 from txnctl.spark.runtime.failure_text import first_sentence
 from txnctl.spark.runtime.scratch import scratch_directory
 from txnctl.spark.runtime.worker_python import worker_python
@@ -52,6 +52,7 @@ def spark_session(
 
     Args:
         name: of the application, as a cluster shows it.
+        master: of a Spark that is started here, or `sc://host:port`, a Spark Connect server (`connect.py`).
         conf: options of Spark, which override the defaults of txnctl.
 
     Raises:
@@ -60,6 +61,10 @@ def spark_session(
         ClusterUnreachable: the master does not answer.
         JvmDied: the JVM was killed, or ended by itself, while the block ran.
     """
+    if connect.is_connect(master):
+        with connect.connect_session(name, master, conf) as remote:
+            yield remote
+        return
     java = requirements.require_all()
     masters.check_reachable(dict(conf).get("spark.master", master))
     interrupt_handler = signal.getsignal(signal.SIGINT)
