@@ -61,7 +61,8 @@ def input_files(path: str) -> list[str]:
         # Tasks may run in a different directory.
         names = [os.path.abspath(name) for place in places for name in _local_files(place)]
     if not names:
-        raise InvalidValue(f"cannot read {path!r}: there is no file", path=path)
+        shown = file_systems.without_secrets(path)
+        raise InvalidValue(f"cannot read {shown!r}: there is no file", path=shown)
     return names
 
 
@@ -119,9 +120,9 @@ def format_of(path: str) -> str:
     format_ = _ENDINGS.get(os.path.splitext(name)[1])
     if format_ is None:
         raise InvalidValue(
-            f"the name of {path!r} does not tell the format of the file",
+            f"the name of {file_systems.without_secrets(path)!r} does not tell the format of the file",
             hint=f"Give --format {'|'.join(FORMATS)}.",
-            path=path,
+            path=file_systems.without_secrets(path),
         )
     return format_
 

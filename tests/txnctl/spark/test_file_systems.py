@@ -15,7 +15,7 @@ import pytest
 from pyarrow import fs
 
 from storage import Store
-from storage.errors import InvalidValue, OffloadInvalid, TxnctlError
+from storage.errors import BadLine, InvalidValue, OffloadInvalid, TxnctlError
 from tests.txnctl.s3_server import KEY, S3Server
 from tests.txnctl.spark.offload_steps import COMMITTED, fill, rows, span
 from tests.txnctl.spark.sink.staging_steps import WRITE, packed, read, staged
@@ -160,6 +160,10 @@ def test_spark_reads_and_writes_through_s3(
     target = {"path": options["path"], "topic": "input", "createTopic": "true"}
     assert ingest.ingest_files(spark, [s3.uri("input")], target, ingest.MessageColumns("value", "key"),
                                ingest.InputOptions("csv")).messages == 1  # fmt: skip
+    with system.open_output_stream("bank/input/b.csv") as file:
+        file.write(b"key,value\nB1\n")
+    with pytest.raises(BadLine, match=r"^s3://bank/input/b.csv: line 2: 1 column"):
+        ingest.ingest_files(spark, [s3.uri("input/b.csv")], target, ingest.MessageColumns("value", "key"))
     with pytest.raises(InvalidValue, match="this Spark has no file system for s3a://"):
         ingest.ingest_files(spark, ["s3://bank/input/a.json"], target, ingest.MessageColumns())
     stream = spark.readStream.format("txnctl").options(**options, startingPosition="earliest").load()
