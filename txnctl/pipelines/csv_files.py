@@ -20,6 +20,7 @@ from storage.limits import MESSAGE_BYTES_MAX
 from txnctl.input.csv_text import csv_records
 from txnctl.output.human import plural
 from txnctl.pipelines import files
+from txnctl.spark.file_systems import is_uri, open_file_system, without_secrets
 
 if TYPE_CHECKING:
     from txnctl.input.csv_text import CsvRecord
@@ -113,13 +114,18 @@ def read_header(path: str, dialect: CsvDialect) -> CsvHeader:
     with _opened(path) as stream:
         record = next(csv_records(_lines(stream, path, dialect), delimiter), None)
     if record is None:
-        raise InvalidValue(f"{path!r} is empty, without even a header", path=path)
+        raise InvalidValue(
+            f"{without_secrets(path)!r} is empty, without even a header", path=without_secrets(path)
+        )
     if record.problem is not None:
         raise _bad_line(path, record.number, record.problem)
     names = [name or f"_c{place}" for place, name in enumerate(record.fields)]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise InvalidValue(f"{path}: the header has the column {name!r} twice", path=path)
+            raise InvalidValue(
+                f"{without_secrets(path)}: the header has the column {name!r} twice",
+                path=without_secrets(path),
+            )
         if not _is_text(name):
             raise _bad_line(path, record.number, f"it is not {dialect.encoding} text")
     if dialect.delimiter is None and len(names) == 1:
@@ -132,9 +138,9 @@ def _refuse_other_delimiter(path: str, name: str) -> None:
         if other in name:
             shown = "\\t" if other == "\t" else other
             raise InvalidValue(
-                f"{path}: the header is one column, {name[:40]!r}",
+                f"{without_secrets(path)}: the header is one column, {name[:40]!r}",
                 hint=f"Give --delimiter '{shown}', or --delimiter , if it is one column.",
-                path=path,
+                path=without_secrets(path),
             )
 
 
@@ -180,7 +186,8 @@ def read_lines(
         while at < end and (line := stream.readline(_LINE_BYTES_MAX + 1)):
             if len(line) > _LINE_BYTES_MAX:
                 raise BadLine(
-                    f"{path}: the line at byte {at:,} is longer than {_LINE_BYTES_MAX:,} bytes", path=path
+                    f"{without_secrets(path)}: the line at byte {at:,} is longer than {_LINE_BYTES_MAX:,} bytes",
+                    path=without_secrets(path),
                 )
             at += len(line)
             row = _parse_line(line, header, dialect)
@@ -283,9 +290,9 @@ def _recoded(stream: io.BufferedReader, path: str, dialect: CsvDialect) -> Itera
     except UnicodeError as error:
         # The decoder reads ahead, so the line is near, not exact.
         raise BadLine(
-            f"{path}: not {dialect.encoding} text, after line {number - 1:,}: {error}",
+            f"{without_secrets(path)}: not {dialect.encoding} text, after line {number - 1:,}: {error}",
             hint="--encoding names another.",
-            path=path,
+            path=without_secrets(path),
         ) from None
 
 
@@ -299,19 +306,23 @@ def _opened(path: str) -> io.BufferedReader:
     from pyarrow import fs
 
     try:
-        if not files.is_uri(path):
+        if not is_uri(path):
             system, place = fs.LocalFileSystem(), os.path.abspath(path)
         else:
-            system, place = fs.FileSystem.from_uri(files.arrow_uri(path))
+            system, place = open_file_system(path)
         if files.is_compressed(path):
             raw = system.open_input_stream(place, compression="detect")
         else:
             raw = system.open_input_file(place)
         return io.BufferedReader(raw, _READ_BYTES)
     except pa.ArrowInvalid as error:
-        raise InvalidValue(f"cannot read {path!r}: {error}", path=path) from None
+        raise InvalidValue(
+            f"cannot read {without_secrets(path)!r}: {error}", path=without_secrets(path)
+        ) from None
     except OSError as error:
-        raise InvalidValue(f"cannot read {path!r}: {error.strerror or error}", path=path) from error
+        raise InvalidValue(
+            f"cannot read {without_secrets(path)!r}: {error.strerror or error}", path=without_secrets(path)
+        ) from error
 
 
 def _plain_name(path: str) -> str:
@@ -322,7 +333,9 @@ def _plain_name(path: str) -> str:
 
 
 def _bad_line(path: str, number: int, problem: str) -> BadLine:
-    return BadLine(f"{path}: line {number:,}: {problem}", path=path, line=number)
+    return BadLine(
+        f"{without_secrets(path)}: line {number:,}: {problem}", path=without_secrets(path), line=number
+    )
 
 
 def same_columns(paths: Sequence[str], headers: Sequence[CsvHeader]) -> list[str]:
@@ -335,8 +348,9 @@ def same_columns(paths: Sequence[str], headers: Sequence[CsvHeader]) -> list[str
     for path, header in zip(paths, headers, strict=True):
         if set(header.names) != set(first):
             raise InvalidValue(
-                f"{path} has the columns {', '.join(header.names)}; {paths[0]} has {', '.join(first)}",
+                f"{without_secrets(path)} has the columns {', '.join(header.names)}; "
+                f"{without_secrets(paths[0])} has {', '.join(first)}",
                 hint="Files of one directory or pattern have the same columns, in any order.",
-                path=path,
+                path=without_secrets(path),
             )
     return first

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
 from txnctl.pipelines import files
+from txnctl.spark.file_systems import is_s3, is_uri
 from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 _PARTIAL = ".partial"
 _BYTES = ("key", "value")
+_CSV = {
+    "header": "true",
+    "escape": '"',
+    "emptyValue": '""',
+    "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+}
 
 
 def transform(rows: DataFrame, format_: str) -> DataFrame:
@@ -80,7 +88,8 @@ def export_rows(
 ) -> int:
     """Write the rows of a topic or a table as files of a directory; return the number of rows.
 
-    On this machine the directory appears when complete. Elsewhere the file `_SUCCESS` marks a complete directory.
+    On this machine the directory appears when complete. On S3 its files appear when all are complete, each for itself
+    (`s3_export.py`). Elsewhere too the file `_SUCCESS` marks a complete directory.
 
     Raises:
         AlreadyExists: the destination exists.
@@ -94,11 +103,25 @@ def export_rows(
         transformed = transform(rows.observe(observation, f.count(f.lit(1)).alias("rows")), format_)
         if max_files is not None:
             transformed = transformed.coalesce(max_files)
-        if files.is_uri(destination):
-            _write(transformed, destination, format_, "overwrite" if overwrite else "errorifexists")
+        if is_s3(destination):
+            _write_to_s3(transformed, destination, format_, overwrite=overwrite)
+        elif is_uri(destination):
+            _write(transformed, destination, format_, "overwrite" if overwrite else "error")
         else:
             _write_then_rename(transformed, destination, format_, overwrite=overwrite)
         return int(observation.get["rows"])
+
+
+def _write_to_s3(frame: DataFrame, destination: str, format_: str, *, overwrite: bool) -> None:
+    from pyspark.sql import functions as f
+
+    from txnctl.pipelines import s3_export
+
+    header = ""
+    if format_ == "csv":
+        header = ",".join(frame.columns)
+        frame = frame.select(f.to_csv(f.struct(*frame.columns), {**_CSV, "header": "false"}).alias("value"))
+    s3_export.write(frame, destination, format_, overwrite=overwrite, header=header)
 
 
 def _write_then_rename(frame: DataFrame, destination: str, format_: str, *, overwrite: bool) -> None:
@@ -112,7 +135,7 @@ def _write_then_rename(frame: DataFrame, destination: str, format_: str, *, over
         raise InvalidValue(f"cannot write {destination!r}: {error.strerror}", path=destination) from error
     partial, replaced = os.path.join(private, "partial"), os.path.join(private, "replaced")
     try:
-        _write(frame, files.uri_to_write(partial), format_, "errorifexists")
+        _write(frame, files.uri_to_write(partial), format_, "error")
         if not overwrite:
             # A concurrent process may have created the destination meanwhile.
             files.check_absent(destination)
@@ -120,10 +143,16 @@ def _write_then_rename(frame: DataFrame, destination: str, format_: str, *, over
             os.rename(path, replaced)
         try:
             os.rename(partial, path)
-        except BaseException:
+        except BaseException as error:
             with suppress(FileNotFoundError):
                 os.rename(replaced, path)
-            raise
+            if os.path.isdir(partial):
+                raise
+            raise InvalidValue(
+                f"the files of {destination!r} were written on a different host, by a process of Spark",
+                hint="Name a directory that Spark and this host reach, as s3://bucket/directory.",
+                path=path,
+            ) from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
@@ -135,10 +164,7 @@ def _write(frame: DataFrame, uri: str, format_: str, mode: str) -> None:
     elif format_ == "json":
         writer.text(uri)
     else:
-        writer = writer.option("header", True).option("escape", '"').option("emptyValue", '""')
-        for side in ("Leading", "Trailing"):
-            writer = writer.option(f"ignore{side}WhiteSpace", False)
-        writer.csv(uri)
+        writer.options(**_CSV).csv(uri)
 
 
 def read_topic(spark: SparkSession, options: dict[str, str]) -> DataFrame:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from glob import glob
 
 from storage.errors import AlreadyExists, InvalidValue
+from txnctl.spark import file_systems
+from txnctl.spark.file_systems import is_uri
 
 FORMATS = ("csv", "json", "parquet")
 _ENDINGS = {
@@ -20,27 +22,21 @@ _ENDINGS = {
 }
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _GLOB = re.compile(r"([\\*?\[\]{}])")
-_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://?", re.IGNORECASE)
-
-
-def is_uri(path: str) -> bool:
-    """Report whether a path names its file system: `s3a://bucket/x`, `file:/x`."""
-    return _SCHEME.match(path) is not None
 
 
 def uri_to_write(path: str) -> str:
-    """Return the URI of a path to write to."""
-    return path if is_uri(path) else "file://" + os.path.abspath(path)
+    """Return the URI of a path for Spark to write to."""
+    return file_systems.spark_uri(path) if is_uri(path) else "file://" + os.path.abspath(path)
 
 
 def uri_to_read(path: str) -> str:
-    """Return the URI of a file or directory to read; a pattern stays a pattern.
+    """Return the URI of a file or directory for Spark to read; a pattern stays a pattern.
 
     Raises:
         InvalidValue: no such file.
     """
     if is_uri(path):
-        return path
+        return file_systems.spark_uri(path)
     if os.path.exists(path):
         # Escape pattern characters, because a file with this exact name exists.
         return "file://" + _GLOB.sub(r"\\\1", os.path.abspath(path))
@@ -65,7 +61,8 @@ def input_files(path: str) -> list[str]:
         # Tasks may run in a different directory.
         names = [os.path.abspath(name) for place in places for name in _local_files(place)]
     if not names:
-        raise InvalidValue(f"cannot read {path!r}: there is no file", path=path)
+        shown = file_systems.without_secrets(path)
+        raise InvalidValue(f"cannot read {shown!r}: there is no file", path=shown)
     return names
 
 
@@ -82,15 +79,17 @@ def _remote_files(uri: str) -> list[str]:
     from pyarrow import ArrowInvalid, fs
 
     try:
-        system, place = fs.FileSystem.from_uri(arrow_uri(uri))
+        system, place = file_systems.open_file_system(uri)
         if system.get_file_info(place).type is not fs.FileType.Directory:
             return [uri]
         listed = system.get_file_info(fs.FileSelector(place, recursive=True))
     except (ArrowInvalid, OSError) as error:
-        raise InvalidValue(f"cannot read {uri!r}: {error}", path=uri) from None
-    scheme = uri[: uri.index(place)] if place in uri else arrow_uri(uri).split("://")[0] + "://"
+        shown = file_systems.without_secrets(uri)
+        raise InvalidValue(f"cannot read {shown!r}: {error}", path=shown) from None
+    scheme = uri[: uri.index(place)] if place in uri else file_systems.arrow_uri(uri).split("://")[0] + "://"
+    parameters = file_systems.parameters(uri)
     return sorted(
-        scheme + info.path
+        scheme + info.path + parameters
         for info in listed
         if info.type is fs.FileType.File and info.base_name[0] not in "._"
     )
@@ -98,22 +97,15 @@ def _remote_files(uri: str) -> list[str]:
 
 def is_compressed(path: str) -> bool:
     """Report whether the name of a file says that it is compressed: such a file is read from its beginning on."""
-    return path.lower().endswith(COMPRESSED)
+    return file_systems.without_secrets(path).lower().endswith(COMPRESSED)
 
 
 def size_of(path: str) -> int:
     """Return the bytes of a file of any file system that PyArrow reaches."""
-    from pyarrow import fs
-
     if not is_uri(path):
         return os.stat(path).st_size
-    system, place = fs.FileSystem.from_uri(arrow_uri(path))
+    system, place = file_systems.open_file_system(path)
     return int(system.get_file_info(place).size)
-
-
-def arrow_uri(uri: str) -> str:
-    """Return the URI as PyArrow names its file system: `s3` for Hadoop's `s3a`."""
-    return re.sub(r"^s3[an]:", "s3:", uri)
 
 
 def format_of(path: str) -> str:
@@ -122,24 +114,34 @@ def format_of(path: str) -> str:
     Raises:
         InvalidValue
     """
-    name = path.rstrip("/").lower()
+    name = file_systems.without_secrets(path).rstrip("/").lower()
     for ending in COMPRESSED:
         name = name.removesuffix(ending)
     format_ = _ENDINGS.get(os.path.splitext(name)[1])
     if format_ is None:
         raise InvalidValue(
-            f"the name of {path!r} does not tell the format of the file",
+            f"the name of {file_systems.without_secrets(path)!r} does not tell the format of the file",
             hint=f"Give --format {'|'.join(FORMATS)}.",
-            path=path,
+            path=file_systems.without_secrets(path),
         )
     return format_
 
 
 def check_absent(path: str) -> None:
-    """Check that no file stands at the path to write.
+    """Check that no file stands at the path to write; on a file system that only Spark reaches, Spark does so.
 
     Raises:
         AlreadyExists
+        InvalidValue, ProgramMissing: a URI of S3 that cannot be used.
     """
+    if file_systems.is_s3(path):
+        from txnctl.spark.runtime import requirements
+
+        requirements.require_package("pyarrow")
+        requirements.require_package("pyspark")
+        from txnctl.pipelines.s3_export import S3Destination
+
+        S3Destination(path).check_absent()
+        return
     if not is_uri(path) and os.path.lexists(path):
         raise AlreadyExists(f"{path} exists already", hint="--overwrite replaces the files.", path=path)

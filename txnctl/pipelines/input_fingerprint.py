@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
 from txnctl.pipelines import files
+from txnctl.spark.file_systems import is_uri
 
 if TYPE_CHECKING:
     from txnctl.pipelines.ingest import InputOptions, MessageColumns
@@ -23,7 +24,7 @@ def of_files(paths: Sequence[str], columns: MessageColumns, options: InputOption
     Raises:
         InvalidValue: no such file, or one that cannot be read.
     """
-    if any(files.is_uri(path) and not os.path.exists(path) for path in paths):
+    if any(is_uri(path) and not os.path.exists(path) for path in paths):
         return None
     parts: list[object] = [[_digests(path)] for path in paths]
     parts.append([columns.value, columns.key, columns.event_time])

@@ -110,11 +110,13 @@ def export(
     At read-committed the messages up to maxReadPosition without the aborted ones, at read-uncommitted every written
     message, with the state of the transaction. The range is fixed when the job begins.
 
-    DEST is a directory of files. On this machine the directory appears when complete.
+    DEST is a directory of files. On this machine the directory appears when complete. On s3:// (or s3a://), which the
+    tasks reach without any jar, each file appears when all are complete, and _SUCCESS last (docs/SCALE.md).
     """
     from time import perf_counter
 
     from storage.values.names import full_topic_name
+    from txnctl.spark.file_systems import without_secrets
 
     began = perf_counter()
     if table is not None:
@@ -143,7 +145,7 @@ def export(
             )
     row = ExportResult(
         source=table if table is not None else full_topic_name(topic),
-        destination=destination,
+        destination=without_secrets(destination),
         format=options.format_,
         rows=rows,
         elapsed_ms=int((perf_counter() - began) * 1000),

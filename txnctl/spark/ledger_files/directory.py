@@ -11,6 +11,7 @@ from typing import Any
 from pyarrow import fs
 
 from storage.errors import OffloadInvalid
+from txnctl.spark.file_systems import needs_directories
 from txnctl.spark.ledger_files.layout import (
     BUILD_DIR,
     MANIFESTS,
@@ -75,14 +76,16 @@ class Directory:
 
     def where(self, *files_in: str) -> str:
         """Return the address of a file for messages."""
-        return "/".join((self.root.uri.partition("?")[0].rstrip("/"), self.path, *files_in))
+        return "/".join((self.root.shown, self.path, *files_in))
 
     def make_directories(self, *directories: str) -> None:
-        """Make subdirectories, which object stores do not need.
+        """Make subdirectories, which S3 does not need.
 
         Raises:
             OffloadInvalid
         """
+        if not needs_directories(self._system):
+            return
         with errors_of(self.where()):
             for directory in directories:
                 self._system.create_dir(f"{self._base}/{directory}", recursive=True)

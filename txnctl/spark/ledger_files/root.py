@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pyarrow import ArrowException, fs
+from pyarrow import ArrowException
 
 from storage.errors import InvalidValue, OffloadInvalid
+from txnctl.spark.file_systems import is_uri, open_file_system, spark_uri, without_secrets
 
 
 class Root(NamedTuple):
     """A directory on some file system; a value that tasks receive.
 
     Attributes:
-        uri: of the file system and the directory, as `pyarrow.fs.FileSystem.from_uri` takes it.
+        uri: of the file system and the directory.
     """
 
     uri: str
@@ -26,7 +27,12 @@ class Root(NamedTuple):
     @classmethod
     def of_path(cls, given: str) -> Root:
         """Parse the root that a user gave: a URI, or a path on this machine."""
-        return cls(given if "://" in given else Path(os.path.abspath(given)).as_uri())
+        return cls(given if is_uri(given) else Path(os.path.abspath(given)).as_uri())
+
+    @property
+    def shown(self) -> str:
+        """The address of the directory, for messages."""
+        return without_secrets(self.uri).rstrip("/")
 
     def open_filesystem(self) -> tuple[Any, str]:
         """Return the file system, and the directory on it.
@@ -35,19 +41,18 @@ class Root(NamedTuple):
             InvalidValue: no file system for the URI.
         """
         try:
-            system, path = fs.FileSystem.from_uri(self.uri)
+            system, path = open_file_system(self.uri)
         except (ArrowException, OSError, ValueError) as error:
             raise InvalidValue(
-                f"{self.uri} is not a directory of a known file system: {error}",
+                f"{self.shown} is not a directory of a known file system: {error}",
                 hint="Give a path, or a URI such as s3://bucket/directory, gs://, abfss://, hdfs://.",
             ) from None
         return system, path.rstrip("/")
 
     def for_spark(self, path: str) -> str:
         """Return the address of a file for Spark's own readers: without pyarrow's parameters, and S3 as `s3a`."""
-        parts = urlsplit(self.uri)
-        scheme = "s3a" if parts.scheme == "s3" else parts.scheme
-        return f"{scheme}://{parts.netloc}{unquote(parts.path).rstrip('/')}/{path}"
+        parts = urlsplit(spark_uri(self.uri))
+        return f"{parts.scheme}://{parts.netloc}{unquote(parts.path).rstrip('/')}/{path}"
 
 
 def open_file(root: Root, path: str) -> Any:

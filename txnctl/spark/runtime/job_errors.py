@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from storage.errors import ALL, AlreadyExists, BadInput, BadLine, InvalidValue, TxnctlError
 from txnctl.output.shell import name_in
+from txnctl.spark.file_systems import without_secrets
 
 BAD_ROW = "txnctl-bad-row "
 """Prefix of the message of a `raise_error` in a transform; JSON follows: file, row or record, unit, problem."""
@@ -96,11 +97,12 @@ class BadRow(BadLine):
         self, file: str, row: int | None, record: str | None, problem: str, unit: str = "line"
     ) -> None:
         file = file.removeprefix("file://").removeprefix("file:")
+        shown = without_secrets(file)
         location = (
-            f"{file}: {unit} {row:,}" if row is not None else f"{file}: the {unit} {(record or '')[:80]!r}"
+            f"{shown}: {unit} {row:,}" if row is not None else f"{shown}: the {unit} {(record or '')[:80]!r}"
         )
         super().__init__(
-            f"{location}: {problem}", hint="--on-error skip leaves such rows out.", path=file, **{unit: row}
+            f"{location}: {problem}", hint="--on-error skip leaves such rows out.", path=shown, **{unit: row}
         )
         self.file = file
         self.row = row

@@ -20,6 +20,7 @@ from pyarrow import fs
 
 from storage.errors import InvalidValue, NotFound, NotPermitted, StoreFull, TxnctlError
 from storage.topic.entry import PackedColumns
+from txnctl.spark.file_systems import needs_directories, open_file_system, without_secrets
 from txnctl.spark.sink import staged_file
 from txnctl.spark.sink.staged_file import StagedFile, StagedFileWriter
 
@@ -38,13 +39,13 @@ class Staging:
     """A directory of staged files. Made by `at`.
 
     Attributes:
-        directory: the URI or path as given.
+        directory: the URI or path, for messages.
     """
 
     def __init__(self, filesystem: fs.FileSystem, root: str, directory: str) -> None:
         self._fs = filesystem
         self._root = root
-        self.directory = directory
+        self.directory = without_secrets(directory)
 
     @classmethod
     def at(cls, directory: str) -> Staging:
@@ -54,10 +55,10 @@ class Staging:
             InvalidValue: no file system for the URI.
         """
         try:
-            filesystem, root = fs.FileSystem.from_uri(directory)
+            filesystem, root = open_file_system(directory)
         except (pa.ArrowInvalid, OSError, ValueError) as error:
             raise InvalidValue(
-                f"{directory} is not a directory for staged files: {error}",
+                f"{without_secrets(directory)} is not a directory for staged files: {error}",
                 hint="Give stagingPath an absolute path, or a URI such as s3://bucket/staging or hdfs://host/staging.",
             ) from None
         return cls(filesystem, root, directory)
@@ -80,7 +81,8 @@ class Staging:
         write_directory = f"{self._root}/{write}"
         with _reported("write in", f"{self.directory}/{write}"):
             self._check_reachable()
-            self._fs.create_dir(write_directory, recursive=False)
+            if needs_directories(self._fs):
+                self._fs.create_dir(write_directory, recursive=False)
             stream = self._fs.open_output_stream(f"{write_directory}/{name}")
         try:
             yield StagedFileWriter(_Reporting(stream, f"{self.directory}/{write}/{name}"), write, name)

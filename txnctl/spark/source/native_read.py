@@ -18,6 +18,7 @@ from txnctl.output.shell import line
 from txnctl.spark import options, schemas
 from txnctl.spark.ledger_files.range_plan import FilePlan, plan_files
 from txnctl.spark.ledger_files.root import Root
+from txnctl.spark.runtime.job_errors import as_txnctl_errors
 from txnctl.spark.source.topic_range import TopicRange
 from txnctl.spark.source.topic_reader import plan_ranges
 
@@ -49,10 +50,13 @@ def read_topic(spark: SparkSession, **given: str) -> DataFrame:
         plans = [plan for topic_ranges in by_topic for plan in plan_files(store, topic_ranges, root)]
     columns = schemas.message_columns(options.has_properties(given))
     reader = spark.read.schema(schemas.ddl(schemas.MESSAGE_TYPES))
-    frames = [
-        _filtered(reader.parquet(*(root.for_spark(plan.path) for plan in same_filter)), bounds, is_committed)
-        for (bounds, is_committed), same_filter in _by_filter(plans, read_options.level)
-    ]
+    with as_txnctl_errors():
+        frames = [
+            _filtered(
+                reader.parquet(*(root.for_spark(plan.path) for plan in same_filter)), bounds, is_committed
+            )
+            for (bounds, is_committed), same_filter in _by_filter(plans, read_options.level)
+        ]
     if not frames:
         return spark.createDataFrame([], schemas.ddl(columns))
     return reduce(lambda frame, more: frame.unionAll(more), frames).select(*columns)
