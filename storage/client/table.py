@@ -234,7 +234,7 @@ class Table:
 
         Args:
             since: a version, as of a read at that time: its own changes are left out. None for all that are kept.
-            until: a version, lowered as by `version_at`; None for the newest.
+            until: a version; None for the newest. Both are lowered as by `version_at`.
 
         Raises:
             InvalidValue, TableNotFound

@@ -22,7 +22,7 @@ class TableChanges:
     """Made by `Table.changes`. Iterating reads a page at a time, and may be repeated.
 
     Attributes:
-        since: the changes of later versions are read.
+        since: the changes of later versions are read; a final version.
         until: the final version up to which changes are read; `since` at the least.
         final: the final version that was found, with the transaction that it waits for.
     """
@@ -42,6 +42,9 @@ class TableChanges:
                 _check_version(since)
                 if since < oldest:
                     raise changes.too_old(table.name, since, oldest)
+        if since is not None and since > self.final.version:
+            # An open transaction may still write before it: the changes since then would lack its own.
+            since = max(oldest, find_final(connection, table.name, since).version)
         self.since = oldest if since is None else since
         self.until = max(self.since, self.final.version)
 

@@ -84,6 +84,26 @@ def test_waiting_ends_with_a_commit(store: Store, table: Table) -> None:
     assert table.changes(since=changes.until).count() == 1
 
 
+def test_a_start_above_an_open_transaction_is_lowered(store: Store, table: Table) -> None:
+    """As a read at that time is: the rows read there and the changes since are the whole."""
+    early = store.begin_transaction()
+    late = table.put(b"late", b"2")
+    rows = {row.key: row.value for row in table.scan(at=late)}
+    since = table.changes(since=late).since
+    assert (rows, since) == ({}, table.version_at(late).version)
+    table.put(b"early", b"1", txn=early)
+    store.commit_transaction(early)
+    assert [each.key for each in table.changes(since=since)] == [b"early", b"late"]
+
+
+def test_a_start_in_the_future_is_refused(store: Store, table: Table, clock: ManualClock) -> None:
+    """An empty list would say that nothing will change; the present moment is a start."""
+    table.put(b"k", b"1")
+    assert list(table.changes(since=clock.wall_ns() + 999_999)) == []
+    with pytest.raises(InvalidValue, match="is in the future"):
+        table.changes(since=clock.wall_ns() + 10**9)
+
+
 @pytest.mark.parametrize("since", [-1, 1 << 63, "1", 1.0])
 def test_a_start_that_is_no_version_is_refused(table: Table, since: Any) -> None:
     """Before anything is read."""
