@@ -31,6 +31,7 @@ from storage.values.names import named
 
 if TYPE_CHECKING:
     from storage.client.final_version import FinalVersion
+    from storage.client.table_changes import TableChanges
     from storage.client.transaction import Transaction
     from storage.client.work.work import Work
     from storage.table.conflict import ConflictRow
@@ -225,6 +226,21 @@ class Table:
         from storage.client.final_version import find_final
 
         return find_final(self._connection, self._entry.name, at)
+
+    def changes(self, *, since: int | None = None, until: int | FinalVersion | None = None) -> TableChanges:
+        """The changes after one version up to another, in the order of versions; iterate over the result.
+
+        Args:
+            since: a version, as of a read at that time: its own changes are left out. None for all that are kept.
+            until: a version; None for the newest. Both are lowered as by `version_at`.
+
+        Raises:
+            InvalidValue, TableNotFound
+            RequestTooOld: changes after `since` are not kept any more; also by the iteration.
+        """
+        from storage.client.table_changes import TableChanges
+
+        return TableChanges(self._connection, self._stored, since, until)
 
     def split(self, parts: int) -> list[bytes]:
         """Keys that cut the table into at most so many parts of about equal length, each the first key of a part.

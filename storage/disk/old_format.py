@@ -19,32 +19,32 @@ class OldFormatView(ReadView):
 
     __slots__ = ()
 
-    def _lacks(self, database: Database) -> bool:
+    def lacks(self, database: Database) -> bool:
         return database.name not in self._databases
 
     def get(self, database: Database, key: bytes) -> memoryview | None:
-        return None if self._lacks(database) else super().get(database, key)
+        return None if self.lacks(database) else super().get(database, key)
 
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
     ) -> Iterator[tuple[bytes, memoryview]]:
-        return iter(()) if self._lacks(database) else super().scan(database, prefix, start, stop)
+        return iter(()) if self.lacks(database) else super().scan(database, prefix, start, stop)
 
     def scan_back(
         self, database: Database, prefix: bytes, before: bytes
     ) -> Iterator[tuple[bytes, memoryview]]:
-        return iter(()) if self._lacks(database) else super().scan_back(database, prefix, before)
+        return iter(()) if self.lacks(database) else super().scan_back(database, prefix, before)
 
     def first(
         self, database: Database, prefix: bytes, start: bytes | None = None
     ) -> tuple[bytes, memoryview] | None:
-        return None if self._lacks(database) else super().first(database, prefix, start)
+        return None if self.lacks(database) else super().first(database, prefix, start)
 
     def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
-        return None if self._lacks(database) else super().last(database, prefix, at)
+        return None if self.lacks(database) else super().last(database, prefix, at)
 
     def count(self, database: Database) -> int:
-        return 0 if self._lacks(database) else super().count(database)
+        return 0 if self.lacks(database) else super().count(database)
 
 
 def refusal(path: str, format_number: int) -> OldFormat:

@@ -172,8 +172,13 @@ TOMBSTONES = Database("tombstones")
 """u64 topic, u64 generation, u64 ms, u64 ledger, u64 entry, u32 batch index -> nothing: tombstones of a compacted
 view, by the time at which each entered the view."""
 
+CHANGES = Database("changes")
+"""u64 table, u64 version, key -> nothing: the versions of a table's rows, intents included, in the order of versions.
+u64 table -> u64 version: up to this version the changes are not kept."""
+
 NEW_IN_2: tuple[Database, ...] = (
     DELAYED, DELAYED_DUE, ABORTED_BLOCKS, SESSION_INDEX, COMPACTIONS, COMPACTED, COMPACTED_KEYS, TOMBSTONES,
+    CHANGES,
 )  # fmt: skip
 """The databases that a store of format 1 lacks: empty for its readers, made by the upgrade."""
 

@@ -116,6 +116,10 @@ class ReadView:
         """LMDB's own figures of each named database: entries, pages, depth."""
         return {name: self._raw.stat(handle) for name, handle in self._databases.items()}
 
+    def lacks(self, database: Database) -> bool:  # noqa: ARG002
+        """Whether the store is of an earlier format, without a database."""
+        return False
+
     def has(self, database: Database, key: bytes) -> bool:
         return self.get(database, key) is not None
 

@@ -82,6 +82,8 @@ def collect(connection: Connection) -> TableCollected:
         agree, start = _window(view, trust_clock=False)
     sweep, versions, tombstones, ended = Sweep(start), 0, 0, 0
     if agree:
+        # First the index of changes: a change that can be read has its version, and the version before.
+        remove_in_steps(connection, sweep.find_changes, sweep.remove_changes)
         versions = remove_in_steps(connection, sweep.find_versions, sweep.remove_versions)
         tombstones = remove_in_steps(connection, sweep.find_tombstones, sweep.remove_tombstones)
         ended = remove_in_steps(connection, outcome_retention.find_old, outcome_retention.remove)

@@ -1,8 +1,9 @@
 """Bring a store of an earlier format to the present one, in place.
 
 Records of format 1 keep their meaning in format 2, so nothing is converted: the databases that the store lacks, the
-number and the audit record are one commit. A killed upgrade leaves format 1 untouched or format 2 whole, and no number
-for half of an upgrade is needed (docs/decisions/0042-format-2-in-one-commit.md).
+number, the version of each table from which its changes are kept, and the audit record are one commit. A killed
+upgrade leaves format 1 untouched or format 2 whole, and no number for half of an upgrade is needed
+(docs/decisions/0042-format-2-in-one-commit.md).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from storage.disk.schema import FORMAT_NUMBER, STORE
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.maintenance.store_alone import store_alone
+from storage.table import catalogue as tables, change_index
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 
@@ -68,5 +70,7 @@ def _write_number(batch: WriteBatch, engine: Engine, reason: str | None) -> None
         raise missing(STORE, _FORMAT_KEY)
     before, *fields = unpack(payload, 3)
     batch.put(STORE, _FORMAT_KEY, pack([FORMAT_NUMBER, *fields]))
+    for table in tables.every(batch):
+        change_index.raise_horizon(batch, table.table_id, batch.superblock.last_timestamp)
     effects = FormatChange(before, FORMAT_NUMBER)
     audit_trail.record(batch, engine.process, "store upgrade", "store", reason, effects)

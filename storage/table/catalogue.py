@@ -14,6 +14,7 @@ from storage import faults
 from storage.actions import Action, Hint
 from storage.disk.codec import U64, corrupt, key1, key2, missing, pack, unpack_first
 from storage.disk.schema import (
+    CHANGES,
     PART_TABLE,
     ROWS,
     TABLE_PURGES,
@@ -175,10 +176,11 @@ def purge_step(batch: WriteBatch) -> bool:
             batch.delete(TXN_KEYS, key2(intent.txn, table_id) + key[8:])
         batch.delete(ROWS, key)
     if not purged_rows:
+        removed = batch.delete_prefix(CHANGES, prefix, room)
         versions = [key for key, _ in _step_records(batch, VERSIONS, prefix, room)]
         for key in versions:
             batch.delete(VERSIONS, key)
-        if not versions:
+        if not versions and not removed:
             batch.delete(TABLE_PURGES, prefix)
     faults.reach("table.between_purge_steps")
     return True

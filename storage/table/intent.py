@@ -14,7 +14,7 @@ from storage.disk.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
 from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET
-from storage.table import row as rows, state as states
+from storage.table import change_index, row as rows, state as states
 from storage.table.visibility import StoredRow, Version
 from storage.txn.participant import TableEffect, TableWorkDone
 from storage.values.txn_id import TxnID
@@ -71,6 +71,7 @@ class RowWriter:
             self._supersede(key, row.committed)
             after = StoredRow(intent, None)
         else:
+            change_index.forget(self._batch, self.table_id, intent.version, key)
             after = StoredRow(row.committed, None)
         self._store(key, row, after)
         return after
@@ -81,6 +82,7 @@ class RowWriter:
         assert is_new or row.intent.txn == written.txn, "at most one intent a key"  # type: ignore[union-attr]
         if is_new:
             self._batch.put(TXN_KEYS, key2(written.txn, self.table_id) + key, b"")
+            change_index.note(self._batch, self.table_id, written.version, key)
         self._store(key, row, StoredRow(row.committed, written))
         return is_new
 
@@ -89,6 +91,8 @@ class RowWriter:
         if row.intent is not None:
             assert row.intent.txn == written.txn, "a foreign intent was resolved before"
             self._forget_intent(key, written.txn)
+        else:
+            change_index.note(self._batch, self.table_id, written.version, key)
         self._supersede(key, row.committed)
         self._store(key, row, StoredRow(written, None))
 

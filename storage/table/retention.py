@@ -17,7 +17,7 @@ from storage.disk.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.disk.wall_clock import agree, clocks_agree, trust_clocks
 from storage.limits import GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
-from storage.table import row as rows
+from storage.table import change_index, row as rows
 from storage.table.intent import RowWriter, finalize_keys
 from storage.table.read import state_of
 from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow
@@ -89,6 +89,15 @@ class Sweep:
 
     def __init__(self, start: int) -> None:
         self.start = start
+
+    def find_changes(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
+        """Find entries of the index of changes that are older than the window, and the key to go on from."""
+        return change_index.find_removable(view, self.start, after)
+
+    def remove_changes(self, batch: WriteBatch, keys: list[bytes]) -> int:
+        """Remove entries of the index of changes, before the versions that they name; return the number."""
+        _collect_to(batch, self.start)
+        return change_index.remove(batch, keys)
 
     def find_versions(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
         """Find superseded versions that no reader may see any more, and the key to go on from."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.disk.codec import U64, key1, part_key, unpack
+from storage.disk.codec import U64, key1, key2, part_key, unpack
 from storage.disk.schema import (
+    CHANGES,
     CONFLICTS,
     HEADS,
     PART_TABLE,
@@ -19,7 +20,7 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView
 from storage.errors import CorruptStore
 from storage.limits import CONFLICTS_MAX
-from storage.table import catalogue as tables, row as rows, state
+from storage.table import catalogue as tables, change_index, row as rows, state
 from storage.table.catalogue import TableEntry
 from storage.table.state import TableState
 from storage.table.visibility import COMMITTED, OPEN, Version
@@ -38,6 +39,7 @@ class _Tables:
         self._report = report
         self._records: dict[int, TransactionRecord | None] = {}
         self._intents: set[bytes] = set()
+        self._changes = self._horizon = 0
 
     def run(self) -> None:
         view, known = self._view, set()
@@ -47,7 +49,7 @@ class _Tables:
         purging = {U64.unpack(key)[0] for key in view.keys(TABLE_PURGES)}
         for table_id in known & purging:
             self._report(6, f"table {table_id}", "exists, and is being removed")
-        for database in (ROWS, VERSIONS):
+        for database in (ROWS, VERSIONS, CHANGES):
             self._check_owners(database.name, view.keys(database), known | purging)
         for key in view.keys(HEADS, start=key1(1 << 63)):
             table_id = U64.unpack(key)[0] & ~(1 << 63)
@@ -84,6 +86,8 @@ class _Tables:
 
     def _check_table(self, table: TableEntry) -> None:
         view, counted = self._view, TableState()
+        self._changes = 0
+        self._horizon = change_index.horizon(view, table.table_id)
         for stored, payload in view.scan(ROWS, key1(table.table_id)):
             try:
                 row = rows.decode(stored, payload)
@@ -94,11 +98,14 @@ class _Tables:
             if row.committed is not None:
                 counted.keys += row.committed.value is not None
                 self._check_committed(table, stored[8:], row.committed)
+                self._note_written(table, stored[8:], row.committed)
             if row.intent is not None:
                 counted.intents += 1
                 self._intents.add(key1(row.intent.txn) + stored)
                 self._check_intent(table, stored[8:], row.intent)
+                self._note_written(table, stored[8:], row.intent)
         self._check_versions(table, counted)
+        self._check_changes(table)
         recorded = state.find(view, table.table_id)
         if recorded is None:
             self._report(23, f"table {table.name}", "has no state")
@@ -124,6 +131,27 @@ class _Tables:
                     18, _named(table, key), f"superseded version {old.version} is not older than its row"
                 )
             self._check_committed(table, key, old)
+            self._note_written(table, key, old)
+
+    def _note_written(self, table: TableEntry, key: bytes, version: Version) -> None:
+        """Each version above the horizon, intents included, is in the index of changes."""
+        if version.version > self._horizon:
+            self._changes += 1
+            if not self._view.has(CHANGES, key2(table.table_id, version.version) + key):
+                self._report(18, _named(table, key), f"has version {version.version}, which its changes lack")
+                self._changes -= 1
+
+    def _check_changes(self, table: TableEntry) -> None:
+        """The index of changes has no further entries."""
+        if self._horizon > self._view.superblock.last_timestamp:
+            self._report(
+                18, f"table {table.name}", f"keeps changes from version {self._horizon} on, never issued"
+            )
+        start = key2(table.table_id, self._horizon + 1)
+        kept = sum(1 for _ in self._view.keys(CHANGES, key1(table.table_id), start))
+        if kept != self._changes:
+            why = f"has {kept} changes kept, of which {self._changes} have a version"
+            self._report(18, f"table {table.name}", why)
 
     def _check_committed(self, table: TableEntry, key: bytes, version: Version) -> None:
         record = self._record(version.txn)

@@ -173,6 +173,8 @@ def test_the_table_of_the_first_release_is_read(tmp_path: Path, kind: str) -> No
         ((conflict, winner, loser),) = [
             (each["kind"], each["winner"], each["loser"]) for each in row_json(store.reports.list_conflicts())
         ]
+        # Format 1 kept no changes, and the upgrade begins with none.
+        assert (accounts.changes().since == 0) == (kind == "format 2")
         found = "held" if kind == "format 2" else "push"
         assert (conflict, winner, loser) == (found, "0:7", "0:8")
 

@@ -71,7 +71,7 @@ def test_a_timestamp_of_two_transactions_is_found(contended: Store) -> None:
         version = records.get(batch, SECOND).timestamp
         batch.put(ROWS, key1(TABLE) + b"c", rows.encode(StoredRow(Version(version, 99, b"x"), None)))
 
-    assert broken_by(contended, change) == {12}
+    assert broken_by(contended, change) == {12, 18}
 
 
 def test_a_transaction_with_two_timestamps_is_found(contended: Store) -> None:
@@ -82,7 +82,7 @@ def test_a_transaction_with_two_timestamps_is_found(contended: Store) -> None:
             version = Version(records.get(batch, SECOND).timestamp + number, 99, b"x")
             batch.put(ROWS, key1(TABLE) + key, rows.encode(StoredRow(version, None)))
 
-    assert broken_by(contended, change) == {12}
+    assert broken_by(contended, change) == {12, 18}
 
 
 def test_a_transaction_that_was_decided_before_it_began_is_found(contended: Store) -> None:

@@ -6,7 +6,17 @@ import pytest
 
 from storage import Store, Table
 from storage.disk.codec import key1, key2, pack, part_key
-from storage.disk.schema import PART_TABLE, ROWS, TABLE_PURGES, TABLES, TXN_KEYS, TXN_PARTS, TXNS, VERSIONS
+from storage.disk.schema import (
+    CHANGES,
+    PART_TABLE,
+    ROWS,
+    TABLE_PURGES,
+    TABLES,
+    TXN_KEYS,
+    TXN_PARTS,
+    TXNS,
+    VERSIONS,
+)
 from storage.disk.view import WriteBatch
 from storage.table import conflict as conflicts, row as rows, state
 from storage.table.state import TableState
@@ -96,7 +106,7 @@ def test_a_version_of_a_transaction_that_did_not_commit_is_found(written: Store,
     def change(batch: WriteBatch) -> None:
         put_row(batch, b"a", StoredRow(Version(records.get(batch, txn).timestamp, txn, b"x"), None))
 
-    assert broken_by(written, change) == {14}
+    assert broken_by(written, change) == {14, 18}
 
 
 def test_a_version_that_was_never_issued_is_found(written: Store) -> None:
@@ -105,7 +115,7 @@ def test_a_version_that_was_never_issued_is_found(written: Store) -> None:
     def change(batch: WriteBatch) -> None:
         put_row(batch, b"a", StoredRow(Version(1 << 62, 99, b"x"), None))
 
-    assert broken_by(written, change) == {16}
+    assert broken_by(written, change) == {16, 18}
 
 
 def test_a_superseded_version_that_is_not_older_is_found(written: Store) -> None:
@@ -118,6 +128,17 @@ def test_a_superseded_version_that_is_not_older_is_found(written: Store) -> None
         batch.put(VERSIONS, key, rows.encode_old(committed))
 
     assert {18, 23} == broken_by(written, change)
+
+
+def test_a_version_that_the_changes_lack_is_found(written: Store) -> None:
+    """And a change without a version, and changes kept from a version on that was never issued."""
+
+    def entry(batch: WriteBatch) -> bytes:
+        return next(batch.keys(CHANGES, key1(TABLE)))
+
+    assert broken_by(written, lambda batch: batch.delete(CHANGES, entry(batch))) == {18}
+    assert broken_by(written, lambda batch: batch.put(CHANGES, entry(batch) + b"x", b"")) == {18}
+    assert broken_by(written, lambda batch: batch.put(CHANGES, key1(TABLE), key1(1 << 62))) == {18}
 
 
 def test_a_count_of_keys_that_is_off_is_found(written: Store) -> None:
