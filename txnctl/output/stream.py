@@ -102,6 +102,25 @@ class OutputStream:
         except OSError as error:
             raise _output_failed(error) from error
 
+    def check_reader(self) -> None:
+        """Check, while nothing is written, that the reader of the pipe is not gone.
+
+        Raises:
+            BrokenPipeError
+        """
+        from select import POLLERR, poll
+
+        if sys.stdout is None:
+            return
+        try:
+            descriptor = sys.stdout.fileno()
+        except OSError:
+            return
+        look = poll()
+        look.register(descriptor, 0)
+        if any(events & POLLERR for _, events in look.poll(0)):
+            raise BrokenPipeError
+
     def flush_if_possible(self) -> None:
         """The same after an error, which is the one to be reported."""
         with suppress(OSError, OutputFailed):

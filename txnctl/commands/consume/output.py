@@ -6,8 +6,6 @@ under new headings when a message first has something to say there.
 
 from __future__ import annotations
 
-import sys
-
 from storage.values.timestamps import rfc3339
 from txnctl.output.bytes_field import CELL_MAX, shown_bytes
 from txnctl.output.escape import printable
@@ -101,18 +99,7 @@ class Lines:
         Raises:
             BrokenPipeError
         """
-        from select import POLLERR, poll
-
-        if sys.stdout is None:
-            return
-        try:
-            descriptor = sys.stdout.fileno()
-        except OSError:
-            return
-        look = poll()
-        look.register(descriptor, 0)
-        if any(events & POLLERR for _, events in look.poll(0)):
-            raise BrokenPipeError
+        self._out.check_reader()
 
 
 def _cells(message: Message) -> dict[str, str]:

@@ -21,6 +21,10 @@ tables = Group(
         "rm": ("txnctl.commands.tables.rm:rm", "Delete a key."),
         "scan": ("txnctl.commands.tables.scan:scan", "Print the rows of a table, or of a range of keys."),
         "versions": ("txnctl.commands.tables.versions:versions", "List all that is kept under a key."),
+        "changes": (
+            "txnctl.commands.tables.changes:changes",
+            "List the changes of a table: inserts, updates and deletes, in order.",
+        ),
         "intents": (
             "txnctl.commands.tables.intents:intents",
             "List write intents: the keys held by each transaction.",
