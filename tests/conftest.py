@@ -33,6 +33,7 @@ KILLING = (
     "tests/processes/",
     "tests/scale/",
     "tests/txnctl/spark/sink/test_adoption.py",
+    "tests/txnctl/spark/sink/test_killed_replica.py",
 )
 """Where all tests do that."""
 SLOW = (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TxnctlDataSource(DataSource):
-    """Read topics in batches or as a stream, read tables, write to topics and tables."""
+    """Read topics in batches or as a stream, read tables and their changes, write to topics and tables."""
 
     @classmethod
     def name(cls) -> str:
@@ -30,6 +30,8 @@ class TxnctlDataSource(DataSource):
     def schema(self) -> str:
         from txnctl.spark import options, schemas
 
+        if options.reads_changes(self.options):
+            return schemas.ddl(schemas.CHANGE_TYPES)
         if options.names_table(self.options):
             return schemas.ddl(schemas.TABLE_COLUMNS)
         with hints_as_notes():
@@ -38,6 +40,11 @@ class TxnctlDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from txnctl.spark import options
 
+        if options.reads_changes(self.options):
+            from txnctl.spark.source.change_reader import ChangeReader
+
+            with hints_as_notes():
+                return ChangeReader(options.change_read(self.options), schema)
         if options.names_table(self.options):
             from txnctl.spark.source.table_reader import TableReader
 
@@ -50,6 +57,12 @@ class TxnctlDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from txnctl.spark import options
+
+        if options.names_table(self.options):
+            from txnctl.spark.source.change_stream import ChangeStreamReader
+
+            with hints_as_notes():
+                return ChangeStreamReader(options.change_stream(self.options), schema)
         from txnctl.spark.source.topic_stream import TopicStreamReader
 
         with hints_as_notes():

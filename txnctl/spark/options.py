@@ -16,7 +16,10 @@ from storage.subscription.isolation import IsolationLevel, check_compacted
 from storage.txn.options import CheckMode
 from storage.values.names import check_name, full_topic_name, named
 from txnctl.cli.settings import store as store_setting
+from txnctl.spark.change_options import OPTIONS as _CHANGES, ChangeOptions, parse_changes
+from txnctl.spark.option_values import count, flag, size, version
 from txnctl.spark.source.edges import Edge, parse_edge
+from txnctl.spark.upsert_options import OPTIONS as _UPSERT, UpsertOptions, parse_upsert
 
 TOPICS: Final = ("topic", "topics", "topicsPattern")
 _READ: Final = ("path", "minPartitions", "offloadPath")
@@ -34,6 +37,8 @@ _MESSAGES: Final = (
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp"),
     "reading a table": (*_READ, "table", "check", "asOf"),
+    "reading the changes of a table": (*_CHANGES, "until"),
+    "a stream of the changes of a table": (*_CHANGES, "maxChangesPerTrigger"),
     "a stream of topics": (
         *_MESSAGES,
         "subscription",
@@ -50,6 +55,7 @@ OPTIONS: Final[dict[str, tuple[str, ...]]] = {
         "writeFingerprint",
         "producerName",
         "createTopic",
+        *_UPSERT,
     ),
 }
 """The options that each use accepts."""
@@ -65,12 +71,13 @@ ALIASES: Final = {
     "maxOffsetsPerTrigger": "maxMessagesPerTrigger",
     "subscriptionName": "subscription",
     "subscriptionIsolationLevel": "isolationLevel",
+    "readChangeFeed": "readChanges",
+    "readChangeData": "readChanges",
 }
 
 _OF_SPARK: Final = {"checkpointlocation", "queryname", "outputmode", "paths", "recoverfromcheckpointlocation"}
 _CANONICAL: Final = {name.lower(): name for names in OPTIONS.values() for name in names}
 _KNOWN: Final = _CANONICAL | {alias.lower(): name for alias, name in ALIASES.items()}
-_SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,7 @@ class WriteOptions:
         write_id: batch writes of the same id are stored once.
         write_fingerprint: of the input of the job; a write of the same id with a different one is refused.
         create_topic: the commit creates `topic` if it is missing.
+        upsert: the columns of an upsert into the table; None of an append.
     """
 
     path: str
@@ -163,6 +171,7 @@ class WriteOptions:
     write_fingerprint: str | None
     producer: str | None
     create_topic: bool
+    upsert: UpsertOptions | None = None
 
 
 def names_table(given: Mapping[str, str]) -> bool:
@@ -170,9 +179,14 @@ def names_table(given: Mapping[str, str]) -> bool:
     return any(name.lower() == "table" for name in given)
 
 
+def reads_changes(given: Mapping[str, str]) -> bool:
+    """Report whether the changes of a table are read, and not its rows."""
+    return flag(_by_name(given, _CANONICAL.values(), "reading"), "readChanges", False)
+
+
 def has_properties(given: Mapping[str, str]) -> bool:
     """Report whether the column `properties` is included: unless `includeProperties` is false."""
-    return _flag(_by_name(given, _CANONICAL.values(), "reading"), "includeProperties", True)
+    return flag(_by_name(given, _CANONICAL.values(), "reading"), "includeProperties", True)
 
 
 def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
@@ -182,11 +196,11 @@ def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
         InvalidValue, InvalidName, InvalidPosition
     """
     parsed = _of_use(given, "reading topics")
-    _flag(parsed, "includeProperties", True)
+    flag(parsed, "includeProperties", True)
     return TopicReadOptions(
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "earliest"),
         parse_edge(parsed, "endingPosition", "endingTimestamp", "latest"),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"), _flag(parsed, "failOnDataLoss", True),
+        count(parsed, "minPartitions"), parsed.get("offloadPath"), flag(parsed, "failOnDataLoss", True),
         _compacted(parsed),
     )  # fmt: skip
 
@@ -198,14 +212,14 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         InvalidValue, InvalidName, InvalidPosition
     """
     parsed = _of_use(given, "a stream of topics")
-    _flag(parsed, "includeProperties", True)
+    flag(parsed, "includeProperties", True)
     subscription = parsed.get("subscription")
     return TopicStreamOptions(
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "latest"),
         None if subscription is None else check_name("subscription name", subscription),
-        _count(parsed, "maxMessagesPerTrigger"), _size(parsed, "maxBytesPerTrigger"),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"),
-        _flag(parsed, "wholeTransactions", False), _flag(parsed, "failOnDataLoss", True), _compacted(parsed),
+        count(parsed, "maxMessagesPerTrigger"), size(parsed, "maxBytesPerTrigger"),
+        count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        flag(parsed, "wholeTransactions", False), flag(parsed, "failOnDataLoss", True), _compacted(parsed),
     )  # fmt: skip
 
 
@@ -216,7 +230,7 @@ def table_read(given: Mapping[str, str]) -> TableReadOptions:
         InvalidValue, InvalidName
     """
     parsed = _of_use(given, "reading a table")
-    as_of = parsed.get("asOf")
+    as_of = version(parsed)
     if as_of is not None and "check" in parsed:
         raise InvalidValue(
             "asOf reads rows committed at that time, and meets no write intents; check does not go with asOf",
@@ -225,9 +239,28 @@ def table_read(given: Mapping[str, str]) -> TableReadOptions:
     return TableReadOptions(
         _path(parsed), check_name("table name", parsed["table"]),
         named(CheckMode, parsed.get("check"), "check mode") or CheckMode.MINIMAL,
-        None if as_of is None else _version(as_of),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        as_of, count(parsed, "minPartitions"), parsed.get("offloadPath"),
     )  # fmt: skip
+
+
+def change_read(given: Mapping[str, str]) -> ChangeOptions:
+    """Parse the options of a batch read of the changes of a table.
+
+    Raises:
+        InvalidValue, InvalidName
+    """
+    parsed = _of_use(given, "reading the changes of a table")
+    return parse_changes(parsed, _path(parsed))
+
+
+def change_stream(given: Mapping[str, str]) -> ChangeOptions:
+    """Parse the options of a stream of the changes of a table.
+
+    Raises:
+        InvalidValue, InvalidName
+    """
+    parsed = _of_use(given, "a stream of the changes of a table")
+    return parse_changes(parsed, _path(parsed), is_stream=True)
 
 
 def write(given: Mapping[str, str]) -> WriteOptions:
@@ -240,7 +273,7 @@ def write(given: Mapping[str, str]) -> WriteOptions:
     topic, table = parsed.get("topic"), parsed.get("table")
     if topic is not None and table is not None:
         raise InvalidValue("rows go to a topic or to a table, not to both", hint="Leave one of them out.")
-    creates = _flag(parsed, "createTopic", default=False)
+    creates = flag(parsed, "createTopic", default=False)
     if creates and topic is None:
         raise InvalidValue("createTopic is for the option topic, which names no topic")
     names = {name: parsed[name] for name in ("writeId", "writeFingerprint", "producerName") if name in parsed}
@@ -252,7 +285,7 @@ def write(given: Mapping[str, str]) -> WriteOptions:
         _path(parsed), None if topic is None else full_topic_name(topic),
         None if table is None else check_name("table name", table),
         parsed.get("stagingPath"), names.get("writeId"), names.get("writeFingerprint"), names.get("producerName"),
-        creates,
+        creates, parse_upsert(parsed),
     )  # fmt: skip
 
 
@@ -342,7 +375,7 @@ def _compacted(parsed: dict[str, str]) -> bool:
     Raises:
         InvalidValue: at READ_UNCOMMITTED, or from offloaded files, which have the log alone.
     """
-    if not _flag(parsed, "readCompacted", default=False):
+    if not flag(parsed, "readCompacted", default=False):
         return False
     check_compacted(_level(parsed))
     if "offloadPath" in parsed:
@@ -354,45 +387,3 @@ def _compacted(parsed: dict[str, str]) -> bool:
 
 def _start(parsed: dict[str, str], default: str) -> Edge:
     return parse_edge(parsed, "startingPosition", "startingTimestamp", default)
-
-
-def _flag(parsed: dict[str, str], name: str, default: bool) -> bool:
-    text = parsed.get(name)
-    if text is None:
-        return default
-    if text.lower() not in ("true", "false"):
-        raise InvalidValue(f"{name} is true or false, not {text!r}")
-    return text.lower() == "true"
-
-
-def _count(parsed: dict[str, str], name: str) -> int | None:
-    text = parsed.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18 and int(text) >= 1):
-        raise InvalidValue(f"{name} is a whole number of 1 or more, not {text[:80]!r}")
-    return int(text)
-
-
-def _size(parsed: dict[str, str], name: str) -> int | None:
-    text = parsed.get(name)
-    if text is None:
-        return None
-    digits = text.lower().removesuffix("b").rstrip("kmg")
-    factor = _SIZES.get(text.lower().removesuffix("b")[len(digits) :])
-    if factor is None or not (digits.isascii() and digits.isdecimal() and len(digits) <= 12 and int(digits)):
-        raise InvalidValue(f"{name} is a number of bytes such as 65536, 64k or 16m, not {text[:80]!r}")
-    return int(digits) * factor
-
-
-def _version(text: str) -> int:
-    """Parse `now`, a time, to the end of its millisecond, or a version, in nanoseconds since 1970."""
-    from txnctl.output.timestamp import moment
-
-    version = moment(text)
-    if version is None:
-        raise InvalidValue(
-            f"asOf {text[:80]!r} is not a time",
-            hint="Write now, RFC 3339 with a zone, a date, milliseconds since 1970, or a row's timestamp.",
-        )
-    return version

@@ -33,9 +33,19 @@ MESSAGE_TYPES: Final = {
 ROW_TYPES: Final = {"key": "binary", "value": "binary", "timestamp": "bigint"}
 """The columns of a table row; `timestamp` is its version, in nanoseconds since 1970."""
 
+CHANGE_TYPES: Final = {
+    "kind": "string",
+    "key": "binary",
+    "value": "binary",
+    "previousValue": "binary",
+    "timestamp": "bigint",
+    "txnId": "string",
+}
+"""The columns of a change of a table; `timestamp` is its version, as of a row."""
+
 TABLE_COLUMNS: Final = tuple(ROW_TYPES)
 _EITHER: Final = ("binary", "string")
-_NEVER_NULL: Final = {"topic", "ledgerId", "entryId", "batchIndex", "publishTime", "timestamp"}
+_NEVER_NULL: Final = {"topic", "ledgerId", "entryId", "batchIndex", "publishTime", "timestamp", "kind"}
 
 
 def message_columns(has_properties: bool) -> tuple[str, ...]:
@@ -45,7 +55,7 @@ def message_columns(has_properties: bool) -> tuple[str, ...]:
 
 def ddl(columns: Iterable[str]) -> str:
     """Return the schema of some columns in Spark's DDL."""
-    types = MESSAGE_TYPES | ROW_TYPES
+    types = MESSAGE_TYPES | ROW_TYPES | CHANGE_TYPES
     return ", ".join(f"{name} {types[name]}" for name in columns)
 
 
@@ -70,7 +80,7 @@ def arrow_schema(requested: StructType, known: Mapping[str, str]) -> pa.Schema:
                 hint=_near(field.name, known),
             )
         if requested_type != known_type and not (
-            field.name in ("key", "value") and requested_type in _EITHER
+            field.name in ("key", "value", "previousValue") and requested_type in _EITHER
         ):
             raise InvalidValue(f"column {field.name} is {known_type}; the schema asks for {requested_type}")
         if not field.nullable and (field.name not in _NEVER_NULL):

@@ -33,7 +33,7 @@ _TYPES: dict[str, DataType] = {
 
 def struct(*columns: str) -> StructType:
     """A schema of these columns, each a name, or a name and another type: `value string`."""
-    known = schemas.MESSAGE_TYPES | schemas.ROW_TYPES
+    known = schemas.MESSAGE_TYPES | schemas.ROW_TYPES | schemas.CHANGE_TYPES
     pairs = (each.split(" ") if " " in each else (each, known[each]) for each in columns)
     return StructType([StructField(name, _TYPES[kind]) for name, kind in pairs])
 

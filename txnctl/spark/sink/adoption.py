@@ -20,6 +20,7 @@ from storage.topic.entry import PackedColumns
 from storage.txn.options import Priority
 from storage.values.timestamps import rfc3339
 from txnctl.spark.sink import content_sum, progress
+from txnctl.spark.sink.latest_rows import OrderedRow, latest
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import Staging
 
@@ -50,6 +51,7 @@ class StagedBatch:
         compares_content: the row of the sink describes the content, and a batch of that number with a different
             content is an error.
         fingerprint: of the input of the job, for that description.
+        is_upsert: of several rows of a key the one of the highest order is stored, instead of the last one.
     """
 
     files: Sequence[StagedFile]
@@ -60,6 +62,7 @@ class StagedBatch:
     create_topics: bool = False
     compares_content: bool = False
     fingerprint: str | None = None
+    is_upsert: bool = False
 
     @property
     def rows(self) -> int:
@@ -158,7 +161,8 @@ class _AdoptionAttempt:
                 txn.abort("this batch is stored already")
                 return Adopted(0, was_stored=True)
             if batch.table is not None:
-                store.table(batch.table).import_rows(self._table_rows(), txn=txn)
+                rows = latest(self._ordered_rows) if batch.is_upsert else self._table_rows()
+                store.table(batch.table).import_rows(rows, txn=txn)
             for topic, producer in producers.items():
                 self._send(producer, topic, txn)
             if batch.sink is not None and batch.compares_content and batch.create_topics:
@@ -217,16 +221,24 @@ class _AdoptionAttempt:
 
     def _table_rows(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Read keys and values; of several rows with one key the last one wins."""
+        for rows in self._row_entries():
+            yield from ((row.key, row.value) for row in rows)
+            self._report_progress(len(rows))
+
+    def _ordered_rows(self) -> Iterator[OrderedRow]:
+        return chain.from_iterable(self._row_entries())
+
+    def _row_entries(self) -> Iterator[list[OrderedRow]]:
+        """Read the rows of the table, an entry at a time."""
         table = self._batch.table
         assert table is not None, "only a table has rows"
         for entry in self._entries(table):
             try:
-                values, keys, *_ = entry.columns()
-                pairs = list(zip(keys, values, strict=True))
+                values, keys, _, orders, *_ = entry.columns()
+                orders = orders or [None] * len(values)
+                yield list(map(OrderedRow._make, zip(keys, values, orders, strict=True)))
             except (ValueError, TypeError) as error:
                 raise InvalidValue(f"a staged entry holds no rows of a table: {error}") from None
-            yield from pairs
-            self._report_progress(entry.count)
 
     def _entries(self, target: str) -> Iterator[PackedColumns]:
         for file in self._batch.files:

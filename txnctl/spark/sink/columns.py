@@ -15,9 +15,12 @@ from storage.limits import MESSAGE_BYTES_MAX, TABLE_KEY_BYTES_MAX
 from storage.topic.batching import columns_of, sizes_of
 from storage.topic.entry import Columns
 from storage.values.names import full_topic_name
+from txnctl.spark.sink.upsert_columns import deleted_or_kept, orders, upsert_indexes
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from txnctl.spark.upsert_options import UpsertOptions
 
 TEXT: Final = ("binary", "string")
 TOPIC_COLUMNS: Final = {
@@ -38,19 +41,28 @@ class SinkColumns:
         index_of: index of each column in a record batch.
         topic: the target of rows that name no topic; None if each row has to name its topic.
         table: the table that takes the rows; None for topics.
+        is_upsert: the indexes are those of an upsert (`upsert_columns.py`).
     """
 
     index_of: dict[str, int]
     topic: str | None
     table: str | None
+    is_upsert: bool = False
 
 
-def sink_columns(fields: Iterable[tuple[str, str]], topic: str | None, table: str | None) -> SinkColumns:
+def sink_columns(
+    fields: Iterable[tuple[str, str]],
+    topic: str | None,
+    table: str | None,
+    upsert: UpsertOptions | None = None,
+) -> SinkColumns:
     """Check names and types of the written columns, and return their indexes.
 
     Raises:
         InvalidValue: a column is missing, unknown, duplicate, or of a wrong type.
     """
+    if upsert is not None:
+        return SinkColumns(upsert_indexes(fields, upsert), topic, table, is_upsert=True)
     known = TOPIC_COLUMNS if table is None else TABLE_COLUMNS
     target_kind = "a topic" if table is None else "a table"
     index_of: dict[str, int] = {}
@@ -96,12 +108,15 @@ def messages_of(batch: pa.RecordBatch, sink: SinkColumns, where: str, before: in
     Raises:
         BadInput: a row cannot be stored; its number in the partition counts from 1.
     """
-    fields = [
+    fields: list[Any] = [
         _bytes(batch, sink.index_of["value"]),
         _bytes(batch, sink.index_of.get("key")),
         _properties(batch, sink.index_of.get("properties")),
         _times(batch, sink.index_of.get("eventTime")),
     ]
+    if sink.is_upsert:
+        fields[0] = deleted_or_kept(fields[0] or [], batch, sink.index_of, where, before)
+        fields[3] = orders(batch, sink.index_of, where, before)
     # A small batch cannot contain an over-long message: the check of each message is skipped.
     has_large = batch.nbytes > MESSAGE_BYTES_MAX
     try:

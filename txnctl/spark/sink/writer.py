@@ -64,7 +64,7 @@ class _SparkWriter:
             )
         self._options = write_options
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-        self._sink = sink_columns(fields, write_options.topic, write_options.table)
+        self._sink = sink_columns(fields, write_options.topic, write_options.table, write_options.upsert)
         self._write = write_name(token_hex(_CHANCE_BYTES))
         self._directory = write_options.staging or os.path.join(
             os.path.abspath(write_options.path), DIRECTORY
@@ -129,6 +129,7 @@ class _SparkWriter:
         batch = adoption.StagedBatch(
             files, options.table, options.producer, sink, batch_id, options.create_topic,
             compares_content=options.write_id is not None, fingerprint=options.write_fingerprint,
+            is_upsert=options.upsert is not None,
         )  # fmt: skip
         with hints_as_notes(), self._open() as store:
             adoption.adopt(store, self._staging(), batch)
