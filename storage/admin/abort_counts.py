@@ -51,13 +51,13 @@ def after(view: ReadView, topic_id: int, counted: Counts, effects: Iterable[Effe
     topic_state, counts, known = state.load(view, topic_id), Counts(), list(effects)
     for subscription in subscriptions.every(view, topic_id):
         cursor = cursors.load(view, subscription.subscription_id)
-        mine = [
+        effects_here = [
             effect
             for effect in known
             if isinstance(effect, SubscriptionEffect)
             and (effect.topic_id, effect.subscription) == (topic_id, subscription.name)
         ]
-        released = _released(mine, topic_state, cursor)
+        released = _released(effects_here, topic_state, cursor)
         counts[subscription.name] = (
             backlog.count(view, topic_state, subscription, cursor)
             if released is None

@@ -121,12 +121,12 @@ def _with_pending(opened: OpenSubscription[WriteBatch], first: Position, end: Po
 
 def _own(opened: OpenSubscription[WriteBatch], first: Position, end: Position) -> list[Delivery]:
     """The deliveries with a record of their own between two entries, both included."""
-    found = []
+    records = []
     for delivery in deliveries.own(opened.view, opened.subscription_id, first):
         if delivery.at > end:
             break
-        found.append(delivery)
-    return found
+        records.append(delivery)
+    return records
 
 
 def _acknowledge_entry(opened: OpenSubscription[WriteBatch], at: Position) -> int:

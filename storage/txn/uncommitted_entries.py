@@ -238,12 +238,12 @@ def runs_behind(view: ReadView, topic_id: int, txn: int, after: Position) -> lis
     part = part_of(view, txn, topic_id)
     if part is None or part.last <= after:
         return []
-    found = list(runs.behind(view, topic_id, txn, after))
+    behind = list(runs.behind(view, topic_id, txn, after))
     messages = part.messages - runs.messages_through(view, topic_id, txn, after)
-    last = Position(found[-1].first.ledger_id, found[-1].last) if found else after
-    if last != part.last or sum(run.messages for run in found) != messages:
+    last = Position(behind[-1].first.ledger_id, behind[-1].last) if behind else after
+    if last != part.last or sum(run.messages for run in behind) != messages:
         raise corrupt(TXN_RUNS, key2(topic_id, txn), f"a run before {part.last} is not there")
-    return found
+    return behind
 
 
 class UncommittedEntries:
