@@ -15,6 +15,7 @@ from storage.disk.schema import COMPACTIONS, PART_SUBSCRIPTION, PART_TOPIC, PURG
 from storage.limits import LOCK_TIMEOUT_S, TRIM_TOPICS_LOOKED_AT
 from storage.process.clock import SYSTEM_CLOCK, Clock, nanoseconds
 from storage.topic import retention
+from storage.values.arguments import check_flags
 
 if TYPE_CHECKING:
     from storage.disk.view import WriteBatch
@@ -52,6 +53,7 @@ class Engine:
         clock: Clock = SYSTEM_CLOCK,
     ) -> Engine:
         """Open an existing store; args and raises as `Store.open`."""
+        check_flags(read_only=read_only)
         return cls(
             Connection(
                 os.fspath(path), clock, read_only=read_only,

@@ -85,7 +85,6 @@ class Store(TransactionRunner):
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreUnsafe, NotPermitted, StoreInUse
         """
-        check_flags(read_only=read_only)
         return cls(Engine.open(
             path, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait, program=program, clock=clock
         ))  # fmt: skip
@@ -101,7 +100,6 @@ class Store(TransactionRunner):
         Raises:
             AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
         """
-        check_flags(dry_run=dry_run)
         from storage.maintenance.restore import restore_store
 
         return restore_store(
@@ -238,7 +236,6 @@ class Store(TransactionRunner):
             lease: seconds that the session lives without being used.
             access_mode: Exclusive if None. The rest, and the errors, as `create_producer`.
         """
-        check_flags(create_topic=create_topic)
         from storage.client import admission_wait, connect_options as connecting, transaction
         from storage.reports import producers
 
@@ -259,7 +256,6 @@ class Store(TransactionRunner):
         Raises:
             TopicNotFound, InvalidName, InvalidValue
         """
-        check_flags(read_compacted=read_compacted)
         from storage.client.reader import Reader
         from storage.txn.aborted import AbortedSet
 
@@ -294,7 +290,6 @@ class Store(TransactionRunner):
             InvalidValue: skip with another type or level.
             SubscriptionBusy: attached consumers have another type, level or on-open, or the type is Exclusive.
         """
-        check_flags(read_compacted=read_compacted)
         from storage.client.attachment import Attachment
         from storage.client.consumer import Consumer
         from storage.subscription import attach
@@ -304,9 +299,8 @@ class Store(TransactionRunner):
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
         options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
         options.reads_compacted = read_compacted
-        connection, coordinator = self.connection, self.engine.coordinator
-        attached = attach.attach(connection, coordinator, options, consumer_name)
-        return Consumer(Attachment(connection, coordinator, *attached), receiver_queue_size)
+        attached = attach.attach(self.connection, self.engine.coordinator, options, consumer_name)
+        return Consumer(Attachment(self.connection, self.engine.coordinator, *attached), receiver_queue_size)
 
     # Tables
 
@@ -339,7 +333,6 @@ class Store(TransactionRunner):
         Raises:
             TableNotFound, InvalidName
         """
-        check_flags(create=create)
         from storage.client.table import Table
 
         return Table.open(self.engine, name, create=create)

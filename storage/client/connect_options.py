@@ -14,6 +14,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.admission import AccessRequest
 from storage.topic.producers.session import Token
+from storage.values.arguments import check_flags
 from storage.values.names import LETTERS_PREFIX, check_name, named
 
 OnTurn = Callable[[list[str]], None]
@@ -55,8 +56,9 @@ class ConnectOptions:
         lease: float | None = None,
     ) -> None:
         """Raises:
-        InvalidValue: the lease is out of bounds.
+        InvalidValue: the lease is out of bounds, or `create_topic` neither True nor False.
         """
+        check_flags(create_topic=create_topic)
         self.topic = topic
         self.request = request
         self.wait = wait

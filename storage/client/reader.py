@@ -23,7 +23,7 @@ from storage.topic.message import Message, MessageOrigin
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_flags
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 from storage.values.txn_state import TransactionState
 
@@ -42,8 +42,9 @@ class Reader:
         read_compacted: bool = False,
     ) -> None:
         """Raises:
-        InvalidValue: `read_compacted` at READ_UNCOMMITTED.
+        InvalidValue: `read_compacted` at READ_UNCOMMITTED, or neither True nor False.
         """
+        check_flags(read_compacted=read_compacted)
         if read_compacted:
             check_compacted(level)
         self._reads_compacted = read_compacted

@@ -26,6 +26,7 @@ from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
 from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.reaper import EVERY
+from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import AbortReason
 
@@ -66,6 +67,7 @@ def restore_store(
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
+    check_flags(dry_run=dry_run)
     audit_trail.check_reason(reason)
     destination = resolved(destination, os.path.abspath)
     with (

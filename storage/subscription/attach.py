@@ -27,7 +27,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.compaction import compacted_view
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
-from storage.values.arguments import check_count
+from storage.values.arguments import check_count, check_flags
 from storage.values.position import LATEST, Start, start_of
 
 
@@ -94,6 +94,7 @@ def attach(
         SubscriptionBusy: consumers attached ask for another type, level or on-open, or it is Exclusive.
         ObjectHeld: the type would change while acknowledgements are pending.
     """
+    check_flags(read_compacted=options.reads_compacted)
 
     def end_owned(batch: WriteBatch, lease: int) -> None:
         reaper.end_owned(batch, coordinator, lease, connection.identity)

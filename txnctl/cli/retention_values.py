@@ -21,9 +21,9 @@ class Limit(Grammar):
         number = 0 if text == "0" else self._number.read(text)
         return number if isinstance(number, int) else None
 
-    def refusal(self, text: str) -> str:
+    def objection(self, text: str) -> str:
         """As of the number."""
-        return self._number.refusal(text)
+        return self._number.objection(text)
 
 
 class HardRetention(Grammar):

@@ -64,7 +64,7 @@ def lock_timeout(typed: float | None) -> float:
     seconds = DURATION.read(text)
     if seconds is None:
         raise InvalidValue(
-            f"TXNCTL_LOCK_TIMEOUT: {text[:80]!r} {DURATION.refusal(text)}",
+            f"TXNCTL_LOCK_TIMEOUT: {text[:80]!r} {DURATION.objection(text)}",
             hint=DURATION.hint(),
             value=text[:80],
         )

@@ -70,11 +70,11 @@ class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
             raise
         if parsed is None:
             raise InvalidValue(
-                f"{place}{value[:80]!r} {self.refusal(value)}", hint=self.hint(), value=value[:80]
+                f"{place}{value[:80]!r} {self.objection(value)}", hint=self.hint(), value=value[:80]
             )
         return parsed
 
-    def refusal(self, text: str) -> str:
+    def objection(self, text: str) -> str:
         """The end of the error for a text that is none."""
         return f"is not {_with_article(self.name)}"
 
@@ -99,10 +99,10 @@ class Duration(Grammar):
             return None
         return milliseconds if self._milliseconds else milliseconds / 1000
 
-    def refusal(self, text: str) -> str:
+    def objection(self, text: str) -> str:
         """A duration that is too long is told the longest."""
         if _scaled(text, "dhms", _DURATION_UNITS_MS) is None:
-            return super().refusal(text)
+            return super().objection(text)
         return f"is longer than {_DURATION_MS_MAX // 86_400_000}d, the longest duration"
 
 
@@ -117,10 +117,10 @@ class Size(Grammar):
         size = _scaled(text, "BKMGTibkmgt", _SIZE_UNITS)
         return size if size is not None and size <= _SIZE_MAX else None
 
-    def refusal(self, text: str) -> str:
+    def objection(self, text: str) -> str:
         """A size that is too large is told the largest."""
         if _scaled(text, "BKMGTibkmgt", _SIZE_UNITS) is None:
-            return super().refusal(text)
+            return super().objection(text)
         return f"is larger than {_SIZE_MAX >> 40}T, the largest size"
 
 
@@ -387,10 +387,10 @@ class AgeOrTime(Grammar):
         age_ms = DURATION_MS.read(text)
         return milliseconds(text) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
 
-    def refusal(self, text: str) -> str:
+    def objection(self, text: str) -> str:
         """An age that is too long is told the longest."""
         is_age = _scaled(text, "dhms", _DURATION_UNITS_MS) is not None
-        return DURATION_MS.refusal(text) if is_age else super().refusal(text)
+        return DURATION_MS.objection(text) if is_age else super().objection(text)
 
 
 class Moment(Grammar):

@@ -414,11 +414,12 @@ def options() -> list[tuple[type, str, str]]:
     ("owner", "method", "option"), options(), ids=lambda part: getattr(part, "__name__", part)
 )
 @pytest.mark.parametrize("wrong", ["yes", 1, None], ids=repr)
-def test_an_option_is_true_or_false(owner: type, method: str, option: str, wrong: Any) -> None:
-    """A text, which counts as true whatever it says, is refused before anything else is looked at."""
-    function = getattr(owner, method)
+def test_an_option_is_true_or_false(full: Store, owner: type, method: str, option: str, wrong: Any) -> None:
+    """A text, which counts as true whatever it says, is refused before anything is done."""
+    function = getattr(full if owner is Store else owner, method)
+    names = {"topic": "t", "subscription_name": "new", "name": "a", "path": full.path}
     given = {
-        parameter.name: None
+        parameter.name: names.get(parameter.name, "") if owner is Store else None
         for parameter in inspect.signature(function).parameters.values()
         if parameter.default is parameter.empty and parameter.name != option
     }

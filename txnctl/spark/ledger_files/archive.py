@@ -133,11 +133,11 @@ class Archive:
         ledgers, entries = rows["ledgerId"], rows["entryId"]
         later = pc.and_(pc.equal(ledgers, after.ledger_id), pc.greater(entries, after.entry_id))
         begin = max(after.ledger_id, self.ledgers[0].ledger_id - 1)
-        wanted = pc.or_(later, pc.and_(pc.greater(ledgers, begin), pc.less_equal(ledgers, stop)))
+        is_counted = pc.or_(later, pc.and_(pc.greater(ledgers, begin), pc.less_equal(ledgers, stop)))
         if is_committed:
             is_aborted = pc.fill_null(pc.equal(rows["txnState"], TransactionState.ABORTED.value), False)
-            wanted = pc.and_(wanted, pc.invert(is_aborted))
-        return pc.sum(pc.cast(wanted, "int64")).as_py() or 0
+            is_counted = pc.and_(is_counted, pc.invert(is_aborted))
+        return pc.sum(pc.cast(is_counted, "int64")).as_py() or 0
 
     def reach(
         self, after: Position, through: Position, messages: int | None, size: int | None

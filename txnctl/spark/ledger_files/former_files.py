@@ -1,7 +1,7 @@
-"""Files that an earlier incarnation of a restored store has offloaded: of ledgers that both have alike.
+"""Former files: offloaded by an earlier incarnation of a restored store, of ledgers that both incarnations share.
 
-A restored store has another identity, and so another directory of its own. What was trimmed from it before the backup
-is in the directory of the incarnation that it descends from alone.
+A restored store has another identity, and so another directory. Ledgers that were trimmed before the backup have files
+in the directory of the earlier incarnation alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PlacedFile(NamedTuple):
 
 
 def former_files(store: Store, extent: Extent, root: Root) -> list[PlacedFile]:
-    """Find the files of trimmed ledgers in the directories of earlier incarnations, those of the latest first.
+    """Find the files of trimmed ledgers in the directories of earlier incarnations, the latest incarnation first.
 
     Raises:
         OffloadInvalid, UnknownFormat

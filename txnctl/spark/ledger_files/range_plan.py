@@ -91,7 +91,8 @@ def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[F
     directory, manifest, *_ = offload(store, first.topic, root, within=(first.after, decided_through))
     # Ranges serve only stretches without a ledger file: a range whose ledgers are offloaded may be collected.
     exported = directory.ranges()
-    placed = {each.file: each for each in placed_files(store, extent, directory, manifest.files)}
+    files = placed_files(store, extent, directory, manifest.files)
+    placed = {one.file: one for one in files}
     stretches: list[tuple[LedgerFile | RangeFile | None, Span]] = []
     for offloaded, stretch in cover(first.after, decided_through, list(placed)):
         stretches += [(offloaded, stretch)] if offloaded else cover(*stretch, exported)
