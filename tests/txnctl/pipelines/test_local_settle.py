@@ -155,6 +155,7 @@ def test_no_batch_begins_after_the_time_is_up(bank: Store, path: str) -> None:
     assert settler.batches == 3
 
 
+@pytest.mark.slow
 def test_a_long_transaction_is_cut_as_the_limit_says(bank: Store, path: str) -> None:
     """A shorter one is not, however small the batches."""
     with bank.create_producer("requests", connected=False) as producer:
