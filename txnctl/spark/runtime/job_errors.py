@@ -25,12 +25,9 @@ from storage.errors import (
     TxnctlError,
 )
 from txnctl.output.shell import name_in
-<<<<<<< ours
+from txnctl.spark.file_systems import without_secrets
 from txnctl.spark.runtime.failure_text import cause, failed_task, missing_module
 from txnctl.spark.runtime.task_host import ON_OTHER_HOSTS
-=======
-from txnctl.spark.file_systems import without_secrets
->>>>>>> theirs
 
 BAD_ROW = "txnctl-bad-row "
 """Prefix of the message of a `raise_error` in a transform; JSON follows: file, row or record, unit, problem."""
