@@ -16,10 +16,14 @@ from storage.subscription.isolation import IsolationLevel, check_compacted
 from storage.txn.options import CheckMode
 from storage.values.names import check_name, full_topic_name, named
 from txnctl.cli.settings import store as store_setting
+from txnctl.spark.kafka_names import refuse_kafka
+from txnctl.spark.option_values import count, flag, size, version
 from txnctl.spark.source.edges import Edge, parse_edge
+from txnctl.spark.source.key_selection import ALL_KEYS, OPTIONS as _KEYS, KeySelection, parse_keys
+from txnctl.spark.source.message_selection import EVERYTHING, MessageSelection, of_keys
 
 TOPICS: Final = ("topic", "topics", "topicsPattern")
-_READ: Final = ("path", "minPartitions", "offloadPath")
+_READ: Final = ("path", "minPartitions", "offloadPath", "columns", *_KEYS)
 _MESSAGES: Final = (
     *_READ,
     *TOPICS,
@@ -32,8 +36,8 @@ _MESSAGES: Final = (
 )
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp"),
-    "reading a table": (*_READ, "table", "check", "asOf"),
+    "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp", "pushFilters"),
+    "reading a table": (*_READ, "table", "check", "asOf", "timestampAsOf", "versionAsOf", "pushFilters"),
     "a stream of topics": (
         *_MESSAGES,
         "subscription",
@@ -70,7 +74,6 @@ ALIASES: Final = {
 _OF_SPARK: Final = {"checkpointlocation", "queryname", "outputmode", "paths", "recoverfromcheckpointlocation"}
 _CANONICAL: Final = {name.lower(): name for names in OPTIONS.values() for name in names}
 _KNOWN: Final = _CANONICAL | {alias.lower(): name for alias, name in ALIASES.items()}
-_SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class TopicReadOptions:
         offload_path: the root of offloaded files; None to read the store itself.
         fail_on_data_loss: whether a start within what was trimmed is an error, or the read begins behind.
         compacted: read the compacted view of each topic up to its horizon, and then the log.
+        selection: the messages that are read.
+        pushes_filters: Spark pushes the filters of the one query that the DataFrame serves.
     """
 
     path: str
@@ -106,6 +111,8 @@ class TopicReadOptions:
     offload_path: str | None
     fail_on_data_loss: bool
     compacted: bool = False
+    selection: MessageSelection = EVERYTHING
+    pushes_filters: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,11 +136,17 @@ class TopicStreamOptions:
     whole_transactions: bool
     fail_on_data_loss: bool
     compacted: bool = False
+    selection: MessageSelection = EVERYTHING
 
 
 @dataclass(frozen=True)
 class TableReadOptions:
-    """The options of a read of a table: with a check mode, or at a version (nanoseconds since 1970)."""
+    """The options of a read of a table: with a check mode, or at a version (nanoseconds since 1970).
+
+    Attributes:
+        keys: the keys that are read.
+        pushes_filters: Spark pushes the filters of the one query that the DataFrame serves.
+    """
 
     path: str
     table: str
@@ -141,6 +154,8 @@ class TableReadOptions:
     as_of: int | None
     min_partitions: int | None
     offload_path: str | None
+    keys: KeySelection = ALL_KEYS
+    pushes_filters: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,7 +187,12 @@ def names_table(given: Mapping[str, str]) -> bool:
 
 def has_properties(given: Mapping[str, str]) -> bool:
     """Report whether the column `properties` is included: unless `includeProperties` is false."""
-    return _flag(_by_name(given, _CANONICAL.values(), "reading"), "includeProperties", True)
+    return flag(_by_name(given, _CANONICAL.values(), "reading"), "includeProperties", True)
+
+
+def columns(given: Mapping[str, str]) -> str | None:
+    """Return the option `columns`: the columns to read, with commas between them; None for all."""
+    return _by_name(given, _CANONICAL.values(), "reading").get("columns")
 
 
 def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
@@ -182,12 +202,12 @@ def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
         InvalidValue, InvalidName, InvalidPosition
     """
     parsed = _of_use(given, "reading topics")
-    _flag(parsed, "includeProperties", True)
+    flag(parsed, "includeProperties", True)
     return TopicReadOptions(
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "earliest"),
         parse_edge(parsed, "endingPosition", "endingTimestamp", "latest"),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"), _flag(parsed, "failOnDataLoss", True),
-        _compacted(parsed),
+        count(parsed, "minPartitions"), parsed.get("offloadPath"), flag(parsed, "failOnDataLoss", True),
+        _compacted(parsed), of_keys(parse_keys(parsed)), flag(parsed, "pushFilters", False),
     )  # fmt: skip
 
 
@@ -198,14 +218,15 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         InvalidValue, InvalidName, InvalidPosition
     """
     parsed = _of_use(given, "a stream of topics")
-    _flag(parsed, "includeProperties", True)
+    flag(parsed, "includeProperties", True)
     subscription = parsed.get("subscription")
     return TopicStreamOptions(
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "latest"),
         None if subscription is None else check_name("subscription name", subscription),
-        _count(parsed, "maxMessagesPerTrigger"), _size(parsed, "maxBytesPerTrigger"),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"),
-        _flag(parsed, "wholeTransactions", False), _flag(parsed, "failOnDataLoss", True), _compacted(parsed),
+        count(parsed, "maxMessagesPerTrigger"), size(parsed, "maxBytesPerTrigger"),
+        count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        flag(parsed, "wholeTransactions", False), flag(parsed, "failOnDataLoss", True), _compacted(parsed),
+        of_keys(parse_keys(parsed)),
     )  # fmt: skip
 
 
@@ -216,7 +237,7 @@ def table_read(given: Mapping[str, str]) -> TableReadOptions:
         InvalidValue, InvalidName
     """
     parsed = _of_use(given, "reading a table")
-    as_of = parsed.get("asOf")
+    as_of = version(parsed)
     if as_of is not None and "check" in parsed:
         raise InvalidValue(
             "asOf reads rows committed at that time, and meets no write intents; check does not go with asOf",
@@ -225,8 +246,8 @@ def table_read(given: Mapping[str, str]) -> TableReadOptions:
     return TableReadOptions(
         _path(parsed), check_name("table name", parsed["table"]),
         named(CheckMode, parsed.get("check"), "check mode") or CheckMode.MINIMAL,
-        None if as_of is None else _version(as_of),
-        _count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        as_of, count(parsed, "minPartitions"), parsed.get("offloadPath"), parse_keys(parsed),
+        flag(parsed, "pushFilters", False),
     )  # fmt: skip
 
 
@@ -240,7 +261,7 @@ def write(given: Mapping[str, str]) -> WriteOptions:
     topic, table = parsed.get("topic"), parsed.get("table")
     if topic is not None and table is not None:
         raise InvalidValue("rows go to a topic or to a table, not to both", hint="Leave one of them out.")
-    creates = _flag(parsed, "createTopic", default=False)
+    creates = flag(parsed, "createTopic", default=False)
     if creates and topic is None:
         raise InvalidValue("createTopic is for the option topic, which names no topic")
     names = {name: parsed[name] for name in ("writeId", "writeFingerprint", "producerName") if name in parsed}
@@ -273,6 +294,7 @@ def _by_name(given: Mapping[str, str], allowed: Collection[str], use: str) -> di
             continue
         name = _KNOWN.get(lower)
         if name is None:
+            refuse_kafka(lower)
             raise _unknown(lower, use, list(allowed))
         if name not in allowed:
             raise InvalidValue(
@@ -342,7 +364,7 @@ def _compacted(parsed: dict[str, str]) -> bool:
     Raises:
         InvalidValue: at READ_UNCOMMITTED, or from offloaded files, which have the log alone.
     """
-    if not _flag(parsed, "readCompacted", default=False):
+    if not flag(parsed, "readCompacted", default=False):
         return False
     check_compacted(_level(parsed))
     if "offloadPath" in parsed:
@@ -354,45 +376,3 @@ def _compacted(parsed: dict[str, str]) -> bool:
 
 def _start(parsed: dict[str, str], default: str) -> Edge:
     return parse_edge(parsed, "startingPosition", "startingTimestamp", default)
-
-
-def _flag(parsed: dict[str, str], name: str, default: bool) -> bool:
-    text = parsed.get(name)
-    if text is None:
-        return default
-    if text.lower() not in ("true", "false"):
-        raise InvalidValue(f"{name} is true or false, not {text!r}")
-    return text.lower() == "true"
-
-
-def _count(parsed: dict[str, str], name: str) -> int | None:
-    text = parsed.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18 and int(text) >= 1):
-        raise InvalidValue(f"{name} is a whole number of 1 or more, not {text[:80]!r}")
-    return int(text)
-
-
-def _size(parsed: dict[str, str], name: str) -> int | None:
-    text = parsed.get(name)
-    if text is None:
-        return None
-    digits = text.lower().removesuffix("b").rstrip("kmg")
-    factor = _SIZES.get(text.lower().removesuffix("b")[len(digits) :])
-    if factor is None or not (digits.isascii() and digits.isdecimal() and len(digits) <= 12 and int(digits)):
-        raise InvalidValue(f"{name} is a number of bytes such as 65536, 64k or 16m, not {text[:80]!r}")
-    return int(digits) * factor
-
-
-def _version(text: str) -> int:
-    """Parse `now`, a time, to the end of its millisecond, or a version, in nanoseconds since 1970."""
-    from txnctl.output.timestamp import moment
-
-    version = moment(text)
-    if version is None:
-        raise InvalidValue(
-            f"asOf {text[:80]!r} is not a time",
-            hint="Write now, RFC 3339 with a zone, a date, milliseconds since 1970, or a row's timestamp.",
-        )
-    return version

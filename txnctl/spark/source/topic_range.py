@@ -19,6 +19,7 @@ from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.data_loss import DataLoss
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.message_columns import EntrySlice, record_batches
+from txnctl.spark.source.message_selection import EVERYTHING, MessageSelection
 from txnctl.spark.source.partition import Partition
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class TopicRange(Partition):
         stop_index: in the entry at `through`, the batch index to stop before; None for the whole entry.
         open_txns: transactions that count as open.
         fail_on_data_loss: whether messages that were trimmed since the plan are an error, or are left out.
+        selection: the messages that are read.
     """
 
     local_store: LocalStore
@@ -53,6 +55,7 @@ class TopicRange(Partition):
     stop_index: int | None = None
     open_txns: frozenset[int] = frozenset()
     fail_on_data_loss: bool = True
+    selection: MessageSelection = EVERYTHING
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the messages as Arrow batches of this schema.
@@ -101,7 +104,8 @@ class TopicRange(Partition):
                 entry.txn_state = TransactionState.OPEN
             stop = entry.count if position < through or self.stop_index is None else self.stop_index
             if entry.first_index < stop:
-                yield EntrySlice(entry, entry.first_index, min(stop, entry.count))
+                for first, last in self.selection.of_entry(entry, entry.first_index, min(stop, entry.count)):
+                    yield EntrySlice(entry, first, last)
 
 
 def recreated(topic: str) -> TopicNotFound:
