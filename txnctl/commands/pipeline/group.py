@@ -38,6 +38,10 @@ They run in this process on all its cores, unless --master names a cluster.
             "txnctl.commands.pipeline.audit:audit",
             "Recompute all balances from the topics of requests, and compare.",
         ),
+        "sql": (
+            "txnctl.commands.pipeline.sql:sql",
+            "Run a SQL query over topics and tables.",
+        ),
         "run": ("txnctl.commands.pipeline.run:run", "Run a Python program of yours with a Spark session."),
     },
 )

@@ -96,6 +96,7 @@ class TopicRange(Partition):
 
     def _read(self, store: Store, start: MessageId) -> Iterator[EntrySlice]:
         through, is_dirty = tuple(self.through), self.level is IsolationLevel.READ_UNCOMMITTED
+        takes_all = self.selection.is_all
         for entry in store.reader(self.topic, start=start, isolation_level=self.level).entries():
             position = (entry.ledger_id, entry.entry_id)
             if position > through:
@@ -103,7 +104,11 @@ class TopicRange(Partition):
             if is_dirty and entry.txn in self.open_txns:
                 entry.txn_state = TransactionState.OPEN
             stop = entry.count if position < through or self.stop_index is None else self.stop_index
-            if entry.first_index < stop:
+            if entry.first_index >= stop:
+                continue
+            if takes_all:
+                yield EntrySlice(entry, entry.first_index, min(stop, entry.count))
+            else:
                 for first, last in self.selection.of_entry(entry, entry.first_index, min(stop, entry.count)):
                     yield EntrySlice(entry, first, last)
 
