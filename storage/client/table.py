@@ -244,10 +244,11 @@ class Table:
 
         return TableChanges(self._connection, self._stored, since, until)
 
-    def split(self, parts: int) -> list[bytes]:
+    def split(self, parts: int, *, start: bytes = b"", end: bytes | None = None) -> list[bytes]:
         """Keys that cut the table into at most so many parts of about equal length, each the first key of a part.
 
-        All keys are walked, in views of bounded length; rows that come and go meanwhile shift the cuts a little.
+        All keys are walked, in views of bounded length; rows that come and go meanwhile shift the cuts a little. Of a
+        range of keys, from `start` on and below `end`, only these are walked, and parts are as long as of the table.
 
         Raises:
             TableNotFound, InvalidValue
@@ -255,7 +256,9 @@ class Table:
         from storage.table import report
 
         check_count("a number of parts", parts, 1)
-        return report.split(self._connection, self._stored, parts)
+        return report.split(
+            self._connection, self._stored, parts, KeyRange.of(b"", start, end, reverse=False)
+        )
 
     def _reader(
         self, txn: Txn | None, at: int | FinalVersion | None, check_mode: CheckMode | str | None

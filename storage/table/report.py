@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, takewhile
 
 from storage.disk.codec import U64, corrupt, key1
 from storage.disk.connection import Connection
@@ -14,6 +14,7 @@ from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
 from storage.table import catalogue as tables, intent as intents_of, row as rows, state as table_states
 from storage.table.catalogue import TableEntry, check_exists
+from storage.table.key_range import KeyRange
 from storage.table.state import TableState
 from storage.table.visibility import StoredRow, Version
 from storage.txn import record as records
@@ -142,18 +143,20 @@ def _counts(view: ReadView, table: TableEntry) -> TableRow:
     )  # fmt: skip
 
 
-def split(connection: Connection, table: TableEntry, parts: int) -> list[bytes]:
-    """Keys that cut a table into at most so many parts of about equal length.
+def split(connection: Connection, table: TableEntry, parts: int, key_range: KeyRange) -> list[bytes]:
+    """Keys that cut a range into parts of about the length that so many parts of the table have.
 
     Raises:
         TableNotFound
     """
     prefix, cuts, walked = key1(table.table_id), list[bytes](), 0
-    start, step = prefix, -(-table_stats(connection, table).counts.rows // parts)
+    start, step = prefix + key_range.start, -(-table_stats(connection, table).counts.rows // parts)
+    end = None if key_range.end is None else prefix + key_range.end
     while step and len(cuts) < parts - 1:
         with connection.view() as view:
             check_exists(view, table)
-            page = list(islice(view.keys(ROWS, prefix, start), SPLIT_KEYS))
+            keys = islice(view.keys(ROWS, prefix, start), SPLIT_KEYS)
+            page = list(keys if end is None else takewhile(lambda key: key < end, keys))
         if not page:
             break
         cuts += [

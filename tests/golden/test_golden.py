@@ -24,6 +24,7 @@ NOT_PLAYED = {
     "pipeline monitor": "starts a JVM; tests/txnctl/spark has it",
     "pipeline settle": "has two engines, and one is a JVM; tests/txnctl/commands/pipeline/test_engine.py has both",
     "pipeline audit": "has two engines, and one is a JVM; tests/txnctl/commands/pipeline/test_engine.py has both",
+    "pipeline sql": "starts a JVM; tests/txnctl/pipelines/test_sql.py has it",
 }
 """Commands with JSON of which only the names and types of the fields are in the golden file, and why."""
 

@@ -32,10 +32,12 @@ class TxnctlDataSource(DataSource):
 
         if options.reads_changes(self.options):
             return schemas.ddl(schemas.CHANGE_TYPES)
-        if options.names_table(self.options):
-            return schemas.ddl(schemas.TABLE_COLUMNS)
         with hints_as_notes():
-            return schemas.ddl(schemas.message_columns(options.has_properties(self.options)))
+            known = schemas.TABLE_COLUMNS
+            if not options.names_table(self.options):
+                known = schemas.message_columns(options.has_properties(self.options))
+            columns = options.columns(self.options)
+            return schemas.ddl(known) if columns is None else schemas.chosen(columns, known)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from txnctl.spark import options
@@ -46,14 +48,16 @@ class TxnctlDataSource(DataSource):
             with hints_as_notes():
                 return ChangeReader(options.change_read(self.options), schema)
         if options.names_table(self.options):
-            from txnctl.spark.source.table_reader import TableReader
+            from txnctl.spark.source.table_reader import table_reader
 
             with hints_as_notes():
-                return TableReader(options.table_read(self.options), schema)
-        from txnctl.spark.source.topic_reader import TopicReader
+                self._check_columns(schema)
+                return table_reader(options.table_read(self.options), schema)
+        from txnctl.spark.source.topic_reader import topic_reader
 
         with hints_as_notes():
-            return TopicReader(options.topic_read(self.options), schema)
+            self._check_columns(schema)
+            return topic_reader(options.topic_read(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from txnctl.spark import options
@@ -66,7 +70,27 @@ class TxnctlDataSource(DataSource):
         from txnctl.spark.source.topic_stream import TopicStreamReader
 
         with hints_as_notes():
+            self._check_columns(schema)
             return TopicStreamReader(options.topic_stream(self.options), schema)
+
+    def _check_columns(self, schema: StructType) -> None:
+        """Check that the option `columns` and a schema of the program do not differ.
+
+        Raises:
+            InvalidValue
+        """
+        from storage.errors import InvalidValue
+        from txnctl.spark import options
+
+        columns = options.columns(self.options)
+        if (
+            columns is not None
+            and [part.strip().partition(" ")[0] for part in columns.split(",")] != schema.names
+        ):
+            raise InvalidValue(
+                f"columns and the schema ask for different columns: {columns}; {', '.join(schema.names)}",
+                hint="Leave one of them out.",
+            )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from txnctl.spark import options

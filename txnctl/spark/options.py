@@ -17,12 +17,15 @@ from storage.txn.options import CheckMode
 from storage.values.names import check_name, full_topic_name, named
 from txnctl.cli.settings import store as store_setting
 from txnctl.spark.change_options import OPTIONS as _CHANGES, ChangeOptions, parse_changes
+from txnctl.spark.kafka_names import refuse_kafka
 from txnctl.spark.option_values import count, flag, size, version
 from txnctl.spark.source.edges import Edge, parse_edge
+from txnctl.spark.source.key_selection import ALL_KEYS, OPTIONS as _KEYS, KeySelection, parse_keys
+from txnctl.spark.source.message_selection import EVERYTHING, MessageSelection, of_keys
 from txnctl.spark.upsert_options import OPTIONS as _UPSERT, UpsertOptions, parse_upsert
 
 TOPICS: Final = ("topic", "topics", "topicsPattern")
-_READ: Final = ("path", "minPartitions", "offloadPath")
+_READ: Final = ("path", "minPartitions", "offloadPath", "columns", *_KEYS)
 _MESSAGES: Final = (
     *_READ,
     *TOPICS,
@@ -35,8 +38,8 @@ _MESSAGES: Final = (
 )
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp"),
-    "reading a table": (*_READ, "table", "check", "asOf"),
+    "reading topics": (*_MESSAGES, "endingPosition", "endingTimestamp", "pushFilters"),
+    "reading a table": (*_READ, "table", "check", "asOf", "timestampAsOf", "versionAsOf", "pushFilters"),
     "reading the changes of a table": (*_CHANGES, "until"),
     "a stream of the changes of a table": (*_CHANGES, "maxChangesPerTrigger"),
     "a stream of topics": (
@@ -102,6 +105,8 @@ class TopicReadOptions:
         offload_path: the root of offloaded files; None to read the store itself.
         fail_on_data_loss: whether a start within what was trimmed is an error, or the read begins behind.
         compacted: read the compacted view of each topic up to its horizon, and then the log.
+        selection: the messages that are read.
+        pushes_filters: Spark pushes the filters of the one query that the DataFrame serves.
     """
 
     path: str
@@ -113,6 +118,8 @@ class TopicReadOptions:
     offload_path: str | None
     fail_on_data_loss: bool
     compacted: bool = False
+    selection: MessageSelection = EVERYTHING
+    pushes_filters: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,11 +143,17 @@ class TopicStreamOptions:
     whole_transactions: bool
     fail_on_data_loss: bool
     compacted: bool = False
+    selection: MessageSelection = EVERYTHING
 
 
 @dataclass(frozen=True)
 class TableReadOptions:
-    """The options of a read of a table: with a check mode, or at a version (nanoseconds since 1970)."""
+    """The options of a read of a table: with a check mode, or at a version (nanoseconds since 1970).
+
+    Attributes:
+        keys: the keys that are read.
+        pushes_filters: Spark pushes the filters of the one query that the DataFrame serves.
+    """
 
     path: str
     table: str
@@ -148,6 +161,8 @@ class TableReadOptions:
     as_of: int | None
     min_partitions: int | None
     offload_path: str | None
+    keys: KeySelection = ALL_KEYS
+    pushes_filters: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,6 +204,11 @@ def has_properties(given: Mapping[str, str]) -> bool:
     return flag(_by_name(given, _CANONICAL.values(), "reading"), "includeProperties", True)
 
 
+def columns(given: Mapping[str, str]) -> str | None:
+    """Return the option `columns`: the columns to read, with commas between them; None for all."""
+    return _by_name(given, _CANONICAL.values(), "reading").get("columns")
+
+
 def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
     """Parse the options of a batch read of topics.
 
@@ -201,7 +221,7 @@ def topic_read(given: Mapping[str, str]) -> TopicReadOptions:
         _path(parsed), _topics(parsed), _level(parsed), _start(parsed, "earliest"),
         parse_edge(parsed, "endingPosition", "endingTimestamp", "latest"),
         count(parsed, "minPartitions"), parsed.get("offloadPath"), flag(parsed, "failOnDataLoss", True),
-        _compacted(parsed),
+        _compacted(parsed), of_keys(parse_keys(parsed)), flag(parsed, "pushFilters", False),
     )  # fmt: skip
 
 
@@ -220,6 +240,7 @@ def topic_stream(given: Mapping[str, str]) -> TopicStreamOptions:
         count(parsed, "maxMessagesPerTrigger"), size(parsed, "maxBytesPerTrigger"),
         count(parsed, "minPartitions"), parsed.get("offloadPath"),
         flag(parsed, "wholeTransactions", False), flag(parsed, "failOnDataLoss", True), _compacted(parsed),
+        of_keys(parse_keys(parsed)),
     )  # fmt: skip
 
 
@@ -239,7 +260,8 @@ def table_read(given: Mapping[str, str]) -> TableReadOptions:
     return TableReadOptions(
         _path(parsed), check_name("table name", parsed["table"]),
         named(CheckMode, parsed.get("check"), "check mode") or CheckMode.MINIMAL,
-        as_of, count(parsed, "minPartitions"), parsed.get("offloadPath"),
+        as_of, count(parsed, "minPartitions"), parsed.get("offloadPath"), parse_keys(parsed),
+        flag(parsed, "pushFilters", False),
     )  # fmt: skip
 
 
@@ -306,6 +328,7 @@ def _by_name(given: Mapping[str, str], allowed: Collection[str], use: str) -> di
             continue
         name = _KNOWN.get(lower)
         if name is None:
+            refuse_kafka(lower)
             raise _unknown(lower, use, list(allowed))
         if name not in allowed:
             raise InvalidValue(

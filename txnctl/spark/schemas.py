@@ -46,7 +46,8 @@ CHANGE_TYPES: Final = {
 
 TABLE_COLUMNS: Final = tuple(ROW_TYPES)
 _EITHER: Final = ("binary", "string")
-_NEVER_NULL: Final = {"topic", "ledgerId", "entryId", "batchIndex", "publishTime", "timestamp", "kind"}
+NEVER_NULL: Final = {"topic", "ledgerId", "entryId", "batchIndex", "publishTime", "timestamp", "kind"}
+"""Columns of messages, rows and changes that have a value everywhere."""
 
 
 def message_columns(has_properties: bool) -> tuple[str, ...]:
@@ -58,6 +59,33 @@ def ddl(columns: Iterable[str]) -> str:
     """Return the schema of some columns in Spark's DDL."""
     types = MESSAGE_TYPES | ROW_TYPES | CHANGE_TYPES
     return ", ".join(f"{name} {types[name]}" for name in columns)
+
+
+def chosen(text: str, known: Iterable[str]) -> str:
+    """Return the schema of the columns that the option `columns` names, in Spark's DDL.
+
+    Args:
+        text: names with commas between them; `key` and `value` may be followed by `string` or `binary`.
+        known: the available columns.
+
+    Raises:
+        InvalidValue: a column is unknown, is named twice, or is followed by a different word.
+    """
+    types = {name: (MESSAGE_TYPES | ROW_TYPES)[name] for name in known}
+    columns: dict[str, str] = {}
+    for part in text.split(","):
+        name, kind = [*part.split(), "", ""][:2]
+        if name not in types:
+            raise InvalidValue(f"columns names an unknown column {name!r}", hint=_near(name, types))
+        kind = kind.lower() or types[name]
+        if kind != types[name] and not (name in ("key", "value") and kind in _EITHER):
+            raise InvalidValue(f"column {name} is {types[name]}; columns asks for {kind}")
+        if name in columns or len(part.split()) > 2:
+            raise InvalidValue(
+                f"columns names {part.strip()!r}", hint="Write each column once: key string, value."
+            )
+        columns[name] = kind
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
 def arrow_schema(requested: StructType, known: Mapping[str, str]) -> pa.Schema:
@@ -84,7 +112,7 @@ def arrow_schema(requested: StructType, known: Mapping[str, str]) -> pa.Schema:
             field.name in ("key", "value", "previousValue") and requested_type in _EITHER
         ):
             raise InvalidValue(f"column {field.name} is {known_type}; the schema asks for {requested_type}")
-        if not field.nullable and (field.name not in _NEVER_NULL):
+        if not field.nullable and (field.name not in NEVER_NULL):
             raise InvalidValue(f"column {field.name} may be null; the schema asks for NOT NULL")
     return to_arrow_schema(requested, timezone="UTC")
 
@@ -109,4 +137,5 @@ def _near(name: str, known: Mapping[str, str]) -> str:
 
     by_lower_case = {column.lower(): column for column in known}
     near = get_close_matches(name.lower(), list(by_lower_case), 1)
-    return f"Did you mean {by_lower_case[near[0]]}?" if near else f"There are {ddl(known)}."
+    listed = f"The columns are {', '.join(known)}."
+    return f"Did you mean {by_lower_case[near[0]]}? {listed}" if near else listed

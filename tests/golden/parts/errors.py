@@ -78,6 +78,7 @@ _WRONG = (
     "completion nonsense",
     "pipeline offload nothing there",
     "pipeline run nothing.py",
+    "pipeline sql 'SELECT 1' --table accounts=nothing",
     "demo --data nothing.csv",
 )
 

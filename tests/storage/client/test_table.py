@@ -24,6 +24,7 @@ from storage.errors import (
 from storage.limits import BUFFER_KEYS_MAX
 from storage.process.clock import ManualClock
 from storage.table import catalogue, report
+from storage.table.key_range import KeyRange
 from tests.row_json import row_json
 from tests.storage.client.serializable_steps import Begin, put_and_commit
 
@@ -303,7 +304,7 @@ class TestDeletedTable:
         with store.connection.view() as view:
             entry = catalogue.get(view, "accounts")
         with pytest.raises(TableNotFound):
-            report.split(cast("Connection", Views()), entry, 3)
+            report.split(cast("Connection", Views()), entry, 3, KeyRange(b"", None, reverse=False))
 
 
 class TestCreatedByTheFirstWrite:
@@ -359,3 +360,14 @@ class TestCreatedByTheFirstWrite:
             two.put(b"last", b"v", txn=txn)
         assert sum(1 for _ in one.scan()) == len(pairs) + 1
         assert one.table_id == two.table_id == store.table("new").table_id
+
+
+def test_a_range_is_cut_into_parts_as_long_as_those_of_the_table(store: Store) -> None:
+    """Cuts lie within the range; a range that is shorter than a part has none."""
+    store.create_table("cut")
+    table = store.table("cut")
+    table.import_rows((b"%03d" % number, b"") for number in range(100))
+    assert table.split(10, start=b"020", end=b"050") == [b"030", b"040"]
+    assert table.split(10, start=b"095") == []
+    assert table.split(4, start=b"020", end=b"010") == []
+    assert table.split(4) == [b"025", b"050", b"075"]

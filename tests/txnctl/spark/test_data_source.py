@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,93 @@ def test_sql_reads_through_a_view(spark: SparkSession, orders: Store, path: str)
     """A temporary view keeps its options."""
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW orders USING txnctl OPTIONS (path '{path}', topic 'orders')")
     assert spark.sql("SELECT count(*) FROM orders WHERE txnId IS NULL").first() == (30,)
+    spark.catalog.dropTempView("orders")
+
+
+def test_temporary_views_have_every_option(spark: SparkSession, orders: Store, path: str) -> None:
+    """Of topics and tables: columns with types, keys, bounds, isolation, versions; a schema goes beside them."""
+    orders.create_table("names")
+    with orders.transaction() as txn:
+        orders.table("names").put(b"a", b"1", txn=txn)
+        orders.table("names").put(b"b", b"2", txn=txn)
+    for view, options in {
+        "two": "topic 'orders', columns 'value string, entryId', keys 'k,', endingPosition '1:1'",
+        "dirty": "topic 'orders', isolationLevel 'READ_UNCOMMITTED'",
+        "one": "table 'names', columns 'value string', keyFrom 'b', keyUntil 'c'",
+    }.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view} USING txnctl OPTIONS (path '{path}', {options})")
+    assert [tuple(row) for row in spark.sql("SELECT * FROM two").collect()] == [("0", 0), ("2", 0)]
+    assert spark.sql("SELECT count(*) FROM dirty").first() == (34,)
+    assert spark.sql("SELECT * FROM one").collect() == [("2",)]
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW one (value STRING, key STRING) USING txnctl OPTIONS (path '{path}', table 'names')"
+    )
+    assert spark.sql("SELECT * FROM one ORDER BY key").collect() == [("1", "a"), ("2", "b")]
+    for view in ("two", "dirty", "one"):
+        spark.catalog.dropTempView(view)
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, with filters pushed to Python data sources."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield spark
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+
+
+def filters_left(frame: DataFrame) -> str:
+    """The filters that Spark evaluates itself."""
+    plan = str(frame._jdf.queryExecution().optimizedPlan().toString())
+    return "".join(line for line in plan.splitlines() if "Filter" in line)
+
+
+def test_filters_are_pushed_where_option_and_session_say_so(
+    pushing: SparkSession, orders: Store, path: str
+) -> None:
+    """On key, position and publish time, as SQL has them; what is left is evaluated by Spark."""
+    for condition, left in (
+        ("key = 'k'", ""),
+        ("key IN ('k', 'x') AND ledgerId = 1 AND entryId <= 2", ""),
+        ("ledgerId > 1 AND publishTime >= timestamp'2024-01-01 00:00:00Z'", ""),
+        ("key >= X'00' AND key < X'ff'", ""),
+        ("key = 'k' AND batchIndex = 0", "batchIndex"),
+        ("key IS NULL OR ledgerId = 1", "OR"),
+        ("key <> 'k'", "NOT"),
+    ):
+        pushed = read(pushing, path, topic="orders", pushFilters="true").where(condition)
+        plain = read(pushing, path, topic="orders").where(condition)
+        assert values(pushed) == values(plain), condition
+        assert (left in filters_left(pushed)) if left else not filters_left(pushed), condition
+        assert filters_left(plain)
+
+
+def test_a_key_of_a_table_is_one_partition_of_one_key(
+    pushing: SparkSession, orders: Store, path: str
+) -> None:
+    """Also as text, and with a version; the plan holds nothing of the other rows."""
+    orders.create_table("names")
+    orders.table("names").import_rows((b"%03d" % number, b"v%d" % number) for number in range(100))
+    schemas = (None, "key string, value binary")
+    for schema in schemas:
+        frame = read(pushing, path, schema, table="names", pushFilters="true", minPartitions="4")
+        found = frame.where("key = '007'")
+        assert found.rdd.getNumPartitions() == 1
+        assert [bytes(row.value) for row in found.collect()] == [b"v7"]
+    frame = read(pushing, path, "key string", table="names", pushFilters="true").where("key LIKE '01%'")
+    assert [row.key for row in frame.collect()] == [f"01{digit}" for digit in range(10)]
+
+
+def test_spark_keeps_the_filters_of_a_frame_for_its_next_query(
+    pushing: SparkSession, orders: Store, path: str
+) -> None:
+    """The reason for the option: a fact about Spark, and where it ends, pushFilters can be the default."""
+    plain = read(pushing, path, topic="orders")
+    everything, first = plain.count(), plain.where("ledgerId = 1").count()
+    assert plain.count() == everything > first
+    frame = read(pushing, path, topic="orders", pushFilters="true")
+    assert frame.count() == everything
+    assert frame.where("ledgerId = 1").count() == first
+    assert frame.count() == first
 
 
 @pytest.mark.parametrize(
@@ -133,6 +221,9 @@ def test_sql_reads_through_a_view(spark: SparkSession, orders: Store, path: str)
         ),
         ({"table": "orders"}, "TableNotFound: there is no table orders"),
         ({}, "no topic to read is given"),
+        ({"topic": "orders", "columns": "values"}, "The columns are key, value, topic,"),
+        ({"topic": "orders", "kafka.bootstrap.servers": "x"}, "Option path names the store."),
+        ({"topic": "orders", "pushFilters": "true"}, "spark.sql.python.filterPushdown.enabled"),
     ],
 )
 def test_what_is_wrong_is_told_as_an_error_of_the_tool(

@@ -13,7 +13,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.txn.options import CheckMode
 from storage.values.position import MessageId, Position
 from txnctl.output.timestamp import NOW
-from txnctl.spark import options
+from txnctl.spark import options, schemas
 from txnctl.spark.sink.columns import TABLE_COLUMNS, TOPIC_COLUMNS
 from txnctl.spark.source.edges import PointWord, PublishTime
 
@@ -86,6 +86,41 @@ def test_a_table_is_read_with_a_check_mode_or_as_of_a_time() -> None:
     assert options.table_read({"path": "/s", "table": "t", "asOf": "now"}).as_of == NOW
     with pytest.raises(InvalidValue, match="asOf"):
         options.table_read({"path": "/s", "table": "t", "asOf": version, "check": "full"})
+
+
+def test_a_table_is_read_at_a_version_under_the_names_of_spark() -> None:
+    """`timestampAsOf` is a time, also with a blank between date and time, `versionAsOf` a version, and one is given."""
+    version = "1700000000123456789"
+    read = options.table_read({"path": "/s", "table": "t", "timestampasof": "2024-05-01 10:00:00+00:00"})
+    assert read.as_of == 1714557600000999999
+    assert options.table_read({"path": "/s", "table": "t", "versionAsOf": version}).as_of == int(version)
+    for given_options, says in (
+        ({"timestampAsOf": version}, "not a time"),
+        ({"timestampAsOf": "2024-05-01 10:00:00"}, "not a time"),
+        ({"versionAsOf": "1714557600000"}, "not a version"),
+        ({"versionAsOf": "now"}, "not a version"),
+        ({"asOf": "now", "versionAsOf": version}, "give the version twice"),
+        ({"timestampAsOf": "2024-05-01", "check": "full"}, "check does not go with"),
+    ):
+        with pytest.raises(InvalidValue, match=says):
+            options.table_read({"path": "/s", "table": "t", **given_options})
+
+
+def test_columns_are_named_by_an_option() -> None:
+    """In the order and with the types that are asked for; a wrong name is told with all that there are."""
+    assert schemas.chosen("value string, key", schemas.TABLE_COLUMNS) == "value string, key binary"
+    for text, says in (
+        ("keys", "unknown column 'keys'"),
+        ("key,", "unknown column ''"),
+        ("key, key", "names 'key'"),
+        ("timestamp string", "timestamp is bigint; columns asks for string"),
+        ("key string binary", "names 'key string binary'"),
+    ):
+        with pytest.raises(InvalidValue, match=says) as error:
+            schemas.chosen(text, schemas.TABLE_COLUMNS)
+        assert "unknown" not in says or (error.value.hint or "").endswith(
+            "The columns are key, value, timestamp."
+        )
 
 
 def test_a_size_has_a_unit_of_1024() -> None:

@@ -39,6 +39,10 @@ cores, unless --master names a cluster.
             "txnctl.commands.pipeline.audit:audit",
             "Recompute all balances from the topics of requests, and compare.",
         ),
+        "sql": (
+            "txnctl.commands.pipeline.sql:sql",
+            "Run a SQL query over topics and tables.",
+        ),
         "run": ("txnctl.commands.pipeline.run:run", "Run a Python program of yours with a Spark session."),
     },
 )

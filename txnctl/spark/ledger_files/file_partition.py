@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from storage import Position
 from txnctl.spark.ledger_files.root import Root, open_file
 from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.source.message_selection import EVERYTHING, MessageSelection
 from txnctl.spark.source.partition import Partition
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class FilePartition(Partition):
         groups: the first row group, and the one after the last.
         bounds: None where all messages of the file are read.
         is_committed: whether messages of aborted transactions are filtered out.
+        selection: the messages that are read.
     """
 
     root: Root
@@ -79,6 +81,7 @@ class FilePartition(Partition):
     groups: tuple[int, int]
     bounds: Bounds | None
     is_committed: bool
+    selection: MessageSelection = EVERYTHING
 
     def store_path(self) -> str:
         return self.root.uri
@@ -105,16 +108,19 @@ class FilePartition(Partition):
     def _filter_columns(self) -> list[str]:
         """Return the columns that the filters need."""
         positions = [] if self.bounds is None else ["ledgerId", "entryId", "batchIndex"]
-        return [*positions, "txnState"] if self.is_committed else positions
+        states = ["txnState"] if self.is_committed else []
+        return [*positions, *states, *self.selection.columns()]
 
     def _touches(self, group: Any) -> bool:
-        """Report whether a row group may contain messages within the bounds, by its statistics."""
+        """Report whether a row group may contain messages to read, by its statistics."""
+        if self.bounds is None and self.selection.is_all_entries:
+            return True
+        statistics = statistics_of(group)
+        if not self.selection.meets_statistics(statistics):
+            return False
         if self.bounds is None:
             return True
         after, through = self.bounds.after, self.bounds.through
-        statistics = {
-            group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)
-        }
         ledger, entry = statistics["ledgerId"], statistics["entryId"]
         if ledger.min == ledger.max:
             return (ledger.max, entry.max) > after and (ledger.min, entry.min) <= through
@@ -128,7 +134,14 @@ class FilePartition(Partition):
             batch = batch.filter(self.bounds.row_mask(batch))
         if self.is_committed:
             batch = batch.filter(pc.not_equal(pc.coalesce(batch["txnState"], ""), "ABORTED"))
+        if not self.selection.is_all:
+            batch = batch.filter(self.selection.row_mask(batch))
         return batch
+
+
+def statistics_of(group: Any) -> dict[str, Any]:
+    """Return the statistics of a row group, objects of PyArrow, by column."""
+    return {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
 
 
 def _conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from storage import IsolationLevel, Position, Store
 from txnctl.spark.ledger_files.directory import TopicDirectory
-from txnctl.spark.ledger_files.file_partition import Bounds, FilePartition
+from txnctl.spark.ledger_files.file_partition import Bounds, FilePartition, statistics_of
 from txnctl.spark.ledger_files.former_files import placed_files
 from txnctl.spark.ledger_files.layout import BUILD_DIR, LEDGERS, RANGES, UNDECIDED, RangeFile, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Span, cover
 from txnctl.spark.ledger_files.offload import offload
 from txnctl.spark.ledger_files.range_export import TopicSpan, export_range
-from txnctl.spark.ledger_files.root import Root
+from txnctl.spark.ledger_files.root import Root, open_file
+from txnctl.spark.source.message_selection import MessageSelection
 from txnctl.spark.source.topic_range import recreated
 
 if TYPE_CHECKING:
@@ -62,19 +63,47 @@ def file_partitions(
     """
     root = Root.of_path(offload_path)
     plans = [
-        (plan, topic_ranges[0].level is IsolationLevel.READ_COMMITTED and plan.has_aborted)
+        (plan, topic_ranges[0])
         for topic_ranges in (
             list(topic_group) for _, topic_group in groupby(ranges, key=lambda topic_range: topic_range.topic)
         )
         for plan in plan_files(store, topic_ranges, root)
     ]
-    total = sum(plan.row_groups for plan, _ in plans)
+    stretches = [
+        (plan, of_topic, *stretch)
+        for plan, of_topic in plans
+        for stretch in row_group_stretches(root, plan, of_topic.selection)
+    ]
+    total = sum(stop - start for _, _, start, stop in stretches)
     step = max(1, min(PARTITION_GROUPS, total // (min_partitions or 1)))
     return [
-        FilePartition(root, plan.path, (first, min(first + step, plan.row_groups)), plan.bounds, is_committed)
-        for plan, is_committed in plans
-        for first in range(0, plan.row_groups, step)
-    ]
+        FilePartition(
+            root, plan.path, (first, min(first + step, stop)), plan.bounds,
+            of_topic.level is IsolationLevel.READ_COMMITTED and plan.has_aborted, of_topic.selection,
+        )
+        for plan, of_topic, start, stop in stretches
+        for first in range(start, stop, step)
+    ]  # fmt: skip
+
+
+def row_group_stretches(root: Root, plan: FilePlan, selection: MessageSelection) -> list[tuple[int, int]]:
+    """Return the row groups that may hold selected messages, as stretches; all without a look where keys alone count.
+
+    Raises:
+        OffloadInvalid: the file is missing.
+    """
+    if selection.is_all_entries:
+        return [(0, plan.row_groups)]
+    import pyarrow.parquet as pq
+
+    stretches: list[tuple[int, int]] = []
+    with open_file(root, plan.path) as source:
+        metadata = pq.ParquetFile(source).metadata
+        for number in range(plan.row_groups):
+            if selection.meets_statistics(statistics_of(metadata.row_group(number))):
+                start = stretches.pop()[0] if stretches and stretches[-1][1] == number else number
+                stretches.append((start, number + 1))
+    return stretches
 
 
 def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[FilePlan]:

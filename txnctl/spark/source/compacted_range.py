@@ -18,6 +18,7 @@ from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.edges import PointWord, TopicPoint
 from txnctl.spark.source.entry_slice import EntrySlice
 from txnctl.spark.source.local_store import LocalStore
+from txnctl.spark.source.message_selection import EVERYTHING, MessageSelection
 from txnctl.spark.source.partition import StorePartition
 from txnctl.spark.source.topic_range import recreated
 
@@ -41,6 +42,7 @@ class CompactedRange(StorePartition):
         first_index: in the first entry, the batch index to begin at.
         stop_index: in the entry at `through`, the batch index to stop before; None for the whole entry.
         beyond: read on what the view has behind this position; None for nothing.
+        selection: the messages that are read.
     """
 
     topic: str
@@ -50,6 +52,7 @@ class CompactedRange(StorePartition):
     first_index: int = 0
     stop_index: int | None = None
     beyond: Position | None = None
+    selection: MessageSelection = EVERYTHING
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the messages as Arrow batches of this schema.
@@ -85,7 +88,8 @@ class CompactedRange(StorePartition):
                 is_last = position == self.through and self.stop_index is not None
                 stop = entry.index_of(self.stop_index or 0) if is_last else entry.count
                 if entry.first_index < stop:
-                    yield EntrySlice(entry, entry.first_index, stop)
+                    for first, last in self.selection.of_entry(entry, entry.first_index, stop):
+                        yield EntrySlice(entry, first, last)
 
 
 def start_in(extent: Extent, point: TopicPoint, start: tuple[Position, int]) -> tuple[Position, int]:

@@ -54,7 +54,7 @@ def parse_edge(options: Mapping[str, str], position: str, timestamp: str, defaul
     if position in options and timestamp in options:
         raise InvalidValue(
             f"{position} and {timestamp} give the same bound twice",
-            hint="Leave out {position} or {timestamp}.",
+            hint=f"Leave out {position} or {timestamp}.",
         )
     name, parse = (timestamp, _publish_time) if timestamp in options else (position, _position)
     text = options.get(name)
@@ -74,12 +74,38 @@ def _by_topic(name: str, text: str) -> dict[str, str]:
         given: object = json.loads(text)
     except ValueError:
         given = None
+    if isinstance(given, dict):
+        given = {topic: _of_partition(name, topic, point) for topic, point in given.items()}
     if not isinstance(given, dict) or not all(isinstance(point, str | int) for point in given.values()):
         raise InvalidValue(
             f"{name} is no JSON object of topics",
             hint='Write it as {"orders": "12:4471", "payments": "earliest"}.',
         )
     return {full_topic_name(topic): str(value) for topic, value in given.items()}
+
+
+def _of_partition(name: str, topic: str, point: object) -> object:
+    """Return the point of a topic that is given as in Kafka's source, by partition: `{"orders": {"0": -2}}`.
+
+    Raises:
+        InvalidValue: the partition is not 0, or the offset is a number of Kafka.
+    """
+    if not isinstance(point, dict):
+        return point
+    if list(point) != ["0"] or isinstance(point["0"], dict):
+        raise InvalidValue(
+            f"{name} names partitions of {topic}, and topics have no partitions",
+            hint=f'Write {{"{topic}": "12:4471"}}, or partition 0 alone.',
+        )
+    offset = point["0"]
+    if isinstance(offset, str) or "Timestamp" in name:
+        return offset
+    if offset in (-1, -2):
+        return "earliest" if offset == -2 else "latest"
+    raise InvalidValue(
+        f"{name} gives {topic} the offset {str(offset)[:20]}, and positions here are not numbers",
+        hint="Write a position such as 12:4471, earliest (-2) or latest (-1); or startingTimestamp, endingTimestamp.",
+    )
 
 
 def _position(name: str, text: str) -> TopicPoint:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from txnctl.spark.ledger_files.file_partition import Bounds
+    from txnctl.spark.source.key_selection import KeySelection
 
 
 def read_topic(spark: SparkSession, **given: str) -> DataFrame:
@@ -49,11 +50,17 @@ def read_topic(spark: SparkSession, **given: str) -> DataFrame:
         by_topic = (list(group) for _, group in groupby(ranges, key=lambda topic_ranges: topic_ranges.topic))
         plans = [plan for topic_ranges in by_topic for plan in plan_files(store, topic_ranges, root)]
     columns = schemas.message_columns(options.has_properties(given))
+    if read_options.selection.keys.is_empty:
+        plans = []
     reader = spark.read.schema(schemas.ddl(schemas.MESSAGE_TYPES))
+    keys = read_options.selection.keys
     with as_txnctl_errors():
         frames = [
-            _filtered(
-                reader.parquet(*(root.for_spark(plan.path) for plan in same_filter)), bounds, is_committed
+            _of_keys(
+                _filtered(
+                    reader.parquet(*(root.for_spark(plan.path) for plan in same_filter)), bounds, is_committed
+                ),
+                keys,
             )
             for (bounds, is_committed), same_filter in _by_filter(plans, read_options.level)
         ]
@@ -82,6 +89,18 @@ def _filtered(frame: DataFrame, bounds: Bounds | None, is_committed: bool) -> Da
 
         frame = frame.filter(col("txnState").isNull() | (col("txnState") != "ABORTED"))
     return frame
+
+
+def _of_keys(frame: DataFrame, keys: KeySelection) -> DataFrame:
+    """Filter the rows by key."""
+    from pyspark.sql.functions import col, lit
+
+    if keys.is_all:
+        return frame
+    if keys.keys is not None:
+        return frame.filter(col("key").isin([lit(key) for key in sorted(keys.keys)]))
+    frame = frame.filter(col("key") >= lit(keys.start))
+    return frame if keys.end is None else frame.filter(col("key") < lit(keys.end))
 
 
 def _within(bounds: Bounds) -> Column:

@@ -16,6 +16,7 @@ from txnctl.spark.source.row_columns import record_batch
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from storage import Row, Table
     from storage.client.final_version import FinalVersion
 
 BATCH_ROWS: Final = 10_000
@@ -28,6 +29,7 @@ class TableRange(StorePartition):
     Attributes:
         table_id: the id at planning time; another id means that the table was deleted and created again.
         as_of: the version that all partitions read; None for rows as committed at reading time.
+        keys: the keys that are read, each by itself, in order; None for the whole range.
     """
 
     table: str
@@ -36,6 +38,7 @@ class TableRange(StorePartition):
     end: bytes | None
     check: CheckMode
     as_of: FinalVersion | int | None
+    keys: tuple[bytes, ...] | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the rows as Arrow batches of this schema.
@@ -52,7 +55,13 @@ class TableRange(StorePartition):
                     hint="Run the read again.",
                     table=self.table,
                 )
-            check = self.check if self.as_of is None else None
-            rows = table.scan(start=self.start, end=self.end, at=self.as_of, check=check)
+            rows = self._rows(table)
             while page := list(islice(rows, BATCH_ROWS)):
                 yield record_batch(page, schema)
+
+    def _rows(self, table: Table) -> Iterator[Row]:
+        check = self.check if self.as_of is None else None
+        if self.keys is None:
+            return table.scan(start=self.start, end=self.end, at=self.as_of, check=check)
+        looked_up = (table.get_row(key, at=self.as_of, check=check) for key in self.keys)
+        return (row for row in looked_up if row is not None)

@@ -144,14 +144,21 @@ def ranges(
         views[number], spans[number] = split_at_horizon(
             store, extent, span, (starts[number][1], ends[number][1]), reads_on=reads_on
         )
+        views[number] = [replace(view, selection=options.selection) for view in views[number]]
+    whole_spans = spans
+    spans = [
+        options.selection.narrow(extent, span, first_at)
+        for extent, span in zip(extents, whole_spans, strict=True)
+    ]
     partitions: list[TopicRange | CompactedRange] = []
     shares = partition_counts(list(zip(extents, spans, strict=True)), options.min_partitions, slots)
-    for extent, view, span, share, (_, index), (_, stop) in zip(
-        extents, views, spans, shares, starts, ends, strict=True
+    for extent, view, whole, span, share, (_, index), (_, stop) in zip(
+        extents, views, whole_spans, spans, shares, starts, ends, strict=True
     ):
         of_topic = _of_topic(store, extent, options, split_span(extent, span, share))
-        if of_topic:
-            of_topic[0] = replace(of_topic[0], first_index=0 if view else index)
+        if of_topic and span[0] == whole[0] and not view:
+            of_topic[0] = replace(of_topic[0], first_index=index)
+        if of_topic and span[1] == whole[1]:
             of_topic[-1] = replace(of_topic[-1], stop_index=stop)
         partitions += [*view, *of_topic]
     return partitions
@@ -165,7 +172,7 @@ def _of_topic(
     return [
         TopicRange(
             store, extent.topic, extent.topic_id, after, through, options.level, open_txns=open_txns,
-            fail_on_data_loss=options.fail_on_data_loss,
+            fail_on_data_loss=options.fail_on_data_loss, selection=options.selection,
         )
         for after, through in spans
     ]  # fmt: skip

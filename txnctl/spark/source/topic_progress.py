@@ -8,6 +8,7 @@ copy, are errors instead of different messages at the same positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from storage.errors import InvalidPosition, InvalidValue
@@ -187,7 +188,7 @@ class TopicProgress:
             span = after, max(after, self._valid_position(extent, end[extent.topic]))
             if self._options.compacted:
                 view, span = split_at_horizon(local_store, extent, span, reads_on=False)
-                views += view
+                views += [replace(part, selection=self._options.selection) for part in view]
             spans.append(span)
         shares = topic_plan.partition_counts(
             list(zip(extents, spans, strict=True)), self._options.min_partitions, slots

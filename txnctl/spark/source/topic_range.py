@@ -18,6 +18,7 @@ from storage.values.txn_state import TransactionState
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.data_loss import DataLoss
 from txnctl.spark.source.entry_slice import EntrySlice
+from txnctl.spark.source.message_selection import EVERYTHING, MessageSelection
 from txnctl.spark.source.partition import StorePartition
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class TopicRange(StorePartition):
         stop_index: in the entry at `through`, the batch index to stop before; None for the whole entry.
         open_txns: transactions that count as open.
         fail_on_data_loss: whether messages that were trimmed since the plan are an error, or are left out.
+        selection: the messages that are read.
     """
 
     topic: str
@@ -50,6 +52,7 @@ class TopicRange(StorePartition):
     stop_index: int | None = None
     open_txns: frozenset[int] = frozenset()
     fail_on_data_loss: bool = True
+    selection: MessageSelection = EVERYTHING
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the messages as Arrow batches of this schema.
@@ -102,6 +105,7 @@ class TopicRange(StorePartition):
 
     def _read(self, store: Store, start: MessageId) -> Iterator[EntrySlice]:
         through, is_dirty = tuple(self.through), self.level is IsolationLevel.READ_UNCOMMITTED
+        takes_all = self.selection.is_all
         for entry in store.reader(self.topic, start=start, isolation_level=self.level).entries():
             position = (entry.ledger_id, entry.entry_id)
             if position > through:
@@ -109,8 +113,13 @@ class TopicRange(StorePartition):
             if is_dirty and entry.txn in self.open_txns:
                 entry.txn_state = TransactionState.OPEN
             stop = entry.count if position < through or self.stop_index is None else self.stop_index
-            if entry.first_index < stop:
+            if entry.first_index >= stop:
+                continue
+            if takes_all:
                 yield EntrySlice(entry, entry.first_index, min(stop, entry.count))
+            else:
+                for first, last in self.selection.of_entry(entry, entry.first_index, min(stop, entry.count)):
+                    yield EntrySlice(entry, first, last)
 
 
 def recreated(topic: str) -> TopicNotFound:

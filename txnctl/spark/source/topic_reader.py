@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -16,6 +17,7 @@ from txnctl.spark.source.partition import batches, input_partitions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
     from storage import Store
@@ -46,6 +48,23 @@ class TopicReader(Shipped, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)
+
+
+class FilteringTopicReader(TopicReader):
+    """The reader of a DataFrame that serves one query, with the filters of that query."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take filters on key, position and publish time, and return the others."""
+        from txnctl.spark.source.pushed_filters import select_messages
+
+        selection, rest = select_messages(filters, self._options.selection)
+        self._options = replace(self._options, selection=selection)
+        return rest
+
+
+def topic_reader(options: TopicReadOptions, schema: StructType) -> TopicReader:
+    """Return the reader for the options."""
+    return (FilteringTopicReader if options.pushes_filters else TopicReader)(options, schema)
 
 
 def plan_partitions(options: TopicReadOptions) -> Sequence[Partition]:

@@ -9,10 +9,11 @@ from hypothesis import given, strategies as st
 
 from storage.errors import InvalidValue
 from storage.subscription.isolation import IsolationLevel
+from storage.values.names import full_topic_name
 from storage.values.position import MessageId, Position
 from tests.txnctl.spark.source.topic_plan_steps import PLACE, at, extent, ledgers, positions_of, read
 from txnctl.spark.source import topic_plan
-from txnctl.spark.source.edges import PointWord, PublishTime, TopicPoint
+from txnctl.spark.source.edges import PointWord, PublishTime, TopicPoint, parse_edge
 
 RC, RU = IsolationLevel
 
@@ -76,3 +77,34 @@ def test_a_place_for_a_topic_that_is_not_read_is_an_error() -> None:
     """A misspelt topic in startingPosition must not be passed over."""
     with pytest.raises(InvalidValue, match="startingPosition names topic b"):
         topic_plan.ranges(PLACE, [extent("a", [1])], read(startingPosition='{"b": "1:0"}'), at, 1)
+
+
+def test_offsets_of_kafka_name_partition_0() -> None:
+    """-2 is earliest and -1 latest, as in Kafka's source; times and positions stand as they are."""
+    text = '{"orders": {"0": -2}, "payments": {"0": "12:4471"}, "other": {"0": -1}}'
+    edge = parse_edge({"startingPosition": text}, "startingPosition", "startingTimestamp", "latest")
+    assert [edge.point_in(full_topic_name(name)) for name in ("orders", "payments", "other")] == [
+        PointWord("earliest"),
+        Position(12, 4471),
+        PointWord("latest"),
+    ]
+    edge = parse_edge(
+        {"startingTimestamp": '{"orders": {"0": 1714557600000}}'},
+        "startingPosition",
+        "startingTimestamp",
+        "latest",
+    )
+    assert edge.point_in(full_topic_name("orders")) == PublishTime(1714557600000)
+
+
+@pytest.mark.parametrize(
+    ("point", "says"),
+    [('{"0": 23}', "positions here are not numbers"), ('{"0": -2, "1": -2}', "topics have no partitions")],
+)
+def test_offsets_of_kafka_that_have_no_equivalent_are_refused(point: str, says: str) -> None:
+    """With the form of a position."""
+    with pytest.raises(InvalidValue, match=says) as error:
+        parse_edge(
+            {"endingPosition": f'{{"orders": {point}}}'}, "endingPosition", "endingTimestamp", "latest"
+        )
+    assert "12:4471" in (error.value.hint or "")

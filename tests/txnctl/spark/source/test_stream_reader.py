@@ -119,3 +119,20 @@ def test_a_start_that_would_not_be_kept_is_refused(job: Job, store: Store) -> No
     store.create_topic("orders")
     with pytest.raises(Exception, match="needs a subscription"):
         job.run(topic="orders")
+
+
+def test_a_stream_has_columns_and_keys_by_options(spark: SparkSession, store: Store, path: str) -> None:
+    """As a batch read has; a wrong name lists the columns."""
+    store.create_topic("keyed")
+    with store.create_producer("keyed") as producer:
+        producer.send_batch([b"1", b"2", b"3"], keys=["a", "b", "a"])
+    stream = spark.readStream.format("txnctl").option("path", path).option("topic", "keyed")
+    stream = stream.option("startingPosition", "earliest").option("keys", "a")
+    frame = stream.option("columns", "value string, entryId").load()
+    assert frame.dtypes == [("value", "string"), ("entryId", "bigint")]
+    query = frame.writeStream.format("memory").queryName("keyed_rows").trigger(availableNow=True).start()
+    query.awaitTermination(60)
+    assert [tuple(row) for row in spark.sql("SELECT * FROM keyed_rows").collect()] == [("1", 0), ("3", 0)]
+    spark.catalog.dropTempView("keyed_rows")
+    with pytest.raises(Exception, match="The columns are key, value, topic"):
+        stream.option("columns", "valu").load()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from storage import Store
+from storage.errors import RequestTooOld
+from storage.table import row as stored_rows
 from tests.txnctl.spark.asked import of_rows
 from tests.txnctl.spark.source.table_range_steps import rows
 from txnctl.spark.options import table_read
@@ -47,3 +51,45 @@ def test_all_partitions_show_the_version_that_the_plan_finds(filled: Store, path
         row for part in partitions for batch in part.batches(schema) for row in batch.to_pylist()
     ] == before
     assert [row["value"] for row in rows(path, asOf="now")].count(b"new") == 4
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The keys of the rows that are read from the store."""
+    keys, decode = list[bytes](), stored_rows.decode
+
+    def counting(stored: bytes, payload: bytes) -> Any:
+        keys.append(bytes(stored[8:]))
+        return decode(stored, payload)
+
+    monkeypatch.setattr(stored_rows, "decode", counting)
+    return keys
+
+
+@pytest.mark.parametrize("as_of", [{}, {"asOf": "now"}])
+def test_single_keys_are_read_and_no_others(
+    filled: Store, path: str, decoded: list[bytes], as_of: dict[str, str]
+) -> None:
+    """A key is one lookup; a key that was deleted or never written has no row."""
+    found = rows(path, keys="007,050,nothing,042", **as_of)
+    assert [(row["key"], row["value"]) for row in found] == [(b"007", b"v7"), (b"042", b"v42")]
+    assert sorted(decoded) == [b"007", b"042", b"050"]
+    assert rows(path, keys="nothing") == []
+
+
+@pytest.mark.parametrize("parts", ["1", "4"])
+def test_a_range_of_keys_is_read_and_nothing_else(
+    filled: Store, path: str, decoded: list[bytes], parts: str
+) -> None:
+    """Of a hundred rows ten are read; the plan walks no others either."""
+    found = rows(path, keyFrom="020", keyUntil="030", minPartitions=parts)
+    assert [row["key"] for row in found] == [b"%03d" % number for number in range(20, 30)]
+    assert decoded == [row["key"] for row in found]
+    assert [row["key"] for row in rows(path, keyPrefix="09")] == [b"%03d" % n for n in range(90, 100)]
+
+
+def test_a_time_before_the_kept_versions_is_an_error_of_the_plan(filled: Store, path: str) -> None:
+    """It names the time from which on the table can be read."""
+    options = table_read({"path": path, "table": "t", "timestampAsOf": "2024-05-01 10:00:00Z"})
+    with pytest.raises(RequestTooOld, match=r"not kept any more; it can be read from 20.*Z on"):
+        plan_partitions(options)

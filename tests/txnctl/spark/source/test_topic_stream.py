@@ -164,3 +164,21 @@ def test_a_stream_starts_at_a_whole_entry(store: Store, path: str) -> None:
     send(store, "t", b"1")
     with pytest.raises(InvalidPosition, match="whole entry"):
         reader(path, startingPosition="1:0:1").initialOffset()
+
+
+def test_a_stream_reads_selected_keys_alone(store: Store, path: str) -> None:
+    """Each micro-batch holds the messages of these keys; limits and progress count all messages."""
+    store.create_topic("t", ledger_entries_max=2)
+    with store.create_producer("t") as producer:
+        for number in range(9):
+            producer.send(b"%d" % number, key=[b"a", b"b", None][number % 3])
+    stream = reader(path, startingPosition="earliest", keys="b,c", maxMessagesPerTrigger="4")
+    begin = stream.initialOffset()
+    middle = stream.latestOffset(begin, ReadMaxRows(4))
+    end = stream.latestOffset(middle, ReadAllAvailable())
+    batches = [
+        [row["value"] for part in parts for batch in stream.read(part) for row in batch.to_pylist()]
+        for parts in (stream.partitions(begin, middle), stream.partitions(middle, end))
+    ]
+    assert batches == [[b"1"], [b"4", b"7"]]
+    stream.stop()
