@@ -1,8 +1,9 @@
-"""`python -m benchmarks.gate [--in-flight N ...] [--dir DIR]`: the hold of the writer gate by each change.
+"""`python -m benchmarks.gate [--in-flight N ...] [--batch N ...] [--dir DIR]`: the hold of the writer gate by changes.
 
-Messages are sent one by one, so each is an entry of its own, and are all in flight at a consumer, pending in a
-transaction, or given back. The directory is on a memory file system by default, where a flush costs nothing: the goal,
-100 ms, does not count the flush. Operations of LMDB under the gate are counted in a second run.
+Messages are sent one by one, so each is an entry of its own, or in batches, which are an entry each. All are in flight
+at a consumer, pending in a transaction, or given back. The directory is on a memory file system by default, where a
+flush costs nothing: the goal, 100 ms, does not count the flush. Operations of LMDB under the gate are counted in a
+second run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from time import perf_counter, thread_time
 from typing import Any
@@ -27,7 +29,7 @@ _GOAL_MS = 100.0
 
 
 class Scene:
-    """A store with messages in flight, one entry each."""
+    """A store with `number` messages in flight."""
 
     def __init__(self, store: Store, number: int, type_: SubscriptionType) -> None:
         self.store = store
@@ -239,11 +241,11 @@ def _timed() -> Iterator[Held]:
         WriterGate.enter, WriterGate.leave = enter, leave  # type: ignore[method-assign]
 
 
-def _write_messages(path: Path, number: int) -> None:
+def _write_messages(path: Path, number: int, size: int) -> None:
     Store.create(str(path))
     with Store.open(str(path)) as store:
         store.create_topic(_TOPIC)
-        write_messages(store, _TOPIC, number)
+        write_messages(store, _TOPIC, number, size=size)
 
 
 def measure(path: Path, name: str, number: int) -> tuple[float, Held, int]:
@@ -267,20 +269,25 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure; return 1 if a hold was longer than the goal."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__.split("\n")[0])
     parser.add_argument("--in-flight", type=int, nargs="+", default=[20_000, 100_000], metavar="N")
+    parser.add_argument(
+        "--batch", type=int, nargs="+", default=[1, 10], metavar="N", help="messages of an entry"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios with this text in their name")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), metavar="DIR")
     options, is_over = parser.parse_args(arguments), False
-    print(f"{'change':40} {'in flight':>9} {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}")
-    for number in options.in_flight:
+    print(
+        f"{'change':40} {'entries':>9} of {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}"
+    )
+    for size, entries in product(options.batch, options.in_flight):
         with tempfile.TemporaryDirectory(prefix="txnctl-gate-", dir=options.dir) as directory:
             path = Path(directory) / "store"
-            _write_messages(path, number)
+            _write_messages(path, entries * size, size)
             for name in SCENARIOS:
                 if options.only in name:
-                    call_ms, held, operations = measure(path, name, number)
+                    call_ms, held, operations = measure(path, name, entries * size)
                     is_over = is_over or held.longest_cpu_ms > _GOAL_MS
                     print(
-                        f"{name:40} {number:9,} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
+                        f"{name:40} {entries:9,} {size:2} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
                         f"{held.longest_ms:9.1f} {operations:10,}",
                         flush=True,
                     )

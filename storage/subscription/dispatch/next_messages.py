@@ -23,6 +23,7 @@ from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
 from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
+from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
 from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
 from storage.subscription.isolation import IsolationLevel, delivers
@@ -96,7 +97,7 @@ class Walk:
         topic_id, read = self._subscription.topic_id, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
         if self._by_key and self._skips is None:
-            self._spans_again = SpansAgain(self._opened, self._memory, self._key_at)
+            self._spans_again = SpansAgain(self._opened, self._memory, self._keys_at)
         again = self._spans_again
         deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
         delivered = deliveries.among(self._chosen_again) if looks else ()
@@ -106,6 +107,8 @@ class Walk:
             entry, known = self._stored(parts)
             if entry is None:
                 continue
+            if again is not None and not parts.has_record:
+                again.uncount(at)
             if self._skips is None or not self._skips.is_skipped(entry):
                 self._visit(entry, parts, known | due)
                 if due:
@@ -124,14 +127,14 @@ class Walk:
         chosen = record.known() & ~record.of(self._consumer_id) if self._by_key else record.due(now_ns)
         return chosen & record.through(self._cursor.read, -1)
 
-    def _key_at(self, at: Position) -> bytes | None:
-        """The key of the one message of an entry; None without a key, or for a message that is not delivered."""
+    def _keys_at(self, at: Position) -> EntryKeys:
+        """The keys of the messages of an entry, each None without a key; of an entry that is not delivered none."""
         if at[0] < self._topic.state.first_ledger:
-            return None
+            return []
         entry = log.stored(self._view, self._subscription.topic_id, at)
         if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
-            return None
-        return entry.keys[0] if entry.keys else None
+            return []
+        return list(entry.keys or ())
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""
