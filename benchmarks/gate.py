@@ -29,11 +29,12 @@ _GOAL_MS = 100.0
 
 
 class Scene:
-    """A store with `number` messages in flight."""
+    """A store with `number` messages in flight, `size` of them in each entry."""
 
-    def __init__(self, store: Store, number: int, type_: SubscriptionType) -> None:
+    def __init__(self, store: Store, number: int, size: int, type_: SubscriptionType) -> None:
         self.store = store
         self.number = number
+        self.size = size
         self.type = type_
         self.consumer = self.attach()
         self.txn: TxnID | None = None
@@ -182,6 +183,57 @@ def _give_back_many(scene: Scene) -> Change:
     return lambda: admin.negative_acknowledge_messages(_TOPIC, _NAME, ids[:10_000], delay=60)
 
 
+def _subscribe(scene: Scene, topic: str, window: int = 1000, **options: Any) -> Consumer:
+    """A consumer of a second topic, of the scene's type."""
+    return scene.store.subscribe(
+        topic,
+        _NAME,
+        subscription_type=scene.type,
+        initial_position=EARLIEST,
+        receiver_queue_size=window,
+        **options,
+    )
+
+
+def _pass_aborted(scene: Scene) -> Change:
+    """Aborted entries lie between a consumer and the one message that it gets."""
+    store = scene.store
+    store.create_topic("u")
+    txn, producer = store.begin_transaction(timeout=3600), store.create_producer("u")
+    for begin in range(0, scene.number, 1000):
+        for _ in range(begin, begin + 1000, scene.size):
+            producer.send_batch([b"x"] * scene.size, txn=txn)
+    store.admin.transactions.abort_transaction(txn, force=True)
+    producer.send(b"x")
+    consumer = _subscribe(scene, "u")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
+def _hold_back(scene: Scene) -> Change:
+    """All messages but the last have the key of a message in flight at a different consumer."""
+    store = scene.store
+    store.create_topic("u")
+    store.create_producer("u").send(b"x", key="0")
+    holder, consumer = _subscribe(scene, "u", 1), _subscribe(scene, "u")
+    holder.receive_batch(1, timeout=0)
+    write_messages(store, "u", min(scene.number, 90_000), keys=1, size=scene.size)
+    store.create_producer("u").send(b"x", key="free")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
+def _dead_letters(scene: Scene) -> Change:
+    """All messages were delivered as often as they may be."""
+    store = scene.store
+    store.create_topic("u")
+    write_messages(store, "u", scene.number, size=scene.size)
+    with _subscribe(scene, "u", max_redeliver_count=0, dead_letter_topic="d") as first:
+        left = scene.number
+        while left > 0:
+            left -= len(first.receive_batch(1000, timeout=0))
+    consumer = _subscribe(scene, "u", max_redeliver_count=0, dead_letter_topic="d")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
 SHARED, EXCLUSIVE, KEY_SHARED = (
     SubscriptionType.SHARED,
     SubscriptionType.EXCLUSIVE,
@@ -208,6 +260,9 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
     "empty poll, Key_Shared": (KEY_SHARED, _poll),
     "receive 1 by key, Key_Shared": (KEY_SHARED, _receive_by_key),
     "close, Key_Shared": (KEY_SHARED, _close),
+    "pass aborted entries": (SHARED, _pass_aborted),
+    "hold back by key, Key_Shared": (KEY_SHARED, _hold_back),
+    "dead letters": (SHARED, _dead_letters),
 }
 
 
@@ -248,14 +303,14 @@ def _write_messages(path: Path, number: int, size: int) -> None:
         write_messages(store, _TOPIC, number, size=size)
 
 
-def measure(path: Path, name: str, number: int) -> tuple[float, Held, int]:
+def measure(path: Path, name: str, number: int, size: int) -> tuple[float, Held, int]:
     """Run a scenario on a copy of a store: processor time of the call in ms, hold of the gate, operations."""
     type_, scenario = SCENARIOS[name]
     scene_path = path.with_name("scene")
     shutil.copytree(path, scene_path)
     try:
         with Store.open(str(scene_path)) as store:
-            change = scenario(Scene(store, number, type_))
+            change = scenario(Scene(store, number, size, type_))
             with counted(store) as operations, _timed() as held:
                 began = thread_time()
                 change()
@@ -284,7 +339,7 @@ def main(arguments: list[str] | None = None) -> int:
             _write_messages(path, entries * size, size)
             for name in SCENARIOS:
                 if options.only in name:
-                    call_ms, held, operations = measure(path, name, entries * size)
+                    call_ms, held, operations = measure(path, name, entries * size, size)
                     is_over = is_over or held.longest_cpu_ms > _GOAL_MS
                     print(
                         f"{name:40} {entries:9,} {size:2} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "

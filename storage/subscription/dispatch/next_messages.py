@@ -26,6 +26,7 @@ from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
 from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
+from storage.subscription.dispatch.walk_work import WalkWork
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
@@ -63,6 +64,7 @@ class Walk:
         self._consumer_id = memory.consumer_id
         self._room = room
         self._bytes = DISPATCH_BYTES_MAX
+        self._work = WalkWork()
         self._aborted = memory.aborted
         self._reads_compacted = memory.reads_compacted
         self._by_key = opened.subscription.keeps_keys
@@ -90,7 +92,7 @@ class Walk:
 
     def _is_full(self) -> bool:
         is_full = self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
-        return is_full or self._selection.has_enough_delays
+        return is_full or self._work.is_done or self._selection.has_enough_delays
 
     def _select_again(self) -> None:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
@@ -168,12 +170,15 @@ class Walk:
                 if self._is_full():
                     break
             selection.read = max(selection.read, after)
+        # Messages held back are recorded where the work ends among them, so that the next walk begins behind them.
+        selection.is_cut = self._work.is_done and bool(selection.held)
 
     def _select_compacted(self, after: Position, through: Position) -> Position:
         """Go on through the compacted view, up to its horizon; return the position reached."""
         selection = self._selection
         for step in compacted_walk.steps(self._topic, self._opened, after, through):
             selection.gaps += step.gap
+            self._work.passed()
             for entry in step.judged:
                 self._pass(entry, self._records.delivery(entry))
             if step.entry is not None:
@@ -277,6 +282,7 @@ class Walk:
         pending = delivery.of(PENDING) | covered
         passed = message_set.everything(entry.count) & ~pending
         if passed or not entry.count:
+            self._work.passed()
             which = passed if pending else WHOLE
             self._selection.passed.append((entry.ledger_id, entry.entry_id, entry.count, which))
 
@@ -295,6 +301,7 @@ class Walk:
         free &= ~exhausted
         if exhausted and self._is_decided(entry):
             selection.exhausted.append((entry, delivery, exhausted))
+            self._work.retired(entry)
             open_ &= ~exhausted
         elif exhausted and self._spans_again is not None:
             self._spans_again.awaits_decision = True
@@ -311,6 +318,8 @@ class Walk:
             entry.txn_state = self._state(entry)
             self._room -= free.bit_count()
             self._bytes -= entry.size
+        if free or rest or behind:
+            self._work.changed(entry)
         if self._skips is not None and (free or rest or behind or exhausted):
             self._moved.add(at)
 

@@ -254,9 +254,9 @@ def test_spans_hold_what_single_records_would(store: Store, attach: Attach) -> N
 def check_steps(subscription: Opened, steps: list[Step]) -> None:
     expected: dict[tuple[int, int], tuple[int, int]] = {}
     subscription.deliveries.clear()
-    for what, entry, messages, (holder, times) in steps:
+    for what, entry, bits, (holder, times) in steps:
         at, count = Position(1, entry), SIZES[entry % len(SIZES)]
-        messages &= (1 << count) - 1
+        messages = bits & (1 << count) - 1
         if what == "put":
             delivery = subscription.deliveries.find(at) or Delivery(at, count, [])
             assert delivery.count == count
