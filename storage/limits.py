@@ -133,7 +133,7 @@ DISPATCH_SCAN_ENTRIES_MAX = 8_000
 """Entries that one dispatch changes, aborted entries and markers included."""
 
 DISPATCH_WORK_MAX = 4_000
-"""Work of one dispatch inside the writer gate, in units of about 10 us (`storage/subscription/dispatch/walk_work.py`)."""
+"""Work of one dispatch inside the writer gate, in units of about 10 us (`subscription/dispatch/walk_work.py`)."""
 
 SKIP_STEP_ENTRIES_MAX = 2000
 """Entries that one step of skipping messages, or of clearing a backlog, examines."""

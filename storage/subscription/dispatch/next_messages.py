@@ -98,7 +98,7 @@ class Walk:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
         topic_id, read = self._subscription.topic_id, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
-        if self._by_key and self._skips is None:
+        if self._by_key:
             self._spans_again = SpansAgain(self._opened, self._memory, self._keys_at)
         again = self._spans_again
         deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
@@ -265,6 +265,7 @@ class Walk:
         if messages is not None:
             blocked = message_set.decode(messages, entry.count)
             self._selection.unblocked.append((marker.txn, delivery.at, blocked))
+            self._work.passed()
             self._offer(entry, delivery, blocked)
         elif marker.kind == COMMIT_MARKER:
             self._offer(entry, delivery, message_set.everything(entry.count))

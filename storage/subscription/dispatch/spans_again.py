@@ -8,7 +8,7 @@ walk that found nothing, none is.
 from __future__ import annotations
 
 from storage.disk.view import ReadView
-from storage.subscription import delivery as deliveries, message_set, span
+from storage.subscription import delivery as deliveries, span
 from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
@@ -23,7 +23,8 @@ class SpansAgain:
 
     Attributes:
         held: the number of messages of spans that wait for a message before them, or block later ones.
-        awaits_decision: whether an exhausted message waits for the end of its transaction, which changes no delivery.
+        awaits_decision: whether a message waits for the end of a transaction, which changes no delivery: an exhausted
+            message of its own, and with on-open skip any message for one that is skipped.
     """
 
     __slots__ = (
@@ -59,7 +60,7 @@ class SpansAgain:
         self._state = tuple(state)
         self._is_idle = self._keys.idle == self._state
         self._keys.idle = None
-        self.awaits_decision = False
+        self.awaits_decision = opened.cursor.skipped_txns > 0
 
     def chosen(self, record: Delivery) -> int:
         """The messages of a record of a span to examine."""
@@ -69,11 +70,7 @@ class SpansAgain:
         for part in record.parts:
             if self._limit is not None and part.times > self._limit:
                 continue  # for the dead-letter topic, whether or not its key is blocked
-            for at in span.entries(record.at, part.messages & free):
-                for index in message_set.indexes(span.of_entry(at, part.messages & free)):
-                    key = self._keys.key(at, index, self._read)
-                    if key is not None and self._keys.blocks(key, (*at, index)):
-                        blocked |= span.place(at, 1 << index)
+            blocked |= self._keys.blocked(record.at, part.messages & free, self._read)
         self.held += blocked.bit_count()
         self._counted[record.at] = self._counted.get(record.at, 0) | blocked
         return free & ~blocked
