@@ -303,6 +303,9 @@ class Acks(Generic[V]):
         """Take in what entries have in records of their own, which an earlier release wrote."""
         batch, sid = self._view, self._subscription_id
         begin, end = key3(sid, *first), key3(sid, first[0], first[1] + span.SPAN_ENTRIES - 1)
+        following = batch.first(ACKS, key1(sid), begin)
+        if following is None or following[0] > end:
+            return new
         messages, inside = new.messages, span.present(new.messages)
         for key, payload in list(batch.scan(ACKS, key1(sid), begin, end)):
             at = Position(first[0], int.from_bytes(key[16:], "big"))

@@ -100,14 +100,18 @@ class Delivery:
 
     @classmethod
     def _of(cls, at: Position, is_span: bool, payload: memoryview) -> Delivery:
+        from_bytes = int.from_bytes
         count, packed, *rest = unpack(payload, 2)
         if is_span and (count != span.SPAN_ENTRIES or at[1] % span.SPAN_ENTRIES):
             raise CorruptStore("it is no span")
         delivery, known = cls(at, count, [], is_span=is_span), 0
         for fields in packed:
-            messages = span.decode(fields[0]) if is_span else message_set.decode(fields[0], count)
-            if messages & known:
-                raise CorruptStore("a message is in two parts")
+            if not is_span:
+                messages = message_set.decode(fields[0], count)
+            else:  # as `span.decode`, whose check of each part the check of all parts replaces
+                messages = from_bytes(fields[0], "big") if fields[0] else span.EVERY
+            if messages & known or not messages:
+                raise CorruptStore("a message is in two parts, or a part has none")
             known |= messages
             delivery.parts.append(DeliveryPart(messages, *fields[1:]))
         if is_span and rest:
@@ -129,7 +133,10 @@ class Delivery:
                     [[message_set.encode(part.messages, self.count), *part.fate()] for part in self.parts],
                 ]
             )
-        packed = [[span.encode(part.messages), *part.fate()] for part in self.parts]
+        packed = [
+            [span.encode(part.messages), part.holder, part.times, part.due_ns, part.recalled]
+            for part in self.parts
+        ]
         if self.sizes:
             self.sizes &= span.every_layer(span.present(self.known()))
         return pack([self.count, packed, span.encode(self.sizes)] if self.sizes else [self.count, packed])
@@ -241,10 +248,13 @@ class Delivery:
         cut, kept = [], []
         for part in self.parts:
             common = part.messages & messages
+            if part.messages == common:
+                cut.append(part)
+                continue
             if common:
                 cut.append(DeliveryPart(common, *part.fate()))
-            if part.messages != common:
-                kept.append(DeliveryPart(part.messages & ~common, *part.fate()))
+                part.messages ^= common
+            kept.append(part)
         self.parts = kept
         return cut
 
@@ -288,7 +298,7 @@ class Delivery:
             return True
         fate = to.fate()
         for part in self.parts:
-            if part.holder == to.holder and part.fate() == fate:
+            if part.holder == to.holder and part.times == to.times and part.fate() == fate:
                 part.messages |= bit
                 return True
         if len(self.parts) >= SPAN_FATES_MAX:
@@ -299,8 +309,9 @@ class Delivery:
     def give(self, part: DeliveryPart) -> None:
         """Add a part, joined with a part of the same state."""
         assert part.messages & self.known() == 0, "a message is in one part"
+        holder, fate = part.holder, part.fate()
         for known in self.parts:
-            if known.fate() == part.fate():
+            if known.holder == holder and known.fate() == fate:
                 known.messages |= part.messages
                 return
         self.parts.append(part)

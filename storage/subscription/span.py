@@ -38,6 +38,9 @@ MESSAGES = (1 << SPAN_MESSAGES_MAX) - 1
 _SPANS = 1 << 63
 _LAYER_BYTES = SPAN_ENTRIES // 8
 _BITS = SPAN_ENTRIES * SPAN_MESSAGES_MAX
+_LOWEST = [(1 << layers * SPAN_ENTRIES) - 1 for layers in range(SPAN_MESSAGES_MAX // 2 + 1)]
+"""The bits of the lowest layers, by their number."""
+
 _AS_NUMBERS = bytes.maketrans(b"01", b"\x00\x01")
 _LOW_BITS = bytes(b"01"[number & 1] for number in range(256))
 
@@ -98,11 +101,11 @@ def present(messages: int) -> int:
     """The entries of which a set has any message, as layer 0."""
     if messages.bit_length() <= SPAN_ENTRIES:
         return messages
-    length, joined = -(-messages.bit_length() // SPAN_ENTRIES) * _LAYER_BYTES, 0
-    layers = messages.to_bytes(length, "little")
-    for begin in range(0, length, _LAYER_BYTES):
-        joined |= int.from_bytes(layers[begin : begin + _LAYER_BYTES], "little")
-    return joined
+    layers = -(-messages.bit_length() // SPAN_ENTRIES)
+    while layers > 1:
+        layers = (layers + 1) // 2
+        messages = messages >> layers * SPAN_ENTRIES | messages & _LOWEST[layers]
+    return messages
 
 
 def whole(messages: int, sizes: int) -> int:
