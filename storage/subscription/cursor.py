@@ -496,7 +496,7 @@ def pieces(view: ReadView, subscription_id: int) -> list[tuple[Position, int, by
     for first, acknowledged in ack_spans.every(view, subscription_id):
         joined += [(begin, last, message_set.ALL) for begin, last in span.runs(first, acknowledged.whole)]
         for at, messages in ack_spans.in_part(first, acknowledged):
-            joined.append((at, at[1], message_set.encode(messages, messages.bit_length() + 1)))
+            joined.append((at, at[1], span.as_stored(messages)))
     return sorted(joined)
 
 

@@ -127,7 +127,7 @@ def _held_records(opened: OpenSubscription[WriteBatch], record: PendingRecord) -
     inside = messages & delivery.of(deliveries.PENDING) if delivery is not None else 0
     if delivery is not None and inside:
         held.append((delivery, inside))
-    for at, stored in pending_records.entries_of(record.at, messages & ~inside):
+    for at, stored in span.entries_of(record.at, messages & ~inside):
         held.append(_held_delivery(opened, PendingRecord(at, False, record.txn, stored)))
     return held
 

@@ -80,18 +80,8 @@ def of_entry(view: ReadView, subscription_id: int, at: Position) -> list[tuple[i
         record = PendingRecord.decode(key, payload)
         messages = span.of_entry(at, record.messages(0))
         if messages:
-            pending.append((record.txn, _stored(messages)))
+            pending.append((record.txn, span.as_stored(messages)))
     return pending
-
-
-def entries_of(first: Position, messages: int) -> list[tuple[Position, bytes]]:
-    """The entries of a set within a span, in order, each with its messages as a record of the entry has them."""
-    return [(at, _stored(span.of_entry(at, messages))) for at in span.entries(first, messages)]
-
-
-def _stored(messages: int) -> bytes:
-    """Messages of an entry as a record of the entry has them, whatever their number."""
-    return message_set.encode(messages, messages.bit_length() + 1)
 
 
 def one_by_one(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
@@ -101,7 +91,7 @@ def one_by_one(view: ReadView, subscription_id: int) -> list[tuple[Position, int
         if not record.is_span:
             pending.append((record.at, record.txn, record.stored))
             continue
-        pending += [(at, record.txn, stored) for at, stored in entries_of(record.at, record.messages(0))]
+        pending += [(at, record.txn, stored) for at, stored in span.entries_of(record.at, record.messages(0))]
     return sorted(pending)
 
 

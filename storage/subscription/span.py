@@ -182,6 +182,16 @@ def entries(first: Position, messages: int) -> list[Position]:
     return [as_position((ledger_id, entry_id + index)) for index in message_set.indexes(present(messages))]
 
 
+def entries_of(first: Position, messages: int) -> list[tuple[Position, bytes]]:
+    """The entries of a set, in order, each with its messages as a record of the entry has them."""
+    return [(at, as_stored(of_entry(at, messages))) for at in entries(first, messages)]
+
+
+def as_stored(messages: int) -> bytes:
+    """Messages of an entry as a record of the entry has them, whatever the number that the entry has."""
+    return message_set.encode(messages, messages.bit_length() + 1)
+
+
 def runs(first: Position, inside: int) -> Iterator[tuple[Position, int]]:
     """The stretches of neighbouring entries, given as layer 0: first position, id of the last entry.
 
