@@ -22,7 +22,7 @@ from typing import Any
 from storage import EARLIEST, AccessMode, Consumer, Store, SubscriptionType, TxnID
 from storage.process.writer_gate import WriterGate
 from tests.storage.lmdb_operations import counted
-from tests.storage.many_messages import write_messages
+from tests.storage.many_messages import KEYS, write_messages
 
 _TOPIC, _NAME = "t", "a"
 _GOAL_MS = 100.0
@@ -234,6 +234,52 @@ def _dead_letters(scene: Scene) -> Change:
     return lambda: consumer.receive_batch(10, timeout=0)
 
 
+def _behind(scene: Scene) -> tuple[Consumer, TxnID]:
+    """An open transaction has a message of each key, behind which a consumer with on-open skip holds all messages."""
+    store = scene.store
+    store.create_topic("u")
+    txn = store.begin_transaction(timeout=3600)
+    keys = [b"%d" % key for key in range(KEYS)]
+    producer = store.create_producer("u")
+    producer.send_batch(keys, keys=keys, txn=txn)
+    producer.flush()
+    write_messages(store, "u", scene.number, size=scene.size)
+    consumer = _subscribe(scene, "u", on_open="skip")
+    consumer.receive_batch(10, timeout=0)
+    return consumer, txn
+
+
+def _poll_behind(scene: Scene) -> Change:
+    consumer, _ = _behind(scene)
+    scene.store.create_producer("u").send(b"x", key="free")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
+def _seek_behind(scene: Scene) -> Change:
+    _behind(scene)
+    return lambda: scene.store.admin.subscriptions.seek_subscription("u", _NAME, EARLIEST)
+
+
+def _receive_behind(scene: Scene) -> Change:
+    consumer, txn = _behind(scene)
+    scene.store.admin.transactions.abort_transaction(txn, force=True)
+    return lambda: consumer.receive_batch(1000, timeout=0)
+
+
+def _poll_skipping(scene: Scene) -> Change:
+    """All messages are in flight at a different consumer of a subscription with on-open skip."""
+    store = scene.store
+    store.create_topic("u")
+    write_messages(store, "u", scene.number, size=scene.size)
+    holder, consumer = _subscribe(scene, "u", on_open="skip"), _subscribe(scene, "u", on_open="skip")
+    left = scene.number
+    while left > 0:
+        left -= len(holder.receive_batch(1000, timeout=0))
+    consumer.receive_batch(10, timeout=0)
+    store.create_producer("u").send(b"x", key="free")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
 SHARED, EXCLUSIVE, KEY_SHARED = (
     SubscriptionType.SHARED,
     SubscriptionType.EXCLUSIVE,
@@ -263,6 +309,10 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
     "pass aborted entries": (SHARED, _pass_aborted),
     "hold back by key, Key_Shared": (KEY_SHARED, _hold_back),
     "dead letters": (SHARED, _dead_letters),
+    "receive 1 by key, on-open skip": (KEY_SHARED, _poll_skipping),
+    "receive 1 beside all behind, on-open skip": (KEY_SHARED, _poll_behind),
+    "seek, all behind, on-open skip": (KEY_SHARED, _seek_behind),
+    "receive what was behind, on-open skip": (KEY_SHARED, _receive_behind),
 }
 
 
