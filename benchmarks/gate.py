@@ -136,16 +136,14 @@ def _second_consumer(scene: Scene) -> Consumer:
     return other
 
 
-def _poll(scene: Scene) -> Change:
+def _poll(scene: Scene, key: str = "0") -> Change:
     other = _second_consumer(scene)
-    scene.store.create_producer(_TOPIC).send(b"x", key="0")
+    scene.store.create_producer(_TOPIC).send(b"x", key=key)
     return lambda: other.receive_batch(10, timeout=0)
 
 
 def _receive_by_key(scene: Scene) -> Change:
-    other = _second_consumer(scene)
-    scene.store.create_producer(_TOPIC).send(b"x", key="free")
-    return lambda: other.receive_batch(10, timeout=0)
+    return _poll(scene, "free")
 
 
 def _receive_again(scene: Scene) -> Change:

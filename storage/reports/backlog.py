@@ -23,7 +23,7 @@ from storage.subscription import (
     pending_records,
     span,
 )
-from storage.subscription.ack_spans import Acknowledged
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.cursor import Cursor
 from storage.subscription.delayed import Delayed
 from storage.subscription.isolation import IsolationLevel
@@ -273,12 +273,12 @@ def taken(
             beyond = pending & ~span.through(record.at, after)
             if partly is not None and span.first_of(partly) == record.at:
                 beyond &= ~span.place(partly, span.MESSAGES)
-            yield from _taken_in_span(record.at, Acknowledged(beyond, record.sizes))
+            yield from _taken_in_span(record.at, AckedMessages(beyond, record.sizes))
         elif pending and after < record.at != partly:
             yield record.at, record.at[1], pending
 
 
-def _taken_in_span(first: Position, taken: Acknowledged) -> Iterator[Taken]:
+def _taken_in_span(first: Position, taken: AckedMessages) -> Iterator[Taken]:
     for begin, last in span.runs(first, taken.whole):
         yield begin, last, 0
     for at, messages in ack_spans.in_part(first, taken):

@@ -20,7 +20,7 @@ _PLAIN_BYTES_MAX = span.SPAN_ENTRIES // 8
 """Length of the record of a span without entries of several messages, which is its set; others are longer."""
 
 
-class Acknowledged(NamedTuple):
+class AckedMessages(NamedTuple):
     """The acknowledged messages of a span, and its sizes (`span.py`)."""
 
     messages: int
@@ -31,31 +31,31 @@ class Acknowledged(NamedTuple):
         """The entries acknowledged whole, as layer 0."""
         return span.whole(self.messages, self.sizes) if self.sizes else self.messages
 
-    def without(self, messages: int) -> Acknowledged:
+    def without(self, messages: int) -> AckedMessages:
         """All but some messages."""
-        return Acknowledged(self.messages & ~messages, self.sizes)
+        return AckedMessages(self.messages & ~messages, self.sizes)
 
 
-NOTHING = Acknowledged(0, 0)
+NOTHING = AckedMessages(0, 0)
 
 
-def _decode(payload: memoryview) -> Acknowledged:
+def _decode(payload: memoryview) -> AckedMessages:
     if len(payload) <= _PLAIN_BYTES_MAX:
-        return Acknowledged(message_set.decode(payload, span.SPAN_ENTRIES), 0)
+        return AckedMessages(message_set.decode(payload, span.SPAN_ENTRIES), 0)
     messages, sizes = map(span.decode, unpack(payload, 2)[:2])
     if messages & ~(sizes | span.EVERY):
         raise CorruptStore("a message is in no entry")
-    return Acknowledged(messages, sizes)
+    return AckedMessages(messages, sizes)
 
 
-def _encode(acknowledged: Acknowledged) -> bytes:
+def _encode(acknowledged: AckedMessages) -> bytes:
     sizes = acknowledged.sizes and acknowledged.sizes & span.every_layer(span.present(acknowledged.messages))
     if not sizes:
         return message_set.encode(acknowledged.messages, span.SPAN_ENTRIES)
     return pack([span.encode(acknowledged.messages), span.encode(sizes)])
 
 
-def of_span(view: ReadView, subscription_id: int, first: Position) -> Acknowledged:
+def of_span(view: ReadView, subscription_id: int, first: Position) -> AckedMessages:
     """The acknowledged messages of the span that begins at an entry."""
     payload = view.get(ACKS, span.key(subscription_id, first))
     return NOTHING if payload is None else _decode(payload)
@@ -68,7 +68,7 @@ def of_entry(view: ReadView, subscription_id: int, at: Position) -> int:
 
 def every(
     view: ReadView, subscription_id: int, start: Position | None = None, stop: Position | None = None
-) -> Iterator[tuple[Position, Acknowledged]]:
+) -> Iterator[tuple[Position, AckedMessages]]:
     """Yield the spans in order, those of two entries included: first entry, acknowledged messages."""
     first = span.first_key(subscription_id) if start is None else _key_of(subscription_id, start)
     last = None if stop is None else _key_of(subscription_id, stop)
@@ -101,7 +101,7 @@ def end_of_run(whole: int, index: int) -> int:
     return index + (rest & -rest).bit_length() - 2
 
 
-def put(batch: WriteBatch, subscription_id: int, first: Position, acknowledged: Acknowledged) -> None:
+def put(batch: WriteBatch, subscription_id: int, first: Position, acknowledged: AckedMessages) -> None:
     """Write the acknowledged messages of a span, or remove the record."""
     if acknowledged.messages:
         batch.put(ACKS, span.key(subscription_id, first), _encode(acknowledged))
@@ -139,7 +139,7 @@ def runs(view: ReadView, subscription_id: int) -> list[tuple[Position, int]]:
     ]
 
 
-def in_part(first: Position, acknowledged: Acknowledged) -> list[tuple[Position, int]]:
+def in_part(first: Position, acknowledged: AckedMessages) -> list[tuple[Position, int]]:
     """The entries of a span that are acknowledged in part, in order, each with the messages."""
     if not acknowledged.sizes:
         return []

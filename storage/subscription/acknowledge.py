@@ -13,7 +13,7 @@ from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDe
 from storage.limits import ENTRY_MESSAGES_MAX
 from storage.process.identity import ProcessIdentity
 from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack, span
-from storage.subscription.ack_spans import Acknowledged
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch.visible_set import OpenKeys
@@ -77,7 +77,7 @@ class Acknowledger:
         for delivery, messages in in_spans:
             opened.deliveries.note_taken(delivery.take(messages), self._consumer_id)
             opened.deliveries.put(delivery)
-            opened.acks.acknowledge_span(delivery.at, Acknowledged(messages, delivery.sizes))
+            opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))
         for at, count, messages in resolved:
             done += opened.acks.acknowledge(at, count, messages).bit_count()
             opened.deliveries.settle(at, messages, self._consumer_id)

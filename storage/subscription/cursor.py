@@ -14,7 +14,7 @@ from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpa
 from storage.disk.schema import ACKS, COMPACTIONS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import ack_spans, delivery as deliveries, message_set, span
-from storage.subscription.ack_spans import Acknowledged
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.delayed import Delayed
 from storage.topic import log, state as states, written_positions
 from storage.topic.compaction import compacted_view
@@ -250,7 +250,7 @@ class Acks(Generic[V]):
             self._cursor.mark_delete = at
         elif span.fits(count) and not (is_whole and self._touches_range(at)):
             first, whole = span.first_of(at), span.place(at, both)
-            self._add_to_span(first, Acknowledged(whole, span.sizes_of(at, count)))
+            self._add_to_span(first, AckedMessages(whole, span.sizes_of(at, count)))
         elif is_whole:
             self.acknowledge_entries(at[0], at[1], at[1])
         else:
@@ -277,16 +277,16 @@ class Acks(Generic[V]):
             before is not None and len(before[1]) == 8 and U64.unpack(before[1])[0] + 1 == at[1]
         )
 
-    def _add_to_span(self: Acks[WriteBatch], first: Position, new: Acknowledged) -> None:
+    def _add_to_span(self: Acks[WriteBatch], first: Position, new: AckedMessages) -> None:
         """Add messages to their span; a span with every entry becomes a range."""
         known = ack_spans.of_span(self._view, self._subscription_id, first)
-        both = Acknowledged(known.messages | new.messages, known.sizes | new.sizes)
+        both = AckedMessages(known.messages | new.messages, known.sizes | new.sizes)
         if both.whole == span.EVERY:
             self.acknowledge_entries(first[0], first[1], first[1] + span.SPAN_ENTRIES - 1)
         else:
             ack_spans.put(self._view, self._subscription_id, first, both)
 
-    def acknowledge_span(self: Acks[WriteBatch], first: Position, new: Acknowledged) -> None:
+    def acknowledge_span(self: Acks[WriteBatch], first: Position, new: AckedMessages) -> None:
         """Acknowledge messages of a span, none of which is acknowledged. `advance` follows."""
         if new.sizes:
             new = self._with_own(first, new)
@@ -299,7 +299,7 @@ class Acks(Generic[V]):
         if new.messages:
             self._add_to_span(first, new)
 
-    def _with_own(self: Acks[WriteBatch], first: Position, new: Acknowledged) -> Acknowledged:
+    def _with_own(self: Acks[WriteBatch], first: Position, new: AckedMessages) -> AckedMessages:
         """Take in what entries have in records of their own, which an earlier release wrote."""
         batch, sid = self._view, self._subscription_id
         begin, end = key3(sid, *first), key3(sid, first[0], first[1] + span.SPAN_ENTRIES - 1)
@@ -312,7 +312,7 @@ class Acks(Generic[V]):
             if len(payload) > 8 and inside & span.bit_of(at):
                 messages |= span.place(at, int.from_bytes(payload[8:], "big"))
                 batch.delete(ACKS, key)
-        return Acknowledged(messages, new.sizes)
+        return AckedMessages(messages, new.sizes)
 
     def pass_marker(self: Acks[WriteBatch], at: Position) -> None:
         """Acknowledge a marker. `advance` follows."""
@@ -384,7 +384,7 @@ class Acks(Generic[V]):
     def _keep(self: Acks[WriteBatch], at: Position, count: int, messages: int) -> None:
         """Note an entry as acknowledged in part, of which nothing is noted."""
         if messages and span.fits(count):
-            acknowledged = Acknowledged(span.place(at, messages), span.sizes_of(at, count))
+            acknowledged = AckedMessages(span.place(at, messages), span.sizes_of(at, count))
             self._add_to_span(span.first_of(at), acknowledged)
         elif messages:
             key = key3(self._subscription_id, *at)

@@ -10,7 +10,7 @@ from storage.disk.schema import DELIVERIES, PART_SUBSCRIPTION, PENDING, SUBSCRIP
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore, TxnctlError
 from storage.subscription import delivery as deliveries, pending_records, span
-from storage.subscription.ack_spans import Acknowledged
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import SubscriptionPart, acknowledge_cumulative, all_pending, recall
@@ -60,7 +60,7 @@ class PendingAcks:
                 opened.deliveries.note_taken(delivery.take(messages), NOBODY)
                 opened.deliveries.put(delivery)
                 if delivery.is_span:
-                    opened.acks.acknowledge_span(delivery.at, Acknowledged(messages, delivery.sizes))
+                    opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))
                 else:
                     opened.acks.acknowledge(delivery.at, delivery.count, messages)
         if pending.cumulative is not None:

@@ -1,7 +1,7 @@
-"""The work that one walk of dispatch makes for its record under the writer gate, in units of about 10 us.
+"""The work of one walk of dispatch under the writer gate, in units of about 10 us.
 
-Only progress counts: an entry that the record passes for good, delivers, holds back, or moves to the dead-letter topic.
-So a walk that has used up its work has something to record, and the next walk begins behind it.
+Only progress counts: an entry that the record of the walk passes for good, delivers, holds back, or moves to the
+dead-letter topic. So a walk without work left has something to record, and the next walk begins behind it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class WalkWork:
         self._left -= _PASSED
 
     def changed(self, entry: Entry) -> None:
-        """Count an entry of which messages are delivered or held back: its messages are unpacked."""
+        """Count an entry of which messages are delivered or held back, and so unpacked."""
         self._left -= _CHANGED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
 
     def retired(self, entry: Entry) -> None:
-        """Count an entry of which messages go to the dead-letter topic: they are packed again."""
+        """Count an entry of which messages are packed again for the dead-letter topic."""
         self.changed(entry)
         self.changed(entry)

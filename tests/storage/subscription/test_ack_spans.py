@@ -9,7 +9,7 @@ from storage.disk.codec import key3
 from storage.disk.schema import ACKS
 from storage.disk.view import WriteBatch
 from storage.subscription import ack_spans, catalogue as subscriptions, cursor as cursors, span
-from storage.subscription.ack_spans import NOTHING, Acknowledged
+from storage.subscription.ack_spans import NOTHING, AckedMessages
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
 from storage.values.position import Position
@@ -97,7 +97,7 @@ def test_a_bit_of_a_batch(store: Store, attach: Attach) -> None:
     producer.send_batch([b"1", b"2"])
     attach(SHARED)
     first = Position(1, 0)
-    wrong = Acknowledged(0b10, 0)
+    wrong = AckedMessages(0b10, 0)
     found = broken_by(store, lambda batch: ack_spans.put(batch, subscription_id(batch), first, wrong))
     assert {8, 23} & found
     store.connection.write(lambda batch: ack_spans.put(batch, subscription_id(batch), first, NOTHING))
