@@ -1,8 +1,9 @@
-"""`python -m benchmarks.gate [--in-flight N ...] [--dir DIR]`: the hold of the writer gate by each change.
+"""`python -m benchmarks.gate [--in-flight N ...] [--batch N ...] [--dir DIR]`: the hold of the writer gate by changes.
 
-Messages are sent one by one, so each is an entry of its own, and are all in flight at a consumer, pending in a
-transaction, or given back. The directory is on a memory file system by default, where a flush costs nothing: the goal,
-100 ms, does not count the flush. Operations of LMDB under the gate are counted in a second run.
+Messages are sent one by one, so each is an entry of its own, or in batches, which are an entry each. All are in flight
+at a consumer, pending in a transaction, or given back. The directory is on a memory file system by default, where a
+flush costs nothing: the goal, 100 ms, does not count the flush. Operations of LMDB under the gate are counted in a
+second run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from time import perf_counter, sleep, thread_time
 from typing import Any
@@ -20,18 +22,19 @@ from typing import Any
 from storage import EARLIEST, AccessMode, Consumer, IsolationLevel, Store, SubscriptionType, TxnID
 from storage.process.writer_gate import WriterGate
 from tests.storage.lmdb_operations import counted
-from tests.storage.many_messages import write_in_turn, write_messages
+from tests.storage.many_messages import KEYS, write_in_turn, write_messages
 
 _TOPIC, _NAME = "t", "a"
 _GOAL_MS = 100.0
 
 
 class Scene:
-    """A store with messages in flight, one entry each."""
+    """A store with `number` messages in flight, `size` of them in each entry."""
 
-    def __init__(self, store: Store, number: int, type_: SubscriptionType) -> None:
+    def __init__(self, store: Store, number: int, size: int, type_: SubscriptionType) -> None:
         self.store = store
         self.number = number
+        self.size = size
         self.type = type_
         self.consumer = self.attach()
         self.txn: TxnID | None = None
@@ -191,16 +194,14 @@ def _second_consumer(scene: Scene) -> Consumer:
     return other
 
 
-def _poll(scene: Scene) -> Change:
+def _poll(scene: Scene, key: str = "0") -> Change:
     other = _second_consumer(scene)
-    scene.store.create_producer(_TOPIC).send(b"x", key="0")
+    scene.store.create_producer(_TOPIC).send(b"x", key=key)
     return lambda: other.receive_batch(10, timeout=0)
 
 
 def _receive_by_key(scene: Scene) -> Change:
-    other = _second_consumer(scene)
-    scene.store.create_producer(_TOPIC).send(b"x", key="free")
-    return lambda: other.receive_batch(10, timeout=0)
+    return _poll(scene, "free")
 
 
 def _receive_again(scene: Scene) -> Change:
@@ -238,6 +239,103 @@ def _give_back_many(scene: Scene) -> Change:
     return lambda: admin.negative_acknowledge_messages(_TOPIC, _NAME, ids[:10_000], delay=60)
 
 
+def _subscribe(scene: Scene, topic: str, window: int = 1000, **options: Any) -> Consumer:
+    """A consumer of a second topic, of the scene's type."""
+    return scene.store.subscribe(
+        topic,
+        _NAME,
+        subscription_type=scene.type,
+        initial_position=EARLIEST,
+        receiver_queue_size=window,
+        **options,
+    )
+
+
+def _pass_aborted(scene: Scene) -> Change:
+    """Aborted entries lie between a consumer and the one message that it gets."""
+    store = scene.store
+    store.create_topic("u")
+    txn, producer = store.begin_transaction(timeout=3600), store.create_producer("u")
+    for begin in range(0, scene.number, 1000):
+        for _ in range(begin, begin + 1000, scene.size):
+            producer.send_batch([b"x"] * scene.size, txn=txn)
+    store.admin.transactions.abort_transaction(txn, force=True)
+    producer.send(b"x")
+    consumer = _subscribe(scene, "u")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
+def _hold_back(scene: Scene) -> Change:
+    """All messages but the last have the key of a message in flight at a different consumer."""
+    store = scene.store
+    store.create_topic("u")
+    store.create_producer("u").send(b"x", key="0")
+    holder, consumer = _subscribe(scene, "u", 1), _subscribe(scene, "u")
+    holder.receive_batch(1, timeout=0)
+    write_messages(store, "u", min(scene.number, 90_000), keys=1, size=scene.size)
+    store.create_producer("u").send(b"x", key="free")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
+def _dead_letters(scene: Scene) -> Change:
+    """All messages were delivered as often as they may be."""
+    store = scene.store
+    store.create_topic("u")
+    write_messages(store, "u", scene.number, size=scene.size)
+    with _subscribe(scene, "u", max_redeliver_count=0, dead_letter_topic="d") as first:
+        left = scene.number
+        while left > 0:
+            left -= len(first.receive_batch(1000, timeout=0))
+    consumer = _subscribe(scene, "u", max_redeliver_count=0, dead_letter_topic="d")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
+def _behind(scene: Scene) -> tuple[Consumer, TxnID]:
+    """An open transaction has a message of each key, behind which a consumer with on-open skip holds all messages."""
+    store = scene.store
+    store.create_topic("u")
+    txn = store.begin_transaction(timeout=3600)
+    keys = [b"%d" % key for key in range(KEYS)]
+    producer = store.create_producer("u")
+    producer.send_batch(keys, keys=keys, txn=txn)
+    producer.flush()
+    write_messages(store, "u", scene.number, size=scene.size)
+    consumer = _subscribe(scene, "u", on_open="skip")
+    consumer.receive_batch(10, timeout=0)
+    return consumer, txn
+
+
+def _poll_behind(scene: Scene) -> Change:
+    consumer, _ = _behind(scene)
+    scene.store.create_producer("u").send(b"x", key="free")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
+def _seek_behind(scene: Scene) -> Change:
+    _behind(scene)
+    return lambda: scene.store.admin.subscriptions.seek_subscription("u", _NAME, EARLIEST)
+
+
+def _receive_behind(scene: Scene) -> Change:
+    consumer, txn = _behind(scene)
+    scene.store.admin.transactions.abort_transaction(txn, force=True)
+    return lambda: consumer.receive_batch(1000, timeout=0)
+
+
+def _poll_skipping(scene: Scene) -> Change:
+    """All messages are in flight at a different consumer of a subscription with on-open skip."""
+    store = scene.store
+    store.create_topic("u")
+    write_messages(store, "u", scene.number, size=scene.size)
+    holder, consumer = _subscribe(scene, "u", on_open="skip"), _subscribe(scene, "u", on_open="skip")
+    left = scene.number
+    while left > 0:
+        left -= len(holder.receive_batch(1000, timeout=0))
+    consumer.receive_batch(10, timeout=0)
+    store.create_producer("u").send(b"x", key="free")
+    return lambda: consumer.receive_batch(10, timeout=0)
+
+
 SHARED, EXCLUSIVE, KEY_SHARED = (
     SubscriptionType.SHARED,
     SubscriptionType.EXCLUSIVE,
@@ -272,6 +370,13 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
     "empty poll, Key_Shared": (KEY_SHARED, _poll),
     "receive 1 by key, Key_Shared": (KEY_SHARED, _receive_by_key),
     "close, Key_Shared": (KEY_SHARED, _close),
+    "pass aborted entries": (SHARED, _pass_aborted),
+    "hold back by key, Key_Shared": (KEY_SHARED, _hold_back),
+    "dead letters": (SHARED, _dead_letters),
+    "receive 1 by key, on-open skip": (KEY_SHARED, _poll_skipping),
+    "receive 1 beside all behind, on-open skip": (KEY_SHARED, _poll_behind),
+    "seek, all behind, on-open skip": (KEY_SHARED, _seek_behind),
+    "receive what was behind, on-open skip": (KEY_SHARED, _receive_behind),
 }
 
 
@@ -305,21 +410,21 @@ def _timed() -> Iterator[Held]:
         WriterGate.enter, WriterGate.leave = enter, leave  # type: ignore[method-assign]
 
 
-def _write_messages(path: Path, number: int) -> None:
+def _write_messages(path: Path, number: int, size: int) -> None:
     Store.create(str(path))
     with Store.open(str(path)) as store:
         store.create_topic(_TOPIC)
-        write_messages(store, _TOPIC, number)
+        write_messages(store, _TOPIC, number, size=size)
 
 
-def measure(path: Path, name: str, number: int) -> tuple[float, Held, int]:
+def measure(path: Path, name: str, number: int, size: int) -> tuple[float, Held, int]:
     """Run a scenario on a copy of a store: processor time of the call in ms, hold of the gate, operations."""
     type_, scenario = SCENARIOS[name]
     scene_path = path.with_name("scene")
     shutil.copytree(path, scene_path)
     try:
         with Store.open(str(scene_path)) as store:
-            change = scenario(Scene(store, number, type_))
+            change = scenario(Scene(store, number, size, type_))
             with counted(store) as operations, _timed() as held:
                 began = thread_time()
                 change()
@@ -333,20 +438,25 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure; return 1 if a hold was longer than the goal."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__.split("\n")[0])
     parser.add_argument("--in-flight", type=int, nargs="+", default=[20_000, 100_000], metavar="N")
+    parser.add_argument(
+        "--batch", type=int, nargs="+", default=[1, 10], metavar="N", help="messages of an entry"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios with this text in their name")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), metavar="DIR")
     options, is_over = parser.parse_args(arguments), False
-    print(f"{'change':40} {'in flight':>9} {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}")
-    for number in options.in_flight:
+    print(
+        f"{'change':40} {'entries':>9} of {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}"
+    )
+    for size, entries in product(options.batch, options.in_flight):
         with tempfile.TemporaryDirectory(prefix="txnctl-gate-", dir=options.dir) as directory:
             path = Path(directory) / "store"
-            _write_messages(path, number)
+            _write_messages(path, entries * size, size)
             for name in SCENARIOS:
                 if options.only in name:
-                    call_ms, held, operations = measure(path, name, number)
+                    call_ms, held, operations = measure(path, name, entries * size, size)
                     is_over = is_over or held.longest_cpu_ms > _GOAL_MS
                     print(
-                        f"{name:40} {number:9,} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
+                        f"{name:40} {entries:9,} {size:2} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
                         f"{held.longest_ms:9.1f} {operations:10,}",
                         flush=True,
                     )

@@ -133,7 +133,10 @@ SPLIT_KEYS = 50_000
 """Keys walked in one view to cut a table into parts."""
 
 DISPATCH_SCAN_ENTRIES_MAX = 8_000
-"""Entries that one dispatch reads, aborted entries and markers included: some 50 ms inside the writer gate."""
+"""Entries that one dispatch changes, aborted entries and markers included."""
+
+DISPATCH_WORK_MAX = 4_000
+"""Work of one dispatch inside the writer gate, in units of about 10 us (`subscription/dispatch/walk_work.py`)."""
 
 SKIP_STEP_ENTRIES_MAX = 2000
 """Entries that one step of skipping messages, or of clearing a backlog, examines."""

@@ -24,6 +24,7 @@ from storage.subscription import (
     pending_records,
     span,
 )
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.cursor import Cursor
 from storage.subscription.delayed import Delayed
 from storage.subscription.isolation import IsolationLevel
@@ -33,7 +34,7 @@ from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.state import TopicState
 from storage.txn import aborted, record as records
 from storage.txn.blocked_count import blocked_behind, uncommitted_behind
-from storage.values.position import Position
+from storage.values.position import MessageId, Position
 from storage.values.txn_state import TransactionState
 
 Taken = tuple[Position, int, int]
@@ -248,7 +249,8 @@ def pending_in(
     total = _covered_count(view, topic_state, subscription, cursor, cumulative)
     for record in pending_records.of_transaction(view, txn, subscription.subscription_id):
         if record.is_span:
-            beyond = ~span.through(record.at, Position(*cumulative[1:3]))
+            inside = pending_ack.messages_through(MessageId(*cumulative[1:4]))
+            beyond = ~span.through(record.at, Position(*cumulative[1:3]), inside)
             total += (record.messages(0) & beyond).bit_count()
             continue
         delivery = deliveries.find(view, subscription.subscription_id, record.at)
@@ -284,7 +286,8 @@ def _covered_count(
     total = entry.messages_before + inside
     total -= log.messages_through(view, topic_id, topic_state, cursor.mark_delete)
     for first, acknowledged in ack_spans.every(view, subscription.subscription_id, stop=at):
-        total -= (acknowledged & span.through(first, at)).bit_count()
+        covered = span.through(first, at, pending_ack.messages_through(MessageId(*cumulative[1:4])))
+        total -= (acknowledged.messages & covered).bit_count()
     for first, last, messages in cursors.stored_ranges(view, subscription.subscription_id):
         if first > at:
             break
@@ -322,8 +325,7 @@ def taken(
         if Position(first[0], last) > after:
             yield first, last, int.from_bytes(messages, "big")
     for first, acknowledged in ack_spans.every(view, subscription_id, after):
-        for begin, last in span.runs(first, acknowledged & ~span.through(first, after)):
-            yield begin, last, 0
+        yield from _taken_in_span(first, acknowledged.without(span.through(first, after)))
     partly: Position | None = None
     if cumulative is not None and cumulative[3] >= 0 and cumulative[1] >= topic_state.first_ledger:
         partly = Position(*cumulative[1:3])
@@ -337,10 +339,19 @@ def taken(
     for record in deliveries.records(view, subscription_id, after):
         pending = record.of(deliveries.PENDING)
         if record.is_span:
-            for begin, last in span.runs(record.at, pending & ~span.through(record.at, after)):
-                yield begin, last, 0
+            beyond = pending & ~span.through(record.at, after)
+            if partly is not None and span.first_of(partly) == record.at:
+                beyond &= ~span.place(partly, span.MESSAGES)
+            yield from _taken_in_span(record.at, AckedMessages(beyond, record.sizes))
         elif pending and after < record.at != partly:
             yield record.at, record.at[1], pending
+
+
+def _taken_in_span(first: Position, taken: AckedMessages) -> Iterator[Taken]:
+    for begin, last in span.runs(first, taken.whole):
+        yield begin, last, 0
+    for at, messages in ack_spans.in_part(first, taken):
+        yield at, at[1], messages
 
 
 def _classes_of(

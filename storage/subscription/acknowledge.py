@@ -13,6 +13,7 @@ from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDe
 from storage.limits import ENTRY_MESSAGES_MAX
 from storage.process.identity import ProcessIdentity
 from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack, span
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch.visible_set import OpenKeys
@@ -76,7 +77,7 @@ class Acknowledger:
         for delivery, messages in in_spans:
             opened.deliveries.note_taken(delivery.take(messages), self._consumer_id)
             opened.deliveries.put(delivery)
-            opened.acks.acknowledge_span(delivery.at, messages)
+            opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))
         for at, count, messages in resolved:
             done += opened.acks.acknowledge(at, count, messages).bit_count()
             opened.deliveries.settle(at, messages, self._consumer_id)
@@ -187,22 +188,25 @@ def _acknowledged_by(cursor: Cursor, txn: int) -> Position:
 def _split(
     opened: OpenSubscription[WriteBatch], items: list[Item]
 ) -> tuple[list[tuple[Delivery, int]], list[Item]]:
-    """The items that are entries of one message in flight in the record of a span, by span; and the rest.
+    """The items whose messages are all in flight in the record of a span, by span; and the rest.
 
     Such messages can be acknowledged, are not acknowledged yet, and are pending in no transaction.
     """
-    in_spans, rest = dict[Position, tuple[Delivery, int]](), list[Item]()
+    in_spans, rest = dict[Position, tuple[Delivery | None, int, int]](), list[Item]()
     for at, messages in items:
-        first, bit = span.first_of(at), span.bit_of(at)
+        first = span.first_of(at)
         if first not in in_spans:
             record = opened.deliveries.find_span(first)
-            in_spans[first] = record or Delivery(first, span.SPAN_ENTRIES, []), 0
-        record, chosen = in_spans[first]
-        if messages <= 1 and record.in_flight() & bit:
-            in_spans[first] = record, chosen | bit
+            in_spans[first] = record, record.in_flight() if record is not None else 0, 0
+        record, in_flight, chosen = in_spans[first]
+        named = record.named(at, messages) if record is not None else 0
+        if named and not named & ~in_flight:
+            in_spans[first] = record, in_flight, chosen | named
         else:
             rest.append((at, messages))
-    return [(record, chosen) for record, chosen in in_spans.values() if chosen], rest
+    return [
+        (record, chosen) for record, _, chosen in in_spans.values() if record is not None and chosen
+    ], rest
 
 
 def _resolve(

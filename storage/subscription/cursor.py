@@ -1,8 +1,8 @@
 """The cursor of a subscription: markDeletePosition and the messages acknowledged ahead of it.
 
 Invariant 1: markDeletePosition never moves back (but for seek and redrive). Acknowledged messages ahead of
-markDeletePosition are ranges of whole entries within a ledger, joined with their neighbours, or single entries with
-some messages acknowledged (ACKS). Ranges that follow markDeletePosition without a gap are taken into it.
+markDeletePosition are ranges of whole entries within a ledger, joined with their neighbours, single entries with some
+messages acknowledged, or bits of a span (ACKS). What follows markDeletePosition without a gap is taken into it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from storage.disk.codec import U64, key1, key3, key_through, missing, pack, unpa
 from storage.disk.schema import ACKS, COMPACTIONS, CURSORS
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import ack_spans, delivery as deliveries, mark_index, message_set, span
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.delayed import Delayed
 from storage.topic import log, state as states, written_positions
 from storage.topic.compaction import compacted_view
@@ -198,9 +199,9 @@ class Acks(Generic[V]):
         """The acknowledged messages of the entry at a position."""
         if at <= self._cursor.mark_delete:
             return message_set.everything(count)
-        ack_range = _range_at(self._view, self._subscription_id, at)
+        ack_range = _stored_range_at(self._view, self._subscription_id, at)
         if ack_range is None:
-            return 0
+            return ack_spans.of_entry(self._view, self._subscription_id, at) if span.fits(count) else 0
         first, _, messages = ack_range
         return message_set.decode(messages, count) if first == at[1] else message_set.everything(count)
 
@@ -208,10 +209,10 @@ class Acks(Generic[V]):
         """Whether all of these messages of the entry at a position are acknowledged."""
         if at <= self._cursor.mark_delete:
             return True
-        ack_range = _range_at(self._view, self._subscription_id, at)
-        return ack_range is not None and (
-            ack_range[0] != at[1] or message_set.has_all(ack_range[2], messages)
-        )
+        ack_range = _stored_range_at(self._view, self._subscription_id, at)
+        if ack_range is None:
+            return not messages & ~ack_spans.of_entry(self._view, self._subscription_id, at)
+        return ack_range[0] != at[1] or message_set.has_all(ack_range[2], messages)
 
     def _delayed(self) -> Delayed[V]:
         return Delayed(self._view, self._subscription_id, self._cursor)
@@ -245,18 +246,35 @@ class Acks(Generic[V]):
         if self._cursor.delayed:
             self._delayed().remove(at, new)
         both, key = before | new, key3(self._subscription_id, *at)
-        if both != message_set.everything(count):
-            self._view.put(ACKS, key, U64.pack(at[1]) + message_set.encode(both, count))
-            return new
-        if before:
-            self._view.delete(ACKS, key)
-        if self.is_next(at):
+        is_whole = both == message_set.everything(count)
+        if before and (is_whole or span.fits(count)):
+            self._view.delete(
+                ACKS, key
+            )  # of an earlier release, or of an entry with too many messages for a span
+        if is_whole and self.is_next(at):
+            if before:
+                self._remove_from_span(at, count)
             self._cursor.mark_delete = at
-        elif count == 1 and not self._touches_range(at):
-            self._add_to_span(span.first_of(at), span.bit_of(at))
-        else:
+        elif span.fits(count) and not (is_whole and self._touches_range(at)):
+            first, whole = span.first_of(at), span.place(at, both)
+            self._add_to_span(first, AckedMessages(whole, span.sizes_of(at, count)))
+        elif is_whole:
             self.acknowledge_entries(at[0], at[1], at[1])
+        else:
+            self._view.put(ACKS, key, U64.pack(at[1]) + message_set.encode(both, count))
         return new
+
+    def _remove_from_span(self: Acks[WriteBatch], at: Position, count: int) -> bool:
+        """Remove what a span has of an entry; False if it has nothing."""
+        if not span.fits(count):
+            return False
+        first = span.first_of(at)
+        known = ack_spans.of_span(self._view, self._subscription_id, first)
+        kept = known.without(span.place(at, message_set.everything(count)))
+        if kept.messages == known.messages:
+            return False
+        ack_spans.put(self._view, self._subscription_id, first, kept)
+        return True
 
     def _touches_range(self, at: Position) -> bool:
         prefix = key1(self._subscription_id) + U64.pack(at[0])
@@ -266,23 +284,42 @@ class Acks(Generic[V]):
             before is not None and len(before[1]) == 8 and U64.unpack(before[1])[0] + 1 == at[1]
         )
 
-    def _add_to_span(self: Acks[WriteBatch], first: Position, messages: int) -> None:
-        """Add entries of one message to their span; a span with every entry becomes a range."""
-        messages |= ack_spans.of_span(self._view, self._subscription_id, first)
-        if messages == span.EVERY:
+    def _add_to_span(self: Acks[WriteBatch], first: Position, new: AckedMessages) -> None:
+        """Add messages to their span; a span with every entry becomes a range."""
+        known = ack_spans.of_span(self._view, self._subscription_id, first)
+        both = AckedMessages(known.messages | new.messages, known.sizes | new.sizes)
+        if both.whole == span.EVERY:
             self.acknowledge_entries(first[0], first[1], first[1] + span.SPAN_ENTRIES - 1)
         else:
-            ack_spans.put(self._view, self._subscription_id, first, messages)
+            ack_spans.put(self._view, self._subscription_id, first, both)
 
-    def acknowledge_span(self: Acks[WriteBatch], first: Position, messages: int) -> None:
-        """Acknowledge entries of one message each, none of which is acknowledged, as a set within a span."""
-        index = (messages & -messages).bit_length() - 1
-        if self.is_next(Position(first[0], first[1] + index)):
-            last = Position(first[0], first[1] + ack_spans.end_of_run(messages, index))
+    def acknowledge_span(self: Acks[WriteBatch], first: Position, new: AckedMessages) -> None:
+        """Acknowledge messages of a span, none of which is acknowledged. `advance` follows."""
+        if new.sizes:
+            new = self._with_own(first, new)
+        whole, inside = new.whole, span.present(new.messages)
+        index = (inside & -inside).bit_length() - 1
+        if whole & 1 << index and self.is_next(Position(first[0], first[1] + index)):
+            last = Position(first[0], first[1] + ack_spans.end_of_run(whole, index))
             self._cursor.mark_delete = last
-            messages &= ~span.through(first, last)
-        if messages:
-            self._add_to_span(first, messages)
+            new = new.without(span.through(first, last))
+        if new.messages:
+            self._add_to_span(first, new)
+
+    def _with_own(self: Acks[WriteBatch], first: Position, new: AckedMessages) -> AckedMessages:
+        """Take in what entries have in records of their own, which an earlier release wrote."""
+        batch, sid = self._view, self._subscription_id
+        begin, end = key3(sid, *first), key3(sid, first[0], first[1] + span.SPAN_ENTRIES - 1)
+        following = batch.first(ACKS, key1(sid), begin)
+        if following is None or following[0] > end:
+            return new
+        messages, inside = new.messages, span.present(new.messages)
+        for key, payload in list(batch.scan(ACKS, key1(sid), begin, end)):
+            at = Position(first[0], int.from_bytes(key[16:], "big"))
+            if len(payload) > 8 and inside & span.bit_of(at):
+                messages |= span.place(at, int.from_bytes(payload[8:], "big"))
+                batch.delete(ACKS, key)
+        return AckedMessages(messages, new.sizes)
 
     def pass_marker(self: Acks[WriteBatch], at: Position) -> None:
         """Acknowledge a marker. `advance` follows."""
@@ -337,10 +374,8 @@ class Acks(Generic[V]):
         if at <= self._cursor.mark_delete:
             self._move_back(at)
         prefix = key1(self._subscription_id) + U64.pack(at[0])
-        first = span.first_of(at)
-        in_span = ack_spans.of_span(batch, self._subscription_id, first) if count == 1 else 0
-        if in_span & span.bit_of(at):
-            ack_spans.put(batch, self._subscription_id, first, in_span & ~span.bit_of(at))
+        if self._remove_from_span(at, count):
+            self._keep(at, count, rest)
             return taken
         around = _stored_range_at(batch, self._subscription_id, at)
         assert around is not None, "acknowledged messages ahead of markDeletePosition are in a range"
@@ -350,9 +385,17 @@ class Acks(Generic[V]):
             batch.put(ACKS, prefix + U64.pack(begin), U64.pack(at[1] - 1))
         if last > at[1]:
             batch.put(ACKS, prefix + U64.pack(at[1] + 1), U64.pack(last))
-        if rest:
-            batch.put(ACKS, prefix + U64.pack(at[1]), U64.pack(at[1]) + message_set.encode(rest, count))
+        self._keep(at, count, rest)
         return taken
+
+    def _keep(self: Acks[WriteBatch], at: Position, count: int, messages: int) -> None:
+        """Note an entry as acknowledged in part, of which nothing is noted."""
+        if messages and span.fits(count):
+            acknowledged = AckedMessages(span.place(at, messages), span.sizes_of(at, count))
+            self._add_to_span(span.first_of(at), acknowledged)
+        elif messages:
+            key = key3(self._subscription_id, *at)
+            self._view.put(ACKS, key, U64.pack(at[1]) + message_set.encode(messages, count))
 
     def _move_back(self: Acks[WriteBatch], at: Position) -> None:
         """Move markDeletePosition below an entry; the entries up to the former position become ranges, one a ledger."""
@@ -393,10 +436,13 @@ class Acks(Generic[V]):
     def _advance_over_run(self: Acks[WriteBatch]) -> bool:
         batch, cursor = self._view, self._cursor
         run = ack_spans.first_run(batch, self._subscription_id)
-        if run is None or (run[0] > cursor.mark_delete and not self.is_next(run[0])):
+        if run is None:
             return False
-        begin, end = Position(run[0][0], run[0][1] - 1), Position(run[0][0], run[1])
-        ack_spans.remove(batch, self._subscription_id, begin, end)
+        begin, end = run[0], Position(run[0][0], run[1])
+        if begin > cursor.mark_delete and (end < begin or not self.is_next(begin)):
+            return False
+        before = Position(begin[0], begin[1] - 1)
+        ack_spans.remove(batch, self._subscription_id, before, max(begin, end))
         cursor.mark_delete = max(cursor.mark_delete, end)
         return True
 
@@ -454,8 +500,12 @@ def ranges(view: ReadView, subscription_id: int) -> list[tuple[Position, int, by
 
 def pieces(view: ReadView, subscription_id: int) -> list[tuple[Position, int, bytes]]:
     """The same, as the records have them: ranges, and the runs of spans."""
-    runs = ((first, last, message_set.ALL) for first, last in ack_spans.runs(view, subscription_id))
-    return sorted([*stored_ranges(view, subscription_id), *runs])
+    joined = stored_ranges(view, subscription_id)
+    for first, acknowledged in ack_spans.every(view, subscription_id):
+        joined += [(begin, last, message_set.ALL) for begin, last in span.runs(first, acknowledged.whole)]
+        for at, messages in ack_spans.in_part(first, acknowledged):
+            joined.append((at, at[1], span.as_stored(messages)))
+    return sorted(joined)
 
 
 def stored_ranges(
@@ -493,7 +543,7 @@ def acknowledged_count(
     """
     first_ledger = states.load(view, topic_id).first_ledger
     in_spans = islice(ack_spans.every(view, subscription_id, Position(first_ledger, 0)), records_max)
-    total = sum(messages.bit_count() for _, messages in in_spans)
+    total = sum(acknowledged.messages.bit_count() for _, acknowledged in in_spans)
     for first, last, messages in stored_ranges(view, subscription_id, records_max):
         if first.ledger_id < first_ledger:
             continue

@@ -46,7 +46,9 @@ class DeliveredWindow:
         at = delivery.at
         if delivery.is_span:
             inside = messages & (~span.through(at, self.after) | self._again_in_spans.get(at, 0))
-            return inside if last is None else inside & ~span.through(at, last.position)
+            if last is None:
+                return inside
+            return inside & ~span.through(at, last.position, message_set.through(max(last.batch_index, 0)))
         inside = messages if at > self.after else messages & self.again.get(at, 0)
         if last is None or at > last.position:
             return inside

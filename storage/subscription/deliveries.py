@@ -1,7 +1,7 @@
 """The records of deliveries of one subscription, and their changes.
 
-Invariant 23: the cursor counts the entries with free messages. An entry of one message is kept in the record of its
-span, unless it has a record of its own: an earlier release wrote it, or the span has its bound of different fates.
+Invariant 23: the cursor counts the entries with free messages. An entry of up to 64 messages is kept in the record of
+its span, unless it has a record of its own: an earlier release wrote it, or the span has its bound of different fates.
 """
 
 from __future__ import annotations
@@ -121,13 +121,13 @@ class Deliveries(Generic[V]):
         self._count(delivery)
 
     def _put_in_span(self: Deliveries[WriteBatch], delivery: Delivery) -> bool:
-        """Put the one message of an entry into its span; False if the span has its bound of different fates."""
-        first, bit = span.first_of(delivery.at), span.bit_of(delivery.at)
+        """Put the messages of an entry into its span; False if the span has its bound of different fates."""
+        first = span.first_of(delivery.at)
         record = self.find_span(first)
         if record is None and not delivery.parts:
             return True
         record = record or self._new_span(first)
-        has_room = record.move(bit, delivery.parts[0] if delivery.parts else None)
+        has_room = record.put_entry(delivery)
         self._count(record)
         return has_room
 

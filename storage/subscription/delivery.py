@@ -1,7 +1,7 @@
 """Deliveries: the state of messages that a subscription has delivered or held back (DELIVERIES).
 
-A record is of one entry, or of a span of entries with one message each (`span.py`). An entry of one message with a
-record of its own, which earlier releases wrote, is in no span; `deliveries.py` keeps the records.
+A record is of one entry, or of a span of entries with few messages each (`span.py`). An entry with a record of its
+own, which earlier releases wrote, is in no span; `deliveries.py` keeps the records.
 
 Each message that is not acknowledged and at or before the cursor's read position is in exactly one part:
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from functools import partial
 from heapq import merge
 
-from storage.disk.codec import decoded, key1, key3, pack, unpack_first
+from storage.disk.codec import decoded, key1, key3, pack, unpack
 from storage.disk.schema import DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
@@ -60,16 +60,17 @@ class DeliveryPart:
 
 
 class Delivery:
-    """The parts of one entry, which has `count` messages, or of a span, in which `count` entries are a message each.
+    """The parts of one entry, which has `count` messages, or of a span of `count` entries.
 
     Attributes:
         at: the entry, or the first entry of the span.
         is_span: whether the record is of a span.
+        sizes: of a span, how many messages each entry has (`span.py`).
         has_record: of an entry, whether its record is its own.
         was_released: the entries with free messages, as the cursor counts them.
     """
 
-    __slots__ = ("at", "count", "has_record", "is_span", "parts", "was_released")
+    __slots__ = ("at", "count", "has_record", "is_span", "parts", "sizes", "was_released")
 
     def __init__(
         self,
@@ -84,7 +85,8 @@ class Delivery:
         self.count = count
         self.parts = parts
         self.is_span = is_span
-        self.has_record = count != 1
+        self.sizes = 0
+        self.has_record = not span.fits(count)
         self.was_released = was_released
 
     @classmethod
@@ -92,22 +94,30 @@ class Delivery:
         """Decode the delivery stored under `key`.
 
         Raises:
-            CorruptStore: a message is in two parts, or the payload is no delivery.
+            CorruptStore: a message is in two parts, or in no entry, or the payload is no delivery.
         """
         return decoded(DELIVERIES, key, payload, partial(cls._of, *span.unpack(key[8:])))
 
     @classmethod
     def _of(cls, at: Position, is_span: bool, payload: memoryview) -> Delivery:
-        count, packed = unpack_first(payload, 2)
+        from_bytes = int.from_bytes
+        count, packed, *rest = unpack(payload, 2)
         if is_span and (count != span.SPAN_ENTRIES or at[1] % span.SPAN_ENTRIES):
             raise CorruptStore("it is no span")
         delivery, known = cls(at, count, [], is_span=is_span), 0
         for fields in packed:
-            part = DeliveryPart(message_set.decode(fields[0], count), *fields[1:])
-            if part.messages & known:
-                raise CorruptStore("a message is in two parts")
-            known |= part.messages
-            delivery.parts.append(part)
+            if not is_span:
+                messages = message_set.decode(fields[0], count)
+            else:  # as `span.decode`, whose check of each part the check of all parts replaces
+                messages = from_bytes(fields[0], "big") if fields[0] else span.EVERY
+            if messages & known or not messages:
+                raise CorruptStore("a message is in two parts, or a part has none")
+            known |= messages
+            delivery.parts.append(DeliveryPart(messages, *fields[1:]))
+        if is_span and rest:
+            delivery.sizes = span.decode(rest[0])
+        if is_span and known > span.EVERY and known & ~(delivery.sizes | span.EVERY):
+            raise CorruptStore("a message is in no entry")
         delivery.has_record = True
         delivery.was_released = delivery.released
         return delivery
@@ -116,21 +126,54 @@ class Delivery:
         """The payload; of a delivery without parts, which has no record, nothing."""
         if not self.parts:
             return b""
-        packed = [[message_set.encode(part.messages, self.count), *part.fate()] for part in self.parts]
-        return pack([self.count, packed])
+        if not self.is_span:
+            return pack(
+                [
+                    self.count,
+                    [[message_set.encode(part.messages, self.count), *part.fate()] for part in self.parts],
+                ]
+            )
+        packed = [
+            [span.encode(part.messages), part.holder, part.times, part.due_ns, part.recalled]
+            for part in self.parts
+        ]
+        if self.sizes:
+            self.sizes &= span.every_layer(span.present(self.known()))
+        return pack([self.count, packed, span.encode(self.sizes)] if self.sizes else [self.count, packed])
+
+    def size(self, at: Position) -> int:
+        """The number of messages of an entry that this span has."""
+        return span.size(at, self.sizes)
+
+    def named(self, at: Position, messages: int) -> int:
+        """Messages of an entry as a set within this span, given 0 for all; 0 if they are in no span."""
+        if self.sizes and not messages:
+            messages = message_set.everything(self.size(at))
+        return span.place(at, messages or 1) if messages <= span.MESSAGES else 0
 
     def of_entry(self, at: Position) -> Delivery | None:
         """The delivery of an entry of this span, or None. Changes of it do not change the span."""
-        bit = span.bit_of(at)
-        for part in self.parts:
-            if part.messages & bit:
-                return Delivery(at, 1, [DeliveryPart(1, *part.fate())])
-        return None
+        if not self.sizes:
+            bit = span.bit_of(at)
+            for part in self.parts:
+                if part.messages & bit:
+                    return Delivery(at, 1, [DeliveryPart(1, *part.fate())])
+            return None
+        parts = [
+            DeliveryPart(messages, *part.fate())
+            for part in self.parts
+            if (messages := span.of_entry(at, part.messages))
+        ]
+        return Delivery(at, self.size(at), parts) if parts else None
 
     def entries(self, start: Position | None = None) -> Iterator[Delivery]:
         """The deliveries of the entries of this span in order, from `start` on."""
         fates: list[tuple[int, tuple[int, int, int, bool]]] = []
-        beyond = span.EVERY if start is None else ~span.through(self.at, Position(start[0], start[1] - 1))
+        beyond = -1 if start is None else ~span.through(self.at, Position(start[0], start[1] - 1))
+        if self.sizes:
+            of_entries = (self.of_entry(at) for at in span.entries(self.at, self.known() & beyond))
+            yield from filter(None, of_entries)
+            return
         for part in self.parts:
             fates += [(index, part.fate()) for index in message_set.indexes(part.messages & beyond)]
         ledger_id, first = self.at
@@ -140,20 +183,21 @@ class Delivery:
     def through(self, at: Position, inside: int) -> int:
         """The messages of this record up to a position, of the entry there those in `inside`."""
         if self.is_span:
-            return span.through(self.at, at)
+            return span.through(self.at, at, inside)
         return message_set.everything(self.count) & (inside if self.at == at else -1) if self.at <= at else 0
 
     def first_entry(self, messages: int) -> Position:
         """The first entry of these messages."""
         if not self.is_span:
             return self.at
-        return Position(self.at[0], self.at[1] + (messages & -messages).bit_length() - 1)
+        inside = span.present(messages)
+        return Position(self.at[0], self.at[1] + (inside & -inside).bit_length() - 1)
 
     @property
     def released(self) -> int:
         """The number of entries with free messages."""
         free = self.of(NOBODY)
-        return free.bit_count() if self.is_span else bool(free)
+        return span.present(free).bit_count() if self.is_span else bool(free)
 
     @property
     def is_released(self) -> bool:
@@ -204,10 +248,13 @@ class Delivery:
         cut, kept = [], []
         for part in self.parts:
             common = part.messages & messages
+            if part.messages == common:
+                cut.append(part)
+                continue
             if common:
                 cut.append(DeliveryPart(common, *part.fate()))
-            if part.messages != common:
-                kept.append(DeliveryPart(part.messages & ~common, *part.fate()))
+                part.messages ^= common
+            kept.append(part)
         self.parts = kept
         return cut
 
@@ -221,6 +268,24 @@ class Delivery:
                 part.due_ns = 0
             self.give(part)
 
+    def put_entry(self, entry: Delivery) -> bool:
+        """Give an entry of this span the parts of its delivery.
+
+        Returns:
+            False if there is no room for the states of the parts: the entry is then not in the span.
+        """
+        at = entry.at
+        if entry.count == 1:
+            return self.move(span.bit_of(at), entry.parts[0] if entry.parts else None)
+        self.take(span.place(at, message_set.everything(entry.count)))
+        fates = {part.fate() for part in self.parts}
+        if len(fates | {part.fate() for part in entry.parts}) > SPAN_FATES_MAX:
+            return False
+        for part in entry.parts:
+            self.give(DeliveryPart(span.place(at, part.messages), *part.fate()))
+        self.sizes |= span.sizes_of(at, entry.count)
+        return True
+
     def move(self, bit: int, to: DeliveryPart | None) -> bool:
         """Give one message the state of a part, or take the message out; False if there is no room for the state."""
         for part in self.parts:
@@ -233,7 +298,7 @@ class Delivery:
             return True
         fate = to.fate()
         for part in self.parts:
-            if part.holder == to.holder and part.fate() == fate:
+            if part.holder == to.holder and part.times == to.times and part.fate() == fate:
                 part.messages |= bit
                 return True
         if len(self.parts) >= SPAN_FATES_MAX:
@@ -244,8 +309,9 @@ class Delivery:
     def give(self, part: DeliveryPart) -> None:
         """Add a part, joined with a part of the same state."""
         assert part.messages & self.known() == 0, "a message is in one part"
+        holder, fate = part.holder, part.fate()
         for known in self.parts:
-            if known.fate() == part.fate():
+            if known.holder == holder and known.fate() == fate:
                 known.messages |= part.messages
                 return
         self.parts.append(part)

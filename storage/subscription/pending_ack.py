@@ -152,7 +152,7 @@ def _is_through(record: PendingRecord, through: MessageId) -> bool:
     """Whether a record has messages up to and including a message."""
     last = through.position
     if record.is_span:
-        return bool(record.messages(0) & span.through(record.at, last))
+        return bool(record.messages(0) & span.through(record.at, last, messages_through(through)))
     return record.at < last or (
         record.at == last and message_set.has_any(record.stored, messages_through(through))
     )
@@ -213,9 +213,9 @@ def add(
                 f"is pending in transaction {TxnID(holder)}",
                 holder if holder != txn else None,
             )
-        if count == 1:
+        if span.fits(count):
             first = span.first_of(at)
-            in_spans[first] = in_spans.get(first, 0) | span.bit_of(at)
+            in_spans[first] = in_spans.get(first, 0) | span.place(at, messages)
         else:
             part.entries += pending_records.add(batch, subscription_id, txn, at, count, messages)
         _hold(opened, (at, count, messages), consumer_id)
@@ -225,8 +225,7 @@ def add(
         in_spans[delivery.at] = in_spans.get(delivery.at, 0) | messages
         part.messages += messages.bit_count()
     for first, messages in in_spans.items():
-        pending_records.add_entries(batch, subscription_id, txn, first, messages)
-        part.entries += messages.bit_count()
+        part.entries += pending_records.add_to_span(batch, subscription_id, txn, first, messages)
     if part.entries > PENDING_ENTRIES_MAX:
         raise InvalidValue(
             f"a transaction acknowledges messages of at most {PENDING_ENTRIES_MAX:,} entries one by one",
@@ -288,9 +287,10 @@ def add_cumulative(
     part = part_of(batch, txn, subscription)
     for record in all_pending(batch, txn, subscription_id, part):
         if record.is_span:
-            absorbed = pending_records.remove(batch, subscription_id, record, span.through(record.at, last))
-            part.entries -= absorbed
-            part.messages -= absorbed
+            # An entry that the acknowledgement covers in part keeps what is pending one by one.
+            absorbed = span.through(record.at, last, -1 if through.batch_index < 0 else 0)
+            part.entries -= pending_records.remove(batch, subscription_id, record, absorbed)
+            part.messages -= (record.messages(0) & absorbed).bit_count()
         elif record.at < last or (record.at == last and through.batch_index < 0):
             part.entries -= pending_records.remove(batch, subscription_id, record)
             part.messages -= record.messages(_count_of(opened, record.at)).bit_count()
@@ -341,18 +341,18 @@ def recall(opened: OpenSubscription[WriteBatch], first: Position, inside: int) -
         inside: the messages of the entry at `first` to recall; of later entries, all.
     """
     opened.cursor.generation += 1
-    untouched, before = UntouchedMessages(opened), Position(first[0], first[1] - 1)
-    pending = _pending_by_record(opened)
+    untouched, pending = UntouchedMessages(opened), _pending_by_record(opened)
     for record in opened.deliveries.records(first):
-        chosen = ~span.through(record.at, before) if record.is_span else -1
+        chosen, still_pending = ~span.through(record.at, first, ~inside) if record.is_span else -1, 0
         if record.at == first and not record.is_span:
             chosen = inside
-        still_pending = 0
         for stored in pending.get((record.at, record.is_span), ()):
-            still_pending |= message_set.decode(stored, record.count)
-        if record.count == 1:
+            still_pending |= (
+                span.decode(stored) if record.is_span else message_set.decode(stored, record.count)
+            )
+        if not record.is_span and span.fits(record.count):
             for stored in pending.get((span.first_of(record.at), True), ()):
-                still_pending |= message_set.has_all(stored, span.bit_of(record.at))
+                still_pending |= span.of_entry(record.at, span.decode(stored))
         for cut in untouched.uncount(record, record.take(chosen & ~still_pending)):
             due_ns = cut.due_ns if cut.holder == NOBODY else 0
             record.give(DeliveryPart(cut.messages, NOBODY, cut.times, due_ns, recalled=True))

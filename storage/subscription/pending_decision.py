@@ -9,7 +9,8 @@ from storage.disk.codec import corrupt, key1, key3, missing
 from storage.disk.schema import DELIVERIES, PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore, TxnctlError
-from storage.subscription import delivery as deliveries, message_set, pending_records, span
+from storage.subscription import delivery as deliveries, pending_records, span
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
@@ -60,7 +61,7 @@ class PendingAcks:
                 opened.deliveries.note_taken(delivery.take(messages), NOBODY)
                 opened.deliveries.put(delivery)
                 if delivery.is_span:
-                    opened.acks.acknowledge_span(delivery.at, messages)
+                    opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))
                 else:
                     opened.acks.acknowledge(delivery.at, delivery.count, messages)
         if pending.cumulative is not None:
@@ -74,11 +75,9 @@ class PendingAcks:
         for record in all_pending(batch, txn, subscription_id, pending):
             pending_records.remove(batch, subscription_id, record)
             for delivery, released in _held_records(opened, record):
-                inside = 1 if delivery.is_span else released
-                first = min(
-                    first or (delivery.first_entry(released), inside),
-                    (delivery.first_entry(released), inside),
-                )
+                at = delivery.first_entry(released)
+                inside = span.of_entry(at, released) if delivery.is_span else released
+                first = min(first or (at, inside), (at, inside))
                 for cut in delivery.take(released):
                     delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, recalled=is_ordered))
                 opened.deliveries.put(delivery)
@@ -121,7 +120,7 @@ def _find_subscription(view: ReadView, topic_id: int, subscription_id: int) -> S
 def _held_records(opened: OpenSubscription[WriteBatch], record: PendingRecord) -> list[tuple[Delivery, int]]:
     """The records of deliveries that hold pending messages, each with the messages.
 
-    An entry of one message that is pending in a span may have a delivery of its own.
+    An entry that is pending in a span may have a delivery of its own.
 
     Raises:
         CorruptStore: a delivery is missing, or has no such messages.
@@ -133,8 +132,8 @@ def _held_records(opened: OpenSubscription[WriteBatch], record: PendingRecord) -
     inside = messages & delivery.of(deliveries.PENDING) if delivery is not None else 0
     if delivery is not None and inside:
         held.append((delivery, inside))
-    for at in span.entries(record.at, messages & ~inside):
-        held.append(_held_delivery(opened, PendingRecord(at, False, record.txn, message_set.ALL)))
+    for at, stored in span.entries_of(record.at, messages & ~inside):
+        held.append(_held_delivery(opened, PendingRecord(at, False, record.txn, stored)))
     return held
 
 

@@ -1,7 +1,7 @@
 """Records of acknowledgements pending one by one, by subscription and by transaction (PENDING, TXN_PENDING).
 
-A record is of one entry, or of a span of entries with one message each (`span.py`). A message is pending in at most one
-transaction, and entries of one message are added to spans only; earlier releases wrote a record for each.
+A record is of one entry, or of a span of entries with few messages each (`span.py`). A message is pending in at most
+one transaction, and messages of such entries are added to spans only; earlier releases wrote a record for each entry.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class PendingRecord:
 
     def messages(self, count: int) -> int:
         """The messages; of a single entry, which has `count` messages."""
-        return message_set.decode(self.stored, span.SPAN_ENTRIES if self.is_span else count)
+        return span.decode(self.stored) if self.is_span else message_set.decode(self.stored, count)
 
     @property
     def entries(self) -> int:
         """The number of entries."""
-        return self.messages(0).bit_count() if self.is_span else 1
+        return span.present(self.messages(0)).bit_count() if self.is_span else 1
 
     def positions(self) -> list[Position]:
         """The entries, in order."""
@@ -115,11 +115,11 @@ def of_entry(view: ReadView, subscription_id: int, at: Position) -> list[tuple[i
     """The messages of an entry pending one by one: transaction, and messages as stored."""
     own = view.scan(PENDING, key3(subscription_id, *at))
     pending = [(int.from_bytes(key[24:], "big"), bytes(payload)) for key, payload in own]
-    first, bit = span.first_of(at), span.bit_of(at)
-    for key, payload in view.scan(PENDING, span.key(subscription_id, first)):
+    for key, payload in view.scan(PENDING, span.key(subscription_id, span.first_of(at))):
         record = PendingRecord.decode(key, payload)
-        if record.messages(0) & bit:
-            pending.append((record.txn, message_set.ALL))
+        messages = span.of_entry(at, record.messages(0))
+        if messages:
+            pending.append((record.txn, span.as_stored(messages)))
     return pending
 
 
@@ -127,13 +127,15 @@ def one_by_one(view: ReadView, subscription_id: int) -> list[tuple[Position, int
     """All messages pending one by one, in position order: entry, transaction, messages as stored."""
     pending: list[tuple[Position, int, bytes]] = []
     for record in of_subscription(view, subscription_id):
-        stored = message_set.ALL if record.is_span else record.stored
-        pending += [(at, record.txn, stored) for at in record.positions()]
+        if not record.is_span:
+            pending.append((record.at, record.txn, record.stored))
+            continue
+        pending += [(at, record.txn, stored) for at, stored in span.entries_of(record.at, record.messages(0))]
     return sorted(pending)
 
 
 def add(batch: WriteBatch, subscription_id: int, txn: int, at: Position, count: int, messages: int) -> bool:
-    """Add messages of an entry of several messages; whether the entry is new to the transaction."""
+    """Add messages of an entry that has too many for a span; whether the entry is new to the transaction."""
     key = key3(subscription_id, *at) + key1(txn)
     before = batch.get(PENDING, key)
     both = messages | (message_set.decode(before, count) if before is not None else 0)
@@ -142,15 +144,16 @@ def add(batch: WriteBatch, subscription_id: int, txn: int, at: Position, count: 
     return before is None
 
 
-def add_entries(batch: WriteBatch, subscription_id: int, txn: int, first: Position, messages: int) -> None:
-    """Add entries of one message each to the span that begins at `first`."""
+def add_to_span(batch: WriteBatch, subscription_id: int, txn: int, first: Position, messages: int) -> int:
+    """Add messages to the span that begins at `first`; return the number of entries new to the transaction there."""
     position = span.key(subscription_id, first)
-    before = batch.get(PENDING, position + key1(txn))
+    before, known = batch.get(PENDING, position + key1(txn)), 0
     if before is None:
         batch.put(TXN_PENDING, key1(txn) + position, b"")
     else:
-        messages |= message_set.decode(before, span.SPAN_ENTRIES)
-    batch.put(PENDING, position + key1(txn), message_set.encode(messages, span.SPAN_ENTRIES))
+        known = span.decode(before)
+    batch.put(PENDING, position + key1(txn), span.encode(known | messages))
+    return (span.present(messages) & ~span.present(known)).bit_count()
 
 
 def remove(batch: WriteBatch, subscription_id: int, record: PendingRecord, messages: int = -1) -> int:
@@ -159,8 +162,8 @@ def remove(batch: WriteBatch, subscription_id: int, record: PendingRecord, messa
     key, known = position + key1(record.txn), record.messages(0) if record.is_span else 1
     kept = known & ~messages
     if kept:
-        batch.put(PENDING, key, message_set.encode(kept, span.SPAN_ENTRIES))
+        batch.put(PENDING, key, span.encode(kept))
     else:
         batch.delete(PENDING, key)
         batch.delete(TXN_PENDING, key1(record.txn) + position)
-    return (known & ~kept).bit_count()
+    return (span.present(known) & ~span.present(kept)).bit_count()

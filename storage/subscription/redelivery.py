@@ -45,7 +45,7 @@ def negative_acknowledge(
     in_spans, rest = _split(opened, items, consumer_id)
     for record, messages in in_spans:
         free(record, messages)
-        given_back += [(at, 1) for at in span.entries(record.at, messages)]
+        given_back += [(at, span.of_entry(at, messages)) for at in span.entries(record.at, messages)]
     for at, messages in rest:
         delivery = opened.deliveries.find(at)
         _check_exists(opened, at, messages, delivery)
@@ -62,19 +62,22 @@ def _split(
     opened: OpenSubscription[WriteBatch], items: list[Item], consumer_id: int
 ) -> tuple[list[tuple[Delivery, int]], list[Item]]:
     """The returnable messages in records of spans that have room for further fates, by span; and the other items."""
-    in_spans, rest = dict[Position, tuple[Delivery, int, int]](), list[Item]()
+    in_spans, rest = dict[Position, tuple[Delivery | None, int, int]](), list[Item]()
     for at, messages in items:
-        first, bit = span.first_of(at), span.bit_of(at)
+        first = span.first_of(at)
         if first not in in_spans:
-            record = opened.deliveries.find_span(first) or Delivery(first, span.SPAN_ENTRIES, [])
-            has_room = len(record.parts) < SPAN_FATES_MAX // 2
-            in_spans[first] = record, _returnable(record, consumer_id) if has_room else 0, 0
+            record = opened.deliveries.find_span(first)
+            has_room = record is not None and len(record.parts) < SPAN_FATES_MAX // 2
+            in_spans[first] = record, _returnable(record, consumer_id) if record and has_room else 0, 0
         record, returnable, chosen = in_spans[first]
-        if messages <= 1 and returnable & bit:
-            in_spans[first] = record, returnable, chosen | bit
+        named = record.named(at, messages) if record is not None else 0
+        if named and not named & ~returnable:
+            in_spans[first] = record, returnable, chosen | named
         else:
             rest.append((at, messages))
-    return [(record, chosen) for record, _, chosen in in_spans.values() if chosen], rest
+    return [
+        (record, chosen) for record, _, chosen in in_spans.values() if record is not None and chosen
+    ], rest
 
 
 def _check_exists(

@@ -13,6 +13,7 @@ from storage.disk.schema import ACKS
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import SHORT_RUN_ENTRIES
 from storage.subscription import ack_spans, delivery as deliveries, message_set, span
+from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.delivery import Delivery
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import covered
@@ -54,7 +55,7 @@ def _sets(run: Run) -> Iterator[tuple[tuple[int, int], int]]:
 
 
 def _acknowledge_set(opened: OpenSubscription[WriteBatch], first: Position, messages: int) -> int:
-    """Acknowledge entries of one message each, as a set within a span."""
+    """Acknowledge entries of one message each: layer 0 of a set within a span."""
     end = Position(first.ledger_id, first.entry_id + span.SPAN_ENTRIES - 1)
     own = {delivery.at: delivery for delivery in _own(opened, first, end)}
     record = opened.deliveries.find_span(first)
@@ -72,14 +73,14 @@ def _acknowledge_set(opened: OpenSubscription[WriteBatch], first: Position, mess
     opened.deliveries.settle_in_span(first, free)
     for at in span.entries(first, free) if opened.cursor.delayed else ():
         opened.delayed.remove(at, 1)
-    opened.acks.acknowledge_span(first, free)
+    opened.acks.acknowledge_span(first, AckedMessages(free, 0))
     return free.bit_count()
 
 
 def _acknowledged_in(opened: OpenSubscription[WriteBatch], first: Position) -> int:
-    """The acknowledged entries of a span, in ranges too."""
+    """The acknowledged messages of a span, in ranges too."""
     view, subscription_id = opened.view, opened.subscription_id
-    acknowledged = ack_spans.of_span(view, subscription_id, first)
+    acknowledged = ack_spans.of_span(view, subscription_id, first).messages
     acknowledged |= span.through(first, opened.cursor.mark_delete)
     end = Position(first.ledger_id, first.entry_id + span.SPAN_ENTRIES - 1)
     for begin, last, messages in _ranges_between(view, subscription_id, first, end):
@@ -149,9 +150,9 @@ def _acknowledge_whole(opened: OpenSubscription[WriteBatch], first: Position, la
     before = Position(first.ledger_id, first.entry_id - 1)
     stored = log.stored(view, opened.topic_id, end).messages_through
     total = stored - log.stored(view, opened.topic_id, first).messages_before
-    for span_first, messages in list(ack_spans.every(view, opened.subscription_id, first, end)):
+    for span_first, acknowledged in list(ack_spans.every(view, opened.subscription_id, first, end)):
         inside = span.through(span_first, end) & ~span.through(span_first, before)
-        total -= (messages & inside).bit_count()
+        total -= (acknowledged.messages & inside).bit_count()
     for begin, range_last, stored_set in _ranges_between(view, opened.subscription_id, first, end):
         if stored_set:
             total -= int.from_bytes(stored_set, "big").bit_count()

@@ -138,14 +138,15 @@ class SubscriptionCheck:
                 self._problem(7, f"{at} is pending in {TxnID(txn)}, and not held as pending")
 
     def _check_counts(self, log: Log, delivered: list[Delivery]) -> None:
-        """Check that deliveries are of entries with as many messages; of a span, of entries of one message."""
+        """Check that deliveries and acknowledgements in spans are of entries with as many messages."""
         counts = {entry.at: entry.messages for entry in log.entries if entry.kind == MESSAGES}
         # Where the log was trimmed, the compacted view may have the messages, or has had them.
         begin = Position(self._state.first_ledger, 0)
         for first, acknowledged in ack_spans.every(self._view, self._id, begin):
-            for at in span.entries(first, acknowledged):
-                if counts.get(at) != 1:
-                    self._problem(23, f"{at} is acknowledged as an entry of 1")
+            for at in span.entries(first, acknowledged.messages):
+                size = span.size(at, acknowledged.sizes)
+                if counts.get(at) != size:
+                    self._problem(23, f"{at} is acknowledged as an entry of {size}")
         for delivery in delivered:
             if delivery.at >= begin and counts.get(delivery.at) != delivery.count:
                 self._problem(23, f"{Position(*delivery.at)} is delivered as an entry of {delivery.count}")

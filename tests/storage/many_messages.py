@@ -1,4 +1,4 @@
-"""A topic with many messages, each an entry of its own, as if they were sent one by one; written in few commits."""
+"""A topic with many messages, sent one by one or in small batches, and written in few commits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ KEYS = 5000
 _COMMIT = 10_000
 
 
-def write_messages(store: Store, topic: str, number: int, keys: int = KEYS) -> None:
-    """Append messages with the values 0 to number - 1, and a key each, which comes again after `keys` messages."""
-    for begin in range(0, number, _COMMIT):
+def write_messages(store: Store, topic: str, number: int, keys: int = KEYS, size: int = 1) -> None:
+    """Append messages with the values 0 to number - 1, and a key each, which comes again after `keys` messages.
+
+    Args:
+        size: messages of an entry, of which `number` is a multiple.
+    """
+    for begin in range(0, number, _COMMIT * size):
 
         def change(batch: WriteBatch, begin: int = begin) -> None:
             opened = OpenTopic.load(batch, topics.get(batch, topic).topic_id)
-            for at in range(begin, min(begin + _COMMIT, number)):
-                columns = Columns([b"%d" % at], [b"%d" % (at % keys)])
-                log.append(opened, MESSAGES, 1, 0, columns.body("producer-999999", at))
+            for first in range(begin, min(begin + _COMMIT * size, number), size):
+                numbers = range(first, first + size)
+                columns = Columns([b"%d" % at for at in numbers], [b"%d" % (at % keys) for at in numbers])
+                log.append(opened, MESSAGES, size, 0, columns.body("producer-999999", first))
 
         store.connection.write(change)
 

@@ -21,7 +21,7 @@ from storage.subscription.acknowledge import Item, add_item
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.delay_walk import early
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
-from storage.subscription.dispatch.span_keys import UNREAD, SpanKeys
+from storage.subscription.dispatch.span_keys import UNREAD, EntryKeys, SpanKeys
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
@@ -137,15 +137,18 @@ def blockers_before(
 
     now_ms = view.clock.wall_ms()
 
-    def read(at: Position) -> object:
+    def read(at: Position) -> EntryKeys:
         entry = log.stored(view, subscription.topic_id, at)
+        keys: EntryKeys = list(entry.keys or ())
         delivery = deliveries.find(view, subscription.subscription_id, at) if entry.delivery_times else None
-        if delivery is not None and early(entry, delivery, 1, now_ms):
-            return UNREAD
+        if delivery is not None:
+            for messages in early(entry, delivery, message_set.everything(entry.count), now_ms).values():
+                for index in message_set.indexes(messages) if keys else ():
+                    keys[index] = UNREAD
         filters = entry.txn and subscription.level is not IsolationLevel.READ_UNCOMMITTED
         if filters and records.state_of(view, entry.txn) is TransactionState.OPEN:
-            return UNREAD
-        return entry.keys[0] if entry.keys and not _is_left_out(view, subscription, entry) else None
+            return [UNREAD]
+        return [] if _is_left_out(view, subscription, entry) else keys
 
     blockers, waiting = KeyBlockers(), dict[Position, int]()
     for record in deliveries.records(view, subscription.subscription_id):
@@ -161,8 +164,7 @@ def blockers_before(
     for key in keys:
         first = known.first(key)
         if first is not None:
-            here = (*first, 0)
-            blockers[key] = min(blockers.get(key, here), here)
+            blockers[key] = min(blockers.get(key, first), first)
     return blockers
 
 

@@ -23,8 +23,10 @@ from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
 from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
+from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
 from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
+from storage.subscription.dispatch.walk_work import WalkWork
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
@@ -62,6 +64,7 @@ class Walk:
         self._consumer_id = memory.consumer_id
         self._room = room
         self._bytes = DISPATCH_BYTES_MAX
+        self._work = WalkWork()
         self._aborted = memory.aborted
         self._reads_compacted = memory.reads_compacted
         self._by_key = opened.subscription.keeps_keys
@@ -89,14 +92,14 @@ class Walk:
 
     def _is_full(self) -> bool:
         is_full = self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
-        return is_full or self._selection.has_enough_delays
+        return is_full or self._work.is_done or self._selection.has_enough_delays
 
     def _select_again(self) -> None:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
         topic_id, read = self._subscription.topic_id, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
-        if self._by_key and self._skips is None:
-            self._spans_again = SpansAgain(self._opened, self._memory, self._key_at)
+        if self._by_key:
+            self._spans_again = SpansAgain(self._opened, self._memory, self._keys_at)
         again = self._spans_again
         deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
         delivered = deliveries.among(self._chosen_again) if looks else ()
@@ -106,6 +109,8 @@ class Walk:
             entry, known = self._stored(parts)
             if entry is None:
                 continue
+            if again is not None and not parts.has_record:
+                again.uncount(at)
             if self._skips is None or not self._skips.is_skipped(entry):
                 self._visit(entry, parts, known | due)
                 if due:
@@ -124,14 +129,14 @@ class Walk:
         chosen = record.known() & ~record.of(self._consumer_id) if self._by_key else record.due(now_ns)
         return chosen & record.through(self._cursor.read, -1)
 
-    def _key_at(self, at: Position) -> bytes | None:
-        """The key of the one message of an entry; None without a key, or for a message that is not delivered."""
+    def _keys_at(self, at: Position) -> EntryKeys:
+        """The keys of the messages of an entry, each None without a key; of an entry that is not delivered none."""
         if at[0] < self._topic.state.first_ledger:
-            return None
+            return []
         entry = log.stored(self._view, self._subscription.topic_id, at)
         if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
-            return None
-        return entry.keys[0] if entry.keys else None
+            return []
+        return list(entry.keys or ())
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""
@@ -165,12 +170,15 @@ class Walk:
                 if self._is_full():
                     break
             selection.read = max(selection.read, after)
+        # Messages held back are recorded where the work ends among them, so that the next walk begins behind them.
+        selection.is_cut = self._work.is_done and bool(selection.held)
 
     def _select_compacted(self, after: Position, through: Position) -> Position:
         """Go on through the compacted view, up to its horizon; return the position reached."""
         selection = self._selection
         for step in compacted_walk.steps(self._topic, self._opened, after, through):
             selection.gaps += step.gap
+            self._work.passed()
             for entry in step.judged:
                 self._pass(entry, self._records.delivery(entry))
             if step.entry is not None:
@@ -257,6 +265,7 @@ class Walk:
         if messages is not None:
             blocked = message_set.decode(messages, entry.count)
             self._selection.unblocked.append((marker.txn, delivery.at, blocked))
+            self._work.passed()
             self._offer(entry, delivery, blocked)
         elif marker.kind == COMMIT_MARKER:
             self._offer(entry, delivery, message_set.everything(entry.count))
@@ -274,6 +283,7 @@ class Walk:
         pending = delivery.of(PENDING) | covered
         passed = message_set.everything(entry.count) & ~pending
         if passed or not entry.count:
+            self._work.passed()
             which = passed if pending else WHOLE
             self._selection.passed.append((entry.ledger_id, entry.entry_id, entry.count, which))
 
@@ -292,6 +302,7 @@ class Walk:
         free &= ~exhausted
         if exhausted and self._is_decided(entry):
             selection.exhausted.append((entry, delivery, exhausted))
+            self._work.retired(entry)
             open_ &= ~exhausted
         elif exhausted and self._spans_again is not None:
             self._spans_again.awaits_decision = True
@@ -308,6 +319,8 @@ class Walk:
             entry.txn_state = self._state(entry)
             self._room -= free.bit_count()
             self._bytes -= entry.size
+        if free or rest or behind:
+            self._work.changed(entry)
         if self._skips is not None and (free or rest or behind or exhausted):
             self._moved.add(at)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.disk.codec import U64, key1, key3
 from storage.disk.schema import ACKS, DELIVERIES, Database
 from storage.disk.view import ReadView
-from storage.subscription import message_set
+from storage.subscription import message_set, span
 from storage.subscription.ack_spans import AcknowledgedRuns
 from storage.subscription.delivery import DeliveriesInSpans, Delivery
 from storage.subscription.open_subscription import OpenSubscription
@@ -52,7 +52,7 @@ class RecordsAhead:
         payload = self._deliveries.at(key)
         if payload is not None:
             return Delivery.decode(key, payload)
-        known = self._in_spans.find(entry.position) if entry.count == 1 else None
+        known = self._in_spans.find(entry.position) if span.fits(entry.count) else None
         return known or Delivery(entry.position, entry.count, [])
 
     def end_of_acknowledged(self, entry: Entry) -> Position | None:
@@ -61,7 +61,7 @@ class RecordsAhead:
         payload = self._acks.at(key3(self._opened.subscription_id, *at))
         if payload is not None and len(payload) == 8:
             return Position(at[0], U64.unpack(payload)[0])
-        return self._runs.end_of_run(at) if entry.count == 1 else None
+        return self._runs.end_of_run(at) if span.fits(entry.count) else None
 
     def acknowledged(self, at: Position, count: int) -> int:
         """Messages of an entry that are acknowledged, or covered by a pending cumulative acknowledgement."""

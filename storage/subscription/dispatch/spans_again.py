@@ -12,7 +12,7 @@ from storage.subscription import delivery as deliveries, span
 from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
-from storage.subscription.dispatch.span_keys import ReadKey
+from storage.subscription.dispatch.span_keys import ReadKeys
 from storage.subscription.dispatch.walk_result import Selection
 from storage.subscription.open_subscription import OpenSubscription
 from storage.values.position import Position
@@ -23,12 +23,23 @@ class SpansAgain:
 
     Attributes:
         held: the number of messages of spans that wait for a message before them, or block later ones.
-        awaits_decision: whether an exhausted message waits for the end of its transaction, which changes no delivery.
+        awaits_decision: whether a message waits for the end of a transaction, which changes no delivery: an exhausted
+            message of its own, and with on-open skip any message for one that is skipped.
     """
 
-    __slots__ = ("_free", "_is_idle", "_keys", "_limit", "_read", "_state", "awaits_decision", "held")
+    __slots__ = (
+        "_counted",
+        "_free",
+        "_is_idle",
+        "_keys",
+        "_limit",
+        "_read",
+        "_state",
+        "awaits_decision",
+        "held",
+    )
 
-    def __init__(self, opened: OpenSubscription[ReadView], memory: ConsumerMemory, read: ReadKey) -> None:
+    def __init__(self, opened: OpenSubscription[ReadView], memory: ConsumerMemory, read: ReadKeys) -> None:
         view, subscription_id, last = opened.view, opened.subscription_id, opened.cursor.read
         self._keys = memory.span_keys
         self._read = read
@@ -44,11 +55,12 @@ class SpansAgain:
             if record.is_span:
                 self._free[record.at], waiting[record.at] = free, rest
         self._keys.load(waiting.items(), read)
+        self._counted = waiting
         self.held = sum(messages.bit_count() for messages in waiting.values())
         self._state = tuple(state)
         self._is_idle = self._keys.idle == self._state
         self._keys.idle = None
-        self.awaits_decision = False
+        self.awaits_decision = opened.cursor.skipped_txns > 0
 
     def chosen(self, record: Delivery) -> int:
         """The messages of a record of a span to examine."""
@@ -58,16 +70,18 @@ class SpansAgain:
         for part in record.parts:
             if self._limit is not None and part.times > self._limit:
                 continue  # for the dead-letter topic, whether or not its key is blocked
-            for at in span.entries(record.at, part.messages & free):
-                key = self._keys.key(at, self._read)
-                if key is not None and self._keys.blocks(key, at):
-                    blocked |= span.bit_of(at)
+            blocked |= self._keys.blocked(record.at, part.messages & free, self._read)
         self.held += blocked.bit_count()
+        self._counted[record.at] = self._counted.get(record.at, 0) | blocked
         return free & ~blocked
+
+    def uncount(self, at: Position) -> None:
+        """Leave to the walk the messages of an entry that it examines."""
+        self.held -= span.of_entry(at, self._counted.get(span.first_of(at), 0)).bit_count()
 
     def blocks(self, key: bytes, here: MessageOrder) -> bool:
         """Whether a waiting message of a span blocks the key of a message."""
-        return self._keys.blocks(key, Position(*here[:2]))
+        return self._keys.blocks(key, here)
 
     def among(self, keys: set[bytes]) -> set[bytes]:
         """The keys that some waiting message of a span has."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage import faults
 from storage.disk.view import WriteBatch
+from storage.subscription import span
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.walk_result import WHOLE, Selection
@@ -53,10 +54,20 @@ def _deliver(delivery: Delivery, messages: int, consumer_id: int) -> None:
 
 def _note_skipped(opened: OpenSubscription[WriteBatch], selection: Selection) -> None:
     """Note the skipped open transactions, and the examined entries of ended ones."""
+    unblocked, behind = dict[int, dict[Position, int]](), dict[tuple[int, Position], int]()
     for txn, at, messages in selection.unblocked:
-        skipped_txns.unblock(opened, skipped_txns.skip(opened, txn), at, messages)
+        examined = unblocked.setdefault(txn, {})
+        examined[at] = examined.get(at, 0) | messages
+    for txn, examined in unblocked.items():
+        skipped_txns.unblock(opened, skipped_txns.skip(opened, txn), examined)
     for txn, at, count, messages in selection.behind:
-        skipped_txns.block(opened, skipped_txns.skip(opened, txn), at, count, messages)
+        if span.fits(count):
+            first = span.first_of(at)
+            behind[txn, first] = behind.get((txn, first), 0) | span.place(at, messages)
+        else:
+            skipped_txns.block(opened, skipped_txns.skip(opened, txn), at, count, messages)
+    for (txn, first), messages in behind.items():
+        skipped_txns.block_in_span(opened, skipped_txns.skip(opened, txn), first, messages)
     for txn in selection.skipped:
         skipped_txns.skip(opened, txn)
     for txn, through in selection.examined.items():

@@ -44,7 +44,8 @@ class Selection:
         examined: ended transactions, each with the position up to which skipped entries are examined.
         ended: ended transactions of which everything is examined.
         markers: transactions whose markers the walk has passed, skipped or not.
-        is_cut: whether the walk stopped at a marker, to go on there after the selection is recorded.
+        is_cut: whether the walk stopped at a marker, or among messages that it holds back, to go on there after the
+            selection is recorded.
     """
 
     __slots__ = (

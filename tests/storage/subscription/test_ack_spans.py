@@ -9,6 +9,7 @@ from storage.disk.codec import key3
 from storage.disk.schema import ACKS
 from storage.disk.view import WriteBatch
 from storage.subscription import ack_spans, catalogue as subscriptions, cursor as cursors, span
+from storage.subscription.ack_spans import NOTHING, AckedMessages
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
 from storage.values.position import Position
@@ -83,20 +84,21 @@ def test_a_message_is_taken_back_from_a_span(store: Store, attach: Attach) -> No
         opened = OpenSubscription(batch, subscriptions.get(batch, topics.get(batch, "t"), "a"))
         taken = opened.acks.unacknowledge(Position(1, 2), 1, 1)
         assert opened.acks.unacknowledge(Position(1, 3), 1, 1) == 0
-        assert ack_spans.of_span(batch, opened.subscription_id, Position(1, 0)) == 0b10010
+        assert ack_spans.of_span(batch, opened.subscription_id, Position(1, 0)) == (0b10010, 0)
         return taken
 
     assert store.connection.write(take_back, dry_run=True) == 1
 
 
 def test_a_bit_of_a_batch(store: Store, attach: Attach) -> None:
-    """Verify finds it: counts take each bit for a message."""
+    """Verify finds an entry that has more messages than the span knows: counts take each bit for a message."""
     producer = store.create_producer("t")
     producer.send(b"0")
     producer.send_batch([b"1", b"2"])
     attach(SHARED)
     first = Position(1, 0)
-    found = broken_by(store, lambda batch: ack_spans.put(batch, subscription_id(batch), first, 0b10))
+    wrong = AckedMessages(0b10, 0)
+    found = broken_by(store, lambda batch: ack_spans.put(batch, subscription_id(batch), first, wrong))
     assert {8, 23} & found
-    store.connection.write(lambda batch: ack_spans.put(batch, subscription_id(batch), first, 0))
+    store.connection.write(lambda batch: ack_spans.put(batch, subscription_id(batch), first, NOTHING))
     assert span.EVERY.bit_count() == span.SPAN_ENTRIES

@@ -10,8 +10,9 @@ from storage.disk.schema import DELIVERIES
 from storage.disk.view import WriteBatch
 from storage.limits import SPAN_FATES_MAX
 from storage.process.clock import ManualClock
-from storage.subscription import catalogue as subscriptions
+from storage.subscription import catalogue as subscriptions, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery, DeliveryPart, every
+from storage.subscription.message_set import indexes
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
 from storage.values.position import Position
@@ -61,14 +62,14 @@ class TestRecords:
         assert count_records(store) == 0
 
     def test_batches_between_single_messages(self, store: Store, attach: Attach) -> None:
-        """An entry of several messages has a record of its own, and the order is that of the log."""
+        """An entry of several messages is in the span too, and the order is that of the log."""
         producer = store.create_producer("t")
         producer.send(b"0")
         producer.send_batch([b"1", b"2"])
         producer.send(b"3")
         with attach(SubscriptionType.SHARED) as consumer:
             assert values(consumer) == [b"0", b"1", b"2", b"3"]
-            assert count_records(store) == 2
+            assert count_records(store) == 1
         assert [(message.value, message.redelivery_count) for message in receive(attach())] == [
             (b"0", 1), (b"1", 1), (b"2", 1), (b"3", 1),
         ]  # fmt: skip
@@ -218,21 +219,26 @@ class TestWorkUnderTheGate:
         assert operations.total < 200
 
 
+SIZES = (1, 1, 3, 64, 1, 65, 10)
+"""Messages of the entries in turn; an entry of 65 has a record of its own."""
+
 FATES = st.tuples(st.sampled_from([NOBODY, PENDING, 1, 2]), st.integers(0, 2))
-Step = tuple[str, int, tuple[int, int]]
+Step = tuple[str, int, int, tuple[int, int]]
+ENTRIES, MESSAGES = st.integers(0, 2100), st.integers(0, (1 << 65) - 1)
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("put"), st.integers(0, 2100), FATES),
-        st.tuples(st.just("settle"), st.integers(0, 2100), FATES),
-        st.tuples(st.just("through"), st.integers(-1, 2100), FATES),
-        st.tuples(st.just("release"), st.just(0), FATES),
+        st.tuples(st.just("put"), ENTRIES, MESSAGES, FATES),
+        st.tuples(st.just("put"), ENTRIES, st.just((1 << 65) - 1), FATES),
+        st.tuples(st.just("settle"), ENTRIES, MESSAGES, FATES),
+        st.tuples(st.just("through"), st.integers(-1, 2100), st.just(0), FATES),
+        st.tuples(st.just("release"), st.just(0), st.just(0), FATES),
     ),
     max_size=30,
 )
 
 
 def test_spans_hold_what_single_records_would(store: Store, attach: Attach) -> None:
-    """The same fate for every entry, and the same count of entries with free messages, as a plain mapping."""
+    """The same fate for every message, and the same count of entries with free messages, as a plain mapping."""
     attach(SubscriptionType.SHARED)
 
     def run(batch: WriteBatch) -> None:
@@ -246,29 +252,50 @@ def test_spans_hold_what_single_records_would(store: Store, attach: Attach) -> N
 
 
 def check_steps(subscription: Opened, steps: list[Step]) -> None:
-    expected: dict[int, tuple[int, int]] = {}
+    expected: dict[tuple[int, int], tuple[int, int]] = {}
     subscription.deliveries.clear()
-    for what, entry, (holder, times) in steps:
-        at = Position(1, entry)
+    for what, entry, bits, (holder, times) in steps:
+        at, count = Position(1, entry), SIZES[entry % len(SIZES)]
+        messages = bits & (1 << count) - 1
         if what == "put":
-            delivery = subscription.deliveries.find(at) or Delivery(at, 1, [])
-            delivery.parts = [DeliveryPart(1, holder, times)]
+            delivery = subscription.deliveries.find(at) or Delivery(at, count, [])
+            assert delivery.count == count
+            delivery.take(messages)
+            if messages:
+                delivery.give(DeliveryPart(messages, holder, times))
             subscription.deliveries.put(delivery)
-            expected[entry] = holder, times
+            expected.update({(entry, index): (holder, times) for index in indexes(messages)})
         elif what == "settle":
-            subscription.deliveries.settle(at, 1)
-            expected.pop(entry, None)
+            subscription.deliveries.settle(at, messages)
+            for index in indexes(messages):
+                expected.pop((entry, index), None)
         elif what == "through":
             subscription.deliveries.settle_through(at)
-            expected = {other: fate for other, fate in expected.items() if other > entry}
+            expected = {which: fate for which, fate in expected.items() if which[0] > entry}
         else:
-            held = [other for other, fate in expected.items() if fate[0] == 1]
+            held = [which for which, fate in expected.items() if fate[0] == 1]
             assert subscription.deliveries.release(1, lambda *_: 0, was_received=True) == len(held)
-            expected.update({other: (NOBODY, expected[other][1]) for other in held})
+            expected.update({which: (NOBODY, expected[which][1]) for which in held})
+        check_encoding(subscription)
+    stored = list(every(subscription.view, subscription.subscription_id))
     found = {
-        delivery.at.entry_id: delivery.parts[0].fate()[:2]
-        for delivery in every(subscription.view, subscription.subscription_id)
+        (delivery.at.entry_id, index): part.fate()[:2]
+        for delivery in stored
+        for part in delivery.parts
+        for index in indexes(part.messages)
     }
     assert found == expected
-    assert list(found) == sorted(found)
-    assert subscription.cursor.released == sum(holder == NOBODY for holder, _ in expected.values())
+    assert [delivery.at for delivery in stored] == sorted(delivery.at for delivery in stored)
+    assert all(delivery.count == SIZES[delivery.at.entry_id % len(SIZES)] for delivery in stored)
+    released = {entry for (entry, _), (holder, _) in expected.items() if holder == NOBODY}
+    assert subscription.cursor.released == len(released)
+
+
+def check_encoding(subscription: Opened) -> None:
+    """Every record is read as it was written."""
+    for record in subscription.deliveries.records():
+        if record.is_span and record.parts:
+            key = span.key(subscription.subscription_id, record.at)
+            again = Delivery.decode(key, memoryview(record.encode()))
+            assert again.encode() == record.encode()
+            assert again.released == record.released

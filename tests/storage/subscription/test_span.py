@@ -14,6 +14,11 @@ from storage.values.position import Position
 ENTRIES = st.integers(0, 5000)
 
 
+def st_entry(count: int) -> st.SearchStrategy[tuple[int, int]]:
+    """The number of messages of an entry, and some of the messages."""
+    return st.tuples(st.just(count), st.integers(1, (1 << count) - 1))
+
+
 @given(ledger_id=st.integers(1, 9), entry_id=ENTRIES)
 def test_an_entry_is_found_at_its_bit(ledger_id: int, entry_id: int) -> None:
     """The span begins at a multiple of 1,024, and the bit counts from there."""
@@ -54,4 +59,31 @@ def test_keys_of_spans_lie_behind_keys_of_entries() -> None:
 def test_positions_grouped_by_span(messages: dict[Position, int]) -> None:
     """Every position is in the set of its span."""
     sets = span.by_span(messages)
-    assert sorted(at for first, bits in sets.items() for at in span.entries(first, bits)) == sorted(messages)
+    placed = [
+        (at, span.of_entry(at, bits)) for first, bits in sets.items() for at in span.entries(first, bits)
+    ]
+    assert sorted(placed) == sorted(messages.items())
+
+
+PLACED = st.dictionaries(st.integers(0, 1023), st.integers(1, 64).flatmap(st_entry), max_size=8)
+
+
+@given(PLACED)
+def test_messages_of_entries(entries: dict[int, tuple[int, int]]) -> None:
+    """Each entry finds its number of messages and its messages again; whole entries have every message."""
+    first, messages, sizes = Position(3, 2048), 0, 0
+    for index, (count, inside) in entries.items():
+        at = Position(3, 2048 + index)
+        messages |= span.place(at, inside)
+        sizes |= span.sizes_of(at, count)
+    assert messages.bit_count() == sum(inside.bit_count() for _, inside in entries.values())
+    for index, (count, inside) in entries.items():
+        at = Position(3, 2048 + index)
+        assert (span.size(at, sizes), span.of_entry(at, messages)) == (count, inside)
+        assert bool(span.whole(messages, sizes) & span.bit_of(at)) == (inside == (1 << count) - 1)
+        before = messages & span.through(first, at, inside >> 1)
+        assert span.of_entry(at, before) == inside & inside >> 1
+        assert span.of_entry(at, messages & span.through(first, at)) == inside
+        assert all(earlier <= at for earlier in span.entries(first, before))
+    assert [at.entry_id - 2048 for at in span.entries(first, messages)] == sorted(entries)
+    assert not messages or span.decode(span.encode(messages)) == messages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage import OnOpen, Position, Store, SubscriptionType
+from storage.disk.codec import key4
 from storage.disk.schema import AWAITED, HELD
 from storage.disk.view import WriteBatch
 from storage.subscription import catalogue as subscriptions
@@ -31,13 +32,37 @@ def test_counts_follow_the_records(store: Store) -> None:
         skipped_txns.block(subscription, skipped, SECOND, 1, 0b1)
         assert (cursor.skipped_txns, cursor.blocked, skipped.blocked) == (1, 4, 4)
         behind = list(skipped_txns.blocked_behind(batch, sid, 5, Position(0, -1)))
-        assert behind == [(FIRST, b""), (SECOND, b"")]
+        assert behind == [(FIRST, b"\x07"), (SECOND, b"\x01")]
+        assert batch.count(HELD) == 1
         assert [at for at, _ in skipped_txns.blocked_behind(batch, sid, 5, FIRST)] == [SECOND]
-        skipped_txns.unblock(subscription, skipped, FIRST, 0b111)
-        skipped_txns.unblock(subscription, skipped, SECOND, 0b1)
+        skipped_txns.unblock(subscription, skipped, {FIRST: 0b111})
+        assert list(skipped_txns.blocked_behind(batch, sid, 5, Position(0, -1))) == [(SECOND, b"\x01")]
+        skipped_txns.unblock(subscription, skipped, {SECOND: 0b1})
         skipped_txns.remove(subscription, skipped)
         assert (cursor.skipped_txns, cursor.blocked) == (0, 0)
         assert (batch.count(AWAITED), batch.count(HELD)) == (0, 0)
+
+    store.connection.write(check, dry_run=True)
+
+
+def test_a_record_of_an_earlier_release(store: Store) -> None:
+    """Messages of its entry that wait besides are in the span, and come together."""
+    store.subscribe("t", "s", subscription_type=SubscriptionType.KEY_SHARED, on_open=OnOpen.SKIP).close()
+
+    def check(batch: WriteBatch) -> None:
+        subscription = opened(batch, store)
+        sid, skipped = subscription.subscription_id, skipped_txns.skip(subscription, 5)
+        skipped_txns.block(subscription, skipped, SECOND, 3, 0b001)
+        skipped_txns.block(subscription, skipped, Position(1, 2), 65, 1 << 64)
+        batch.put(HELD, key4(sid, 5, *SECOND), b"\x02")
+        skipped.blocked += 1
+        subscription.cursor.blocked += 1
+        skipped_txns.block(subscription, skipped, SECOND, 3, 0b010)
+        assert (batch.count(HELD), skipped.blocked) == (3, 3)
+        behind = list(skipped_txns.blocked_behind(batch, sid, 5, FIRST))
+        assert behind == [(SECOND, b"\x03"), (Position(1, 2), (1 << 64).to_bytes(9, "big"))]
+        skipped_txns.unblock(subscription, skipped, {SECOND: 0b011, Position(1, 2): 1 << 64})
+        assert (batch.count(HELD), skipped.blocked, subscription.cursor.blocked) == (0, 0, 0)
 
     store.connection.write(check, dry_run=True)
 

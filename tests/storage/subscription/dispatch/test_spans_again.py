@@ -6,6 +6,7 @@ import pytest
 
 from storage import Consumer, Store
 from storage.process.clock import ManualClock
+from storage.subscription import span
 from storage.subscription.dispatch import span_keys
 from storage.topic import log
 from storage.values.position import Position
@@ -34,9 +35,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return positions
 
 
-def test_an_empty_poll_reads_no_message_in_flight(store: Store, attach: Attach, reads: list[object]) -> None:
+@pytest.mark.parametrize("size", [1, 10])
+def test_an_empty_poll_reads_no_message_in_flight(
+    store: Store, attach: Attach, reads: list[object], size: int
+) -> None:
     """The first poll of a consumer learns their keys; later polls know them, whatever else is sent."""
-    write_messages(store, "t", NUMBER)
+    write_messages(store, "t", NUMBER, size=size)
     first, second = attach(KEY_SHARED), attach(KEY_SHARED)
     receive_all(first)
     assert values(second) == []
@@ -93,17 +97,41 @@ def test_waiting_messages_of_a_key_in_any_order() -> None:
 
     keys, first = span_keys.SpanKeys(), Position(1, 0)
 
-    def read(at: Position) -> object:
-        return b"odd" if at.entry_id % 2 else span_keys.UNREAD if at.entry_id == 4 else None
+    def read(at: Position) -> span_keys.EntryKeys:
+        return [b"odd" if at.entry_id % 2 else span_keys.UNREAD if at.entry_id == 4 else None]
 
     keys.load([(first, 0b11110)], read)
-    assert keys.first(b"odd") == Position(1, 1)
+    assert keys.first(b"odd") == (1, 1, 0)
     keys.load([(first, 0b11000)], read)
-    assert keys.first(b"odd") == Position(1, 3)
-    assert keys.blocks(b"odd", Position(1, 4))
-    assert not keys.blocks(b"odd", Position(1, 3))
+    assert keys.first(b"odd") == (1, 3, 0)
+    assert keys.blocks(b"odd", (1, 4, 0))
+    assert not keys.blocks(b"odd", (1, 3, 0))
     keys.load([], read)
     assert keys.first(b"odd") is None
+
+
+def test_waiting_messages_of_a_key_in_a_batch() -> None:
+    """Of an entry of three the first that waits, whichever went before, and again once it waits again."""
+    keys, first = span_keys.SpanKeys(), Position(1, 0)
+
+    def read(at: Position) -> span_keys.EntryKeys:
+        return [b"a", b"b", b"a"] if at.entry_id else [b"b"]
+
+    def load(messages: int) -> None:
+        keys.load([(first, span.place(Position(1, 1), messages))] if messages else [], read)
+
+    load(0b111)
+    assert (keys.first(b"a"), keys.first(b"b")) == ((1, 1, 0), (1, 1, 1))
+    load(0b110)
+    assert keys.first(b"a") == (1, 1, 2)
+    assert (keys.blocks(b"a", (1, 1, 2)), keys.blocks(b"a", (1, 2, 0))) == (False, True)
+    load(0b111)
+    assert keys.first(b"a") == (1, 1, 0)
+    load(0b010)
+    assert (keys.first(b"a"), keys.first(b"b")) == (None, (1, 1, 1))
+    load(0)
+    load(0b100)
+    assert (keys.first(b"a"), keys.first(b"b")) == ((1, 1, 2), None)
 
 
 def test_an_exhausted_message_goes_when_its_transaction_is_decided(store: Store) -> None:
