@@ -62,7 +62,7 @@ def after(view: ReadView, topic_id: int, counted: Counts, effects: Iterable[Effe
             backlog.count(view, topic_state, subscription, cursor)
             if released is None
             else backlog.count_after_abort(
-                view, topic_state, subscription, cursor, counted[subscription.name], released
+                view, topic_state, subscription, counted[subscription.name], released
             )
         )
     return counts

@@ -17,6 +17,8 @@ from storage.disk.view import ReadView
 from storage.reports import skipped, unmet_delays
 from storage.subscription import (
     ack_spans,
+    acked_ranges,
+    acks,
     cursor as cursors,
     delivery as deliveries,
     message_set,
@@ -95,18 +97,17 @@ def count(
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), log.messages_through
     backlog.stored = topic_state.messages - through(view, topic_id, topic_state, cursor.mark_delete)
-    backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
+    backlog.acknowledged = acked_ranges.acknowledged_count(view, topic_id, subscription_id)
     backlog.pending, backlog.in_flight = _held(view, topic_state, subscription, cursor)
     if cursor.mark_delete[0] < topic_state.first_ledger:
         backlog.pending_in_view = _pending_in_view(view, topic_state, subscription, cursor)
-    return _classified(view, topic_state, subscription, cursor, backlog, now_ms)
+    return _classified(view, topic_state, subscription, backlog, now_ms)
 
 
 def count_after_abort(
     view: ReadView,
     topic_state: TopicState,
     subscription: Subscription,
-    cursor: Cursor,
     before: Backlog,
     released: int,
 ) -> Backlog:
@@ -122,19 +123,19 @@ def count_after_abort(
     backlog = Backlog()
     backlog.stored, backlog.acknowledged = before.stored, before.acknowledged
     backlog.pending, backlog.pending_in_view = before.pending - released, before.pending_in_view
-    return _classified(view, topic_state, subscription, cursor, backlog, None)
+    return _classified(view, topic_state, subscription, backlog, None)
 
 
 def _classified(
     view: ReadView,
     topic_state: TopicState,
     subscription: Subscription,
-    cursor: Cursor,
     backlog: Backlog,
     now_ms: int | None,
 ) -> Backlog:
     """Complete a backlog of which stored, acknowledged, pending and in flight are counted."""
     subscription_id = subscription.subscription_id
+    cursor = cursors.load(view, subscription_id)
     if subscription.skips:
         _count_skipping(view, topic_state, subscription, cursor, backlog)
     elif subscription.level is IsolationLevel.READ_COMMITTED:
@@ -144,7 +145,7 @@ def _classified(
     behind = max(cursor.read, cursor.mark_delete)
     has_acks = next(taken(view, topic_state, subscription, cursor, behind), None) is not None
     backlog.delayed = Delayed(view, subscription_id, cursor).waiting(now_ms)
-    backlog.delayed += unmet_delays.count(view, topic_state, subscription, cursor, now_ms, has_acks=has_acks)
+    backlog.delayed += unmet_delays.count(view, topic_state, subscription, now_ms, has_acks=has_acks)
     backlog.visible -= backlog.uncommitted + backlog.blocked + backlog.delayed
     least = min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted)
     if least < 0:
@@ -235,7 +236,7 @@ def _pending_in_view(
     for entry in compacted_view.entries(view, topic_id, compaction, cursor.mark_delete, last):
         at, size = entry.position, entry.batch_count
         known = sum(1 << index for index in entry.batch_indexes) & pending_ack.covered(cursor, at, size)
-        pending += (known & ~cursors.acknowledged(view, subscription_id, cursor, at, size)).bit_count()
+        pending += (known & ~acks.acknowledged(view, subscription_id, cursor, at, size)).bit_count()
     return pending
 
 
@@ -288,7 +289,7 @@ def _covered_count(
     for first, acknowledged in ack_spans.every(view, subscription.subscription_id, stop=at):
         covered = span.through(first, at, pending_ack.messages_through(MessageId(*cumulative[1:4])))
         total -= (acknowledged.messages & covered).bit_count()
-    for first, last, messages in cursors.stored_ranges(view, subscription.subscription_id):
+    for first, last, messages in acked_ranges.stored_ranges(view, subscription.subscription_id):
         if first > at:
             break
         if first.ledger_id < topic_state.first_ledger:
@@ -321,7 +322,7 @@ def taken(
     """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     after = max(after, Position(topic_state.first_ledger, -1))
-    for first, last, messages in cursors.stored_ranges(view, subscription_id, after=after):
+    for first, last, messages in acked_ranges.stored_ranges(view, subscription_id, after=after):
         if Position(first[0], last) > after:
             yield first, last, int.from_bytes(messages, "big")
     for first, acknowledged in ack_spans.every(view, subscription_id, after):
@@ -333,7 +334,7 @@ def taken(
         covered = message_set.through(cumulative[3])
         delivery = deliveries.find(view, subscription_id, partly)
         covered |= delivery.of(deliveries.PENDING) if delivery is not None else 0
-        covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
+        covered &= ~acks.acknowledged(view, subscription_id, cursor, partly, entry.count)
         if covered:
             yield partly, partly[1], covered
     for record in deliveries.records(view, subscription_id, after):

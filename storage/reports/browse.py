@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.subscription import (
+    acks,
     catalogue as subscriptions,
     cursor as cursors,
     delivery as deliveries,
@@ -150,7 +151,7 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
                 break
             at = entry.position
             shown = visible_set.of(entry)
-            shown &= ~cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
+            shown &= ~acks.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
             delivery = deliveries.find(view, subscription.subscription_id, at) if shown else None
             shown &= ~(delivery.of(deliveries.PENDING) if delivery else 0)
             shown &= ~pending_ack.covered(cursor, at, entry.count)

@@ -11,7 +11,7 @@ from itertools import islice
 
 from storage.disk.view import ReadView
 from storage.reports import backlog, unmet_delays
-from storage.subscription import cursor as cursors, delayed, delivery as deliveries
+from storage.subscription import acked_ranges, cursor as cursors, delayed, delivery as deliveries
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import bound
 from storage.subscription.subscription import Subscription
@@ -76,7 +76,7 @@ class MessageScale:
     def stretches(self, subscription: Subscription) -> list[Stretch]:
         """Return the states of all messages for a subscription, in the order of the log."""
         cursor = cursors.load(self._view, subscription.subscription_id)
-        examined = sorted(set(self._examined(subscription, cursor)))
+        examined = sorted(set(self._examined(subscription)))
         painted, at = list[Stretch](), 0
         for begin, end, state in examined:
             if end <= at:
@@ -110,11 +110,11 @@ class MessageScale:
                 yield Stretch(state, begin, min(limit, end))
                 begin = min(limit, end)
 
-    def _examined(self, subscription: Subscription, cursor: Cursor) -> Iterator[tuple[int, int, str]]:
+    def _examined(self, subscription: Subscription) -> Iterator[tuple[int, int, str]]:
         """The messages with a record of their own: begin, end, state."""
         view, topic_id, subscription_id = self._view, self._topic_id, subscription.subscription_id
         on_scale = Position(self._state.first_ledger, 0)
-        for first, last, messages in cursors.ranges(view, subscription_id)[:EXAMINED_MAX]:
+        for first, last, messages in acked_ranges.ranges(view, subscription_id)[:EXAMINED_MAX]:
             if first < on_scale:
                 continue
             begin = log.stored(view, topic_id, first).messages_before - self._before
@@ -135,7 +135,7 @@ class MessageScale:
             )
             yield from _bits(begin, due, "ready")
             yield from _bits(begin, entry.messages() & ~due, "delayed")
-        unmet = unmet_delays.behind(view, self._state, subscription, cursor, now_ms, EXAMINED_MAX)
+        unmet = unmet_delays.behind(view, self._state, subscription, now_ms, EXAMINED_MAX)
         for logged, early in unmet:
             yield from _bits(logged.messages_before - self._before, early, "delayed")
         if not subscription.skips:

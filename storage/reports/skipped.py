@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from storage.disk.view import ReadView
 from storage.limits import HOLDERS_SHOWN
-from storage.subscription import cursor as cursors, message_set
+from storage.subscription import acks, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
@@ -59,7 +59,7 @@ def _own(
     total = 0
     for entry in uncommitted_entries.entries(view, topic_id, skipped.txn, after, read):
         at = entry.position
-        taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
+        taken = acks.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
         for _, messages in pending_records.of_entry(view, subscription.subscription_id, at):
             taken |= message_set.decode(messages, entry.count)
         total += entry.count - taken.bit_count()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
-from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.subscription import acked_ranges, catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, log, state as topic_states
 from storage.txn import aborted, uncommitted_entries
 from storage.txn.aborted import AbortedSegment
@@ -110,6 +110,6 @@ def _cursor(view: ReadView, subscription_id: int) -> CursorRow:
     pending = cursor.pending_cumulative
     return CursorRow(
         Position(*cursor.mark_delete), Position(*cursor.read),
-        [_range(*acknowledged) for acknowledged in cursors.ranges(view, subscription_id)],
+        [_range(*acknowledged) for acknowledged in acked_ranges.ranges(view, subscription_id)],
         cursor.generation, cursor.released, TxnID(pending[0]) if pending else None,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from storage.disk.view import ReadView
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set, span
+from storage.subscription import acks, cursor as cursors, delivery as deliveries, message_set, span
 from storage.subscription.cursor import Cursor
 from storage.subscription.delayed import Delayed
 from storage.subscription.delivery import NOBODY, Delivery
@@ -31,7 +31,6 @@ def count(
     view: ReadView,
     topic_state: TopicState,
     subscription: Subscription,
-    cursor: Cursor,
     now_ms: int,
     *,
     has_acks: bool,
@@ -43,23 +42,23 @@ def count(
     """
     if not subscription.delays:
         return 0
+    cursor = cursors.load(view, subscription.subscription_id)
     begin = max(cursor.mark_delete, Position(topic_state.first_ledger, -1))
     after = max(cursor.read, begin)
     met = 0 if after == begin else _Met(view, subscription, cursor, now_ms).count(begin)
-    return met + _count_behind(view, topic_state, subscription, cursor, after, now_ms, has_acks)
+    return met + _count_behind(view, topic_state, subscription, now_ms, has_acks)
 
 
 def _count_behind(
     view: ReadView,
     topic_state: TopicState,
     subscription: Subscription,
-    cursor: Cursor,
-    after: Position,
     now_ms: int,
     has_acks: bool,
 ) -> int:
     """Count the messages behind the read position."""
-    topic_id = subscription.topic_id
+    topic_id, cursor = subscription.topic_id, cursors.load(view, subscription.subscription_id)
+    after = max(cursor.read, cursor.mark_delete, Position(topic_state.first_ledger, -1))
     through = subscription.bound(topic_state)
     if through <= after:
         return 0
@@ -82,7 +81,6 @@ def behind(
     view: ReadView,
     topic_state: TopicState,
     subscription: Subscription,
-    cursor: Cursor,
     now_ms: int,
     limit: int,
 ) -> Iterator[tuple[Entry, int]]:
@@ -94,6 +92,7 @@ def behind(
     if not subscription.delays:
         return
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
+    cursor = cursors.load(view, subscription_id)
     after = max(cursor.read, cursor.mark_delete, Position(topic_state.first_ledger, -1))
     noted = timed_entries.entries(view, topic_id, after, subscription.bound(topic_state))
     for timed in islice(noted, limit):
@@ -102,7 +101,7 @@ def behind(
             continue
         if deliveries.find(view, subscription_id, timed.at) is None:
             entry = log.stored(view, topic_id, timed.at)
-            done = cursors.acknowledged(view, subscription_id, cursor, timed.at, entry.count)
+            done = acks.acknowledged(view, subscription_id, cursor, timed.at, entry.count)
             fresh = message_set.everything(entry.count) & ~done
             yield entry, sum(early(entry, Delivery(timed.at, entry.count, []), fresh, now_ms).values())
 
@@ -135,7 +134,7 @@ class _Met:
             if fresh:
                 last = Position(record.at[0], record.at[1] + (span.SPAN_ENTRIES - 1 if record.is_span else 0))
                 for entry in timed_entries.entries(view, topic_id, _before(record.at), last):
-                    if not record.is_span or fresh & span.bit_of(entry.at):
+                    if not record.is_span or span.of_entry(entry.at, fresh):
                         yield entry.at
 
     def _of_committed(self, begin: Position) -> set[Position]:
@@ -182,7 +181,7 @@ def _early(
     """
     subscription_id = subscription.subscription_id
     entry = log.stored(view, subscription.topic_id, at)
-    done = cursors.acknowledged(view, subscription_id, cursor, at, entry.count)
+    done = acks.acknowledged(view, subscription_id, cursor, at, entry.count)
     delivery = deliveries.find(view, subscription_id, at) or Delivery(at, entry.count, [])
     open_ = message_set.everything(entry.count) & ~done & ~noted
     return sum(messages.bit_count() for messages in early(entry, delivery, open_, now_ms).values())

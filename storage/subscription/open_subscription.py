@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from storage.disk.view import ReadView
 from storage.subscription import cursor as cursors
-from storage.subscription.cursor import Acks
+from storage.subscription.acks import Acks
 from storage.subscription.delayed import Delayed
 from storage.subscription.deliveries import Deliveries
 from storage.subscription.subscription import Subscription

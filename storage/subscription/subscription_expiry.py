@@ -11,7 +11,12 @@ from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import FORCED_STEP_ENTRIES
 from storage.process.identity import ProcessIdentity
-from storage.subscription import attached_consumers, catalogue as subscriptions, cursor as cursors, update
+from storage.subscription import (
+    acked_ranges,
+    attached_consumers,
+    catalogue as subscriptions,
+    update,
+)
 from storage.subscription.hard_trimming import with_name
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
@@ -69,4 +74,6 @@ def unacknowledged(topic: OpenTopic[ReadView], opened: OpenSubscription[ReadView
     """
     view, topic_id, state = topic.view, topic.topic_id, topic.state
     behind = state.messages - log.messages_through(view, topic_id, state, opened.cursor.mark_delete)
-    return behind - cursors.acknowledged_count(view, topic_id, opened.subscription_id, FORCED_STEP_ENTRIES)
+    return behind - acked_ranges.acknowledged_count(
+        view, topic_id, opened.subscription_id, FORCED_STEP_ENTRIES
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage.disk.view import ReadView
-from storage.subscription import cursor as cursors, delayed, delivery as deliveries, message_set
+from storage.subscription import acks, delayed, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.delayed import DelayedEntry
 from storage.subscription.subscription import Subscription
@@ -50,7 +50,7 @@ def _check_entry(
     if at > cursor.read:
         problem(19, f"{at} is delayed beyond the read position")
     delivery = deliveries.find(view, subscription.subscription_id, at)
-    taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
+    taken = acks.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
     taken |= delivery.known() if delivery is not None else 0
     if entry.messages() & taken:
         problem(7, f"{at} is delayed, though acknowledged or delivered")

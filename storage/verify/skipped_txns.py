@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage.disk.view import ReadView
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set
+from storage.subscription import acks, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.delayed import Delayed
 from storage.subscription.dispatch import skipped_txns as skips
@@ -77,7 +77,7 @@ class SkipCheck:
             return
         if skip is not None and entry.at > skip.examined:
             return
-        known = cursors.acknowledged(self._view, self._id, self._cursor, entry.at, entry.messages)
+        known = acks.acknowledged(self._view, self._id, self._cursor, entry.at, entry.messages)
         delivery = deliveries.find(self._view, self._id, entry.at)
         known |= delivery.known() if delivery is not None else 0
         known |= joined(held_sets, entry.messages)

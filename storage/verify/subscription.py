@@ -9,6 +9,8 @@ from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription import (
     ack_spans,
+    acked_ranges,
+    acks,
     cursor as cursors,
     delivery as deliveries,
     mark_index,
@@ -110,18 +112,14 @@ class SubscriptionCheck:
     def _check_ranges(self) -> None:
         """Check that acknowledged ranges lie apart from each other, and after markDeletePosition with a gap."""
         mark_delete, previous = self._cursor.mark_delete, (-1, -1, False)
-        stored = {record[:2] for record in cursors.stored_ranges(self._view, self._id) if not record[2]}
-        for first, last, messages in cursors.pieces(self._view, self._id):
+        stored = {record[:2] for record in acked_ranges.stored_ranges(self._view, self._id) if not record[2]}
+        for first, last, messages in acked_ranges.pieces(self._view, self._id):
             is_whole = not messages
             if first <= mark_delete or last < first.entry_id:
                 self._problem(1, f"acknowledged {first}..{last} is not ahead of {Position(*mark_delete)}")
             # Where the log was trimmed, the compacted view may have lost the messages between since.
             is_trimmed = mark_delete[0] < self._state.first_ledger
-            if (
-                is_whole
-                and not is_trimmed
-                and cursors.is_next(self._view, self._topic_id, mark_delete, first)
-            ):
+            if is_whole and not is_trimmed and acks.is_next(self._view, self._topic_id, mark_delete, first):
                 self._problem(1, f"acknowledged {first} follows markDeletePosition and was not taken into it")
             if previous[0] == first.ledger_id and first.entry_id <= previous[1]:
                 self._problem(23, f"acknowledged ranges overlap at {first}")
@@ -153,7 +151,7 @@ class SubscriptionCheck:
 
     def _check_delivery(self, delivery: Delivery) -> None:
         view, at, seen = self._view, Position(*delivery.at), 0
-        done = cursors.acknowledged(view, self._id, self._cursor, delivery.at, delivery.count)
+        done = acks.acknowledged(view, self._id, self._cursor, delivery.at, delivery.count)
         is_pending = False
         for txn in pending_ack.holders(
             OpenSubscription(view, self._subscription), delivery.at, delivery.count, -1
@@ -216,7 +214,7 @@ class SubscriptionCheck:
     def _count(
         self, entry: LoggedEntry, held_sets: list[bytes] | None, delayed: int, expected: dict[str, int]
     ) -> None:
-        done = cursors.acknowledged(self._view, self._id, self._cursor, entry.at, entry.messages)
+        done = acks.acknowledged(self._view, self._id, self._cursor, entry.at, entry.messages)
         pending = self._pending(entry) & ~done
         rest = message_set.everything(entry.messages) & ~done & ~pending
         held = (

@@ -30,6 +30,7 @@ MODULE_LINES_MIN = 15
 PROTOCOLS = {
     "close": "the end of what a `with` statement opens",
     "last": "cursors of LMDB, which the overlay of a dry run answers as",
+    "store_path": "objects that Spark ships to tasks",
     "decode": "the codec of a record",
     "encode": "the codec of a record",
     "read": "DataSourceReader of Spark, and binary streams",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from storage.disk.view import ReadView
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
-from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription import acked_ranges, message_set, pending_ack
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import compacted_walk
 from storage.subscription.dispatch.blocked_keys import MessageOrder
@@ -143,7 +143,7 @@ class Walk:
         subscription, selection = self._subscription, self._selection
         through = subscription.bound(self._topic.state)
         after = max(self._cursor.read, self._cursor.mark_delete)
-        after = cursors.acknowledged_through(self._view, self._subscription_id, after)
+        after = acked_ranges.acknowledged_through(self._view, self._subscription_id, after)
         if self._reads_compacted:
             after = self._select_compacted(after, through)
         while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX and not self._is_full():

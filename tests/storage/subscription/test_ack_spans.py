@@ -8,7 +8,7 @@ from storage import MessageId, Store
 from storage.disk.codec import key3
 from storage.disk.schema import ACKS
 from storage.disk.view import WriteBatch
-from storage.subscription import ack_spans, catalogue as subscriptions, cursor as cursors, span
+from storage.subscription import ack_spans, acked_ranges, catalogue as subscriptions, span
 from storage.subscription.ack_spans import NOTHING, AckedMessages
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
@@ -69,7 +69,7 @@ def test_a_whole_span_becomes_a_range(store: Store, attach: Attach) -> None:
     with store.connection.view() as view:
         keys = [key[8:] for key in view.keys(ACKS)]
         subscription_id = int.from_bytes(next(view.keys(ACKS))[:8], "big")
-        assert cursors.ranges(view, subscription_id) == [(Position(1, 1024), 2059, b"")]
+        assert acked_ranges.ranges(view, subscription_id) == [(Position(1, 1024), 2059, b"")]
     assert keys == [key3(0, 1, 1024)[8:], span.key(0, Position(1, 2048))[8:]]
 
 

@@ -1,4 +1,4 @@
-"""The cursor's ranges of acknowledged messages, against a set."""
+"""Acknowledgements ahead of markDeletePosition: `storage/subscription/acks.py`, `acked_ranges.py`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from hypothesis import given, strategies as st
 
 from storage.disk.codec import unpack
 from storage.disk.view import WriteBatch
-from storage.subscription import cursor as cursors, message_set
-from storage.subscription.cursor import Acks, Cursor
+from storage.subscription import acked_ranges, acks, message_set
+from storage.subscription.acks import Acks
+from storage.subscription.cursor import Cursor
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import WrittenLog
 
@@ -60,7 +61,7 @@ class Acknowledged:
         if mark >= 0:
             assert self.cursor.mark_delete == log.entries[mark].at
         for index, entry in enumerate(log.entries):
-            found = cursors.acknowledged(batch, SUBSCRIPTION, self.cursor, entry.at, max(entry.count, 1))
+            found = acks.acknowledged(batch, SUBSCRIPTION, self.cursor, entry.at, max(entry.count, 1))
             assert {(index, place) for place in message_set.indexes(found)} == self.members & self.every(
                 index
             )
@@ -75,10 +76,10 @@ class Acknowledged:
                     wanted.append(((ledger_id, entry_id), entry_id, True))
             elif self.every(index) & self.members:
                 wanted.append(((ledger_id, entry_id), entry_id, False))
-        ranges = cursors.ranges(batch, SUBSCRIPTION)
+        ranges = acked_ranges.ranges(batch, SUBSCRIPTION)
         assert [(tuple(first), last, not messages) for first, last, messages in ranges] == wanted
         ahead = [member for member in self.members if member[0] > mark and log.entries[member[0]].count]
-        assert cursors.acknowledged_count(batch, log.topic_id, SUBSCRIPTION) == len(ahead)
+        assert acked_ranges.acknowledged_count(batch, log.topic_id, SUBSCRIPTION) == len(ahead)
 
 
 class TestCursor:
