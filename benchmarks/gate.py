@@ -445,7 +445,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), metavar="DIR")
     options, is_over = parser.parse_args(arguments), False
     print(
-        f"{'change':40} {'entries':>9} of {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}"
+        f"{'change':44} {'entries':>9} of {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}"
     )
     for size, entries in product(options.batch, options.in_flight):
         with tempfile.TemporaryDirectory(prefix="txnctl-gate-", dir=options.dir) as directory:
@@ -456,7 +456,7 @@ def main(arguments: list[str] | None = None) -> int:
                     call_ms, held, operations = measure(path, name, entries * size, size)
                     is_over = is_over or held.longest_cpu_ms > _GOAL_MS
                     print(
-                        f"{name:40} {entries:9,} {size:2} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
+                        f"{name:44} {entries:9,} {size:2} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
                         f"{held.longest_ms:9.1f} {operations:10,}",
                         flush=True,
                     )

@@ -169,7 +169,7 @@ class AcknowledgementAdmin:
             TopicNotFound, SubscriptionNotFound, MessageNotFound, InvalidPosition, InvalidValue
         """
         check_flags(dry_run=dry_run)
-        delay_ns = check_delay_ns("a delay", delay)
+        delay_ns = check_delay_ns("a delay", delay, for_ever=True)
 
         audit_trail.check_reason(reason)
         check_many("message ids", message_ids)

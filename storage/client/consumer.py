@@ -229,7 +229,7 @@ class Consumer:
             InvalidPosition, InvalidValue, MessageNotFound, ConsumerEvicted
         """
         items = items_of(message, self._attachment.origin)
-        self._window.give_back(items, check_delay_ns("a delay", delay))
+        self._window.give_back(items, check_delay_ns("a delay", delay, for_ever=True))
 
     def blocked_by(self) -> Blocked | None:
         """The open transaction behind which committed messages wait, or None.

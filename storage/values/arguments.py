@@ -49,12 +49,17 @@ def check_flags(**flags: object) -> None:
             raise InvalidValue(f"{name} is True or False, not {value!r}")
 
 
-def check_delay_ns(noun: str, seconds: object) -> int:
+def check_delay_ns(noun: str, seconds: object, *, for_ever: bool = False) -> int:
     """Return a delay in nanoseconds: 0 seconds to 100 years.
+
+    Args:
+        for_ever: a longer delay, or an infinite one, counts as 100 years.
 
     Raises:
         InvalidValue
     """
+    if for_ever and type(seconds) in (int, float) and seconds > DELAY_S_MAX:  # type: ignore[operator]
+        seconds = DELAY_S_MAX
     if type(seconds) not in (int, float) or not 0 <= seconds <= DELAY_S_MAX:  # type: ignore[operator]
         raise InvalidValue(f"{noun} is 0 to {DELAY_S_MAX} seconds, not {seconds!r}")
     return int(seconds * 1e9)  # type: ignore[operator]

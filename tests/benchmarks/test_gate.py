@@ -14,6 +14,6 @@ def test_each_change_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[s
     gate.main(["--in-flight", "300", "--dir", str(tmp_path)])
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.endswith("operations")
-    assert [line[:40].strip() for line in lines] == list(gate.SCENARIOS)
+    assert [line[:44].strip() for line in lines] == list(gate.SCENARIOS)
     assert all(line.split()[-1].replace(",", "").isdigit() for line in lines)
     assert list(tmp_path.iterdir()) == []

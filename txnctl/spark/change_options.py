@@ -52,7 +52,7 @@ def parse_changes(parsed: Mapping[str, str], path: str, *, is_stream: bool = Fal
     if is_stream and since == NOW:
         raise InvalidValue(
             "a stream that is killed before its first batch asks for its start again: `now` would be later then",
-            hint="Give the version of now: `txnctl tables scan TABLE --at now` names it.",
+            hint="Give the version of now in its place, which Table.version_at() names.",
         )
     return ChangeOptions(
         path, check_name("table name", parsed["table"]), since, None if until == NOW else until,

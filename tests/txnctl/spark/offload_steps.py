@@ -44,7 +44,12 @@ def span(store: Store, level: IsolationLevel, **given: Any) -> TopicRange:
 
 
 def rows(pieces: list[Any]) -> list[dict[str, Any]]:
-    return [row for piece in pieces for batch in piece.batches(SCHEMA) for row in batch.to_pylist()]
+    return [
+        row
+        for piece in pieces
+        for batch in getattr(piece, "value", piece).batches(SCHEMA)
+        for row in batch.to_pylist()
+    ]
 
 
 def files(done: Offloaded, kind: str) -> list[str]:

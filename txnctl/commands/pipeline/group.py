@@ -41,7 +41,7 @@ cores, unless --master names a cluster.
         ),
         "sql": (
             "txnctl.commands.pipeline.sql:sql",
-            "Run a SQL query over topics and tables.",
+            "Run a SQL statement over topics and tables.",
         ),
         "run": ("txnctl.commands.pipeline.run:run", "Run a Python program of yours with a Spark session."),
     },

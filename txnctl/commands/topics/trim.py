@@ -54,7 +54,8 @@ _SETUP = ("txnctl topics create orders", "txnctl topics config orders --retentio
     "txnctl topics trim orders --offloaded offloaded",
     setup=(
         "txnctl topics create orders --ledger-entries 1",
-        "printf 'one\ntwo\n' | txnctl produce orders",
+        "txnctl produce orders -m one",
+        "txnctl produce orders -m two",
         "txnctl pipeline offload orders offloaded",
     ),
 )

@@ -65,7 +65,7 @@ class Root(NamedTuple):
         if kind != fs.FileType.Directory:
             why = "does not exist" if kind == fs.FileType.NotFound else "is no directory"
             raise OffloadInvalid(
-                f"{where} {why}", hint="Name the directory that `txnctl pipeline offload` has written to."
+                f"{where} {why}", hint="Name the directory that the ledgers were offloaded to."
             )
 
     def for_spark(self, path: str) -> str:

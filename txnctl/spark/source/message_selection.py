@@ -42,7 +42,8 @@ class Interval:
 
     def meets(self, low: int, high: int) -> bool:
         """Report whether a number from `low` to `high` is in the interval."""
-        return (self.low is None or high >= self.low) and (self.high is None or low <= self.high)
+        lowest = low if self.low is None else max(low, self.low)
+        return lowest <= (high if self.high is None else min(high, self.high))
 
     def within(self, low: int | None, high: int | None) -> Interval:
         """Return the part of the interval between two further bounds."""

@@ -48,6 +48,6 @@ def test_a_second_job_is_refused_and_a_killed_one_started_again(
 
 def test_messages_that_were_left_out_are_told() -> None:
     """In the sentence for people too."""
-    row = SettleResult("persistent://public/default/requests", "accounts", 1, 5, 2, 3, None, 1000)
+    row = SettleResult("persistent://public/default/requests", "accounts", 1, 5, 2, 3, None, "local", 1000)
     assert "; left out 3 messages that are no requests." in _sentence(row)
     assert "left out" not in _sentence(row._replace(skipped=0))

@@ -27,7 +27,7 @@ def test_changes_removed_after_the_plan(store: Store, table: Table) -> None:
         for fails in ("true", "false")
     }
     plans = {fails: reader.partitions() for fails, reader in kept.items()}
-    assert all(isinstance(part, ChangeRange) for plan in plans.values() for part in plan)
+    assert all(isinstance(part.value, ChangeRange) for plan in plans.values() for part in plan)
     collect(store)
     with pytest.raises(RequestTooOld):
         rows(kept["true"], plans["true"])

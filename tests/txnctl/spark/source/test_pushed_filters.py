@@ -131,9 +131,9 @@ def read(
         options.topic_read(given_options | {"pushFilters": "true"}), struct(*MESSAGE_TYPES)
     )
     rest = list(reader.pushFilters(filters))
-    parts = reader.partitions()
-    rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
-    return rows, rest, parts
+    carried = reader.partitions()
+    rows = [row for part in carried for batch in reader.read(part) for row in batch.to_pylist()]
+    return rows, rest, [part.value for part in carried]
 
 
 def filled(path: str, seed: int) -> tuple[Store, int]:
