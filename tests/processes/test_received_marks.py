@@ -192,10 +192,9 @@ def test_counts_of_consumers_killed_at_any_moment(
         lower.update(seen)
         upper.update(str(number) for number in range(min(len(seen) + step, messages)))
     with Store.open(path) as store, store.subscribe("t", "s", receiver_queue_size=messages) as consumer:
-        found = {
-            (message.value or b"").decode(): message.redelivery_count
-            for message in consumer.receive_batch(messages, timeout=0)
-        }
+        found = {}
+        while batch := consumer.receive_batch(messages, timeout=0):
+            found |= {(message.value or b"").decode(): message.redelivery_count for message in batch}
     assert len(found) == messages
     assert max(found.values()) > 1
     wrong = {value: count for value, count in found.items() if not lower[value] <= count <= upper[value]}
