@@ -30,9 +30,9 @@ class TxnctlDataSource(DataSource):
     def schema(self) -> str:
         from txnctl.spark import options, schemas
 
-        if options.reads_changes(self.options):
-            return schemas.ddl(schemas.CHANGE_TYPES)
         with hints_as_notes():
+            if options.reads_changes(self.options):
+                return schemas.ddl(schemas.CHANGE_TYPES)
             known = schemas.TABLE_COLUMNS
             if not options.names_table(self.options):
                 known = schemas.message_columns(options.has_properties(self.options))
@@ -42,7 +42,9 @@ class TxnctlDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from txnctl.spark import options
 
-        if options.reads_changes(self.options):
+        with hints_as_notes():
+            reads_changes = options.reads_changes(self.options)
+        if reads_changes:
             from txnctl.spark.source.change_reader import ChangeReader
 
             with hints_as_notes():

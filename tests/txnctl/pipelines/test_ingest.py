@@ -195,7 +195,7 @@ def test_lines_of_a_large_file_are_shared_out(
     spark: SparkSession, store: Store, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without quoted line ends: every line once, in order; a quote that goes on is named by file and line."""
-    monkeypatch.setattr(csv_source, "RANGE_BYTES", 100)
+    monkeypatch.setattr(csv_source, "RANGE_BYTES", 1000)
     store.create_topic("requests")
     file = tmp_path / "a.csv"
     file.write_text("id,text\n" + "".join(f'{number},"{"x" * (number % 150)}"\n' for number in range(400)))

@@ -101,7 +101,7 @@ def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, store: Store, pat
     """With its schema."""
     store.create_topic("empty")
     frame = read(spark, path, topic="empty")
-    assert (frame.count(), len(frame.columns)) == (0, 11)
+    assert (frame.count(), len(frame.columns)) == (0, 12)
 
 
 def test_it_joins_with_a_table_as_of_a_time(spark: SparkSession, orders: Store, path: str) -> None:

@@ -17,6 +17,7 @@ import pyspark
 import pytest
 
 from storage import Store
+from txnctl.spark.runtime import master as master_module
 
 ROOT = Path(__file__).parents[4]
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -71,15 +72,16 @@ def test_a_master_that_is_not_there_is_named_before_a_jvm_starts(run: Any, path:
 
 @pytest.mark.slow
 @pytest.mark.needs_program("java")
-def test_a_master_that_takes_connections_and_says_nothing(start: Start, path: str) -> None:
-    """Such as one that was stopped: after a minute the job ends with one error."""
+def test_a_master_that_takes_connections_and_says_nothing(
+    run: Callable[..., Any], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that was stopped: after a minute, here a few seconds, the job ends with one error."""
+    monkeypatch.setattr(master_module, "ANSWER_S", 8.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         master = f"spark://127.0.0.1:{server.getsockname()[1]}"
-        words = ("export", "requests", "out", "--master", master, "-o", "json")
-        with start("pipeline", *words) as process:
-            status, error = failure(process)
-    assert (status, error["code"]) == (12, "cluster-unreachable")
-    assert f"master at {master[8:]} takes connections and does not answer" in error["message"]
+        done = run("pipeline", "export", "requests", "out", "--master", master, "-o", "json")
+    assert (done.status, done.error["code"]) == (12, "cluster-unreachable")
+    assert f"master at {master[8:]} takes connections and does not answer" in done.error["message"]
 
 
 @pytest.mark.needs_program("java")
