@@ -317,8 +317,8 @@ def main(states: int = 12_000, seed: int = 1) -> int:
             f"power cuts, seed {seed}: {len(workload.events)} calls, {len(workload.commits)} commits",
             flush=True,
         )
-        # About sixteen distinct states an event, measured; the states are to lie in all of the workload.
-        share = min(1.0, states * 1.1 / (16 * len(workload.events)))
+        # About eight distinct states an event, measured; the states are to lie in all of the workload.
+        share = min(1.0, states * 1.1 / (8 * len(workload.events)))
         figures = run(workload, islice(cuts(workload, 9, seed, share=share), states), directory, tell=print)
         _print("flushes kept", figures)
         wanted = max(60, states // 20)
