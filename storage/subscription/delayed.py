@@ -240,14 +240,19 @@ class Delayed(Generic[V]):
             entry = DelayedEntry.decode(key, payload)
             self.remove(entry.at, entry.messages())
 
-    def remove_between(self: Delayed[WriteBatch], first: Position, end: Position) -> None:
-        """Forget all messages between two entries, both included."""
+    def remove_between(self: Delayed[WriteBatch], first: Position, end: Position | None = None) -> None:
+        """Forget all messages between two entries, both included; from `first` on without an end."""
         if not self._cursor.delayed:
             return
-        start, stop = (key3(self._subscription_id, *at) for at in (first, end))
+        start = key3(self._subscription_id, *first)
+        stop = None if end is None else key3(self._subscription_id, *end)
         for key, payload in list(self._view.scan(DELAYED, key1(self._subscription_id), start, stop)):
             entry = DelayedEntry.decode(key, payload)
             self.remove(entry.at, entry.messages())
+
+    def remove_behind(self: Delayed[WriteBatch], after: Position) -> None:
+        """Forget all messages behind an entry; dispatch must pass them again."""
+        self.remove_between(Position(after[0], after[1] + 1))
 
     def clear(self: Delayed[WriteBatch]) -> None:
         """Forget all messages; dispatch must pass them again."""

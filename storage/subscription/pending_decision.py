@@ -94,6 +94,8 @@ class PendingAcks:
         if first is not None and is_filtered and cursor.has_uncommitted_acks:
             # Dispatch acknowledges aborted messages on its way, and has passed those that were pending.
             cursor.examine_after(Position(first[0].ledger_id, first[0].entry_id - 1))
+            # Delayed messages that dispatch examines again are counted by their times until dispatch meets them.
+            opened.delayed.remove_behind(cursor.read)
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
         """Subscription, and the pending messages."""

@@ -21,6 +21,9 @@ def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, sel
         _deliver(delivery, dispatched.messages, consumer_id)
         cursor.delivered += dispatched.messages.bit_count()
         cursor.redelivered += len(dispatched.times)
+    if selection.due and opened.subscription.keeps_keys:
+        # From now on a due message holds its key, and later messages of the key may be queued at other consumers.
+        cursor.generation += 1
     for at, messages in selection.due:
         opened.delayed.remove(at, messages)
     for delivery, early in selection.delayed:

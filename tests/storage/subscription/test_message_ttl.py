@@ -179,3 +179,14 @@ def test_a_run_is_noted_once_and_writes_once_an_hour(store: Store, topic: str, c
 def test_a_time_to_live_has_bounds(store: Store, topic: str) -> None:
     with pytest.raises(InvalidValue, match="time to live is 1s to 36600d"):
         store.admin.topics.set_retention(topic, ttl_ms=0)
+
+
+def test_messages_that_expire_again_after_a_seek(store: Store, topic: str, clock: ManualClock) -> None:
+    """A seek makes expired messages new, and the limit acknowledges them again: the counter exceeds the topic's."""
+    send(store, topic, 1)
+    clock.advance(61)
+    for expired in (1, 2):
+        store.admin.topics.trim_topic(topic)
+        assert counters(store, topic, "slow") == (expired, 0)
+        assert store.maintenance.verify_store(full=True) == []
+        store.admin.subscriptions.seek_subscription(topic, "slow", EARLIEST)

@@ -148,3 +148,24 @@ def test_an_aborted_message_that_was_pending_counts_as_aborted(
         consumer.acknowledge(plain)
     assert store.reports.subscription_stats("t", "a").row.stats.msg_backlog == 0
     assert store.maintenance.verify_store(full=True) == []
+
+
+def test_an_abort_before_delayed_messages_keeps_their_count(store: Store, attach: Attach) -> None:
+    """Dispatch examines the released message again, and whatever is behind: delayed messages there are met anew."""
+    producer = store.create_producer("t")
+    producer.send(b"first")
+    producer.send(b"late", deliver_after=60.0)
+    consumer = attach(SHARED, subscription_isolation_level=RU)
+    txn = store.begin_transaction(timeout=3600)
+    consumer.acknowledge(consumer.receive(timeout=0), txn=txn)
+    consumer.close()
+    store.admin.subscriptions.update_subscription("t", "a", subscription_isolation_level=RC)
+    consumer = attach(SHARED)
+    assert receive(consumer) == []
+    store.admin.transactions.abort_transaction(txn)
+    assert store.maintenance.verify_store(full=True) == []
+    stats = store.reports.subscription_stats("t", "a").row.stats
+    assert (stats.visible, stats.delayed) == (1, 1)
+    assert values(consumer) == [b"first"]
+    assert store.reports.subscription_stats("t", "a").row.stats.delayed == 1
+    assert store.maintenance.verify_store(full=True) == []
