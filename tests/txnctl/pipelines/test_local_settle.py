@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -14,6 +15,8 @@ from hypothesis import given, settings, strategies as st
 from storage import IsolationLevel, MessageId, Store
 from storage.errors import BadInput, InvalidValue, TableNotFound
 from storage.limits import TOGETHER_ENTRIES_MAX
+from storage.process.clock import SYSTEM_CLOCK
+from storage.process.identity import this_process
 from tests.model_runs import examples
 from tests.txnctl.pipelines.engine_steps import (
     FORMS,
@@ -49,6 +52,24 @@ def request(account: str, amount: str) -> tuple[bytes | None, bytes | None]:
 
 def balances(store: Store) -> dict[str, str]:
     return {row.key.decode(): row.value.decode() for row in store.table("accounts").scan()}
+
+
+def test_the_hold_names_this_program_and_no_stream_of_spark(
+    bank: Store, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator who is refused sees which program to end."""
+    programs: list[str] = []
+    settle = BatchSettler.settle
+
+    def note_holder(settler: BatchSettler, *arguments: Any) -> None:
+        (consumer,) = bank.reports.subscription_stats("requests", "settle").row.stats.consumers
+        programs.append(consumer.owner.program)
+        settle(settler, *arguments)
+
+    monkeypatch.setattr(BatchSettler, "settle", note_holder)
+    send(bank, [Sent([request("B1", "5")], "alone")])
+    settle_locally(path, SettleOptions(), 10)
+    assert programs == [this_process(SYSTEM_CLOCK).program]
 
 
 def test_open_transactions_stop_it_and_aborted_ones_never_get_in(bank: Store, path: str) -> None:

@@ -219,7 +219,8 @@ def _settle_on_spark(
 
 def _sentence(row: SettleResult) -> str:
     through = f"; settled through {row.through}" if row.through is not None else ""
-    left_out = f"; left out {plural(row.skipped, 'message')} that are no requests" if row.skipped else ""
+    kind = "that is no request" if row.skipped == 1 else "that are no requests"
+    left_out = f"; left out {plural(row.skipped, 'message')} {kind}" if row.skipped else ""
     return (
         f"Applied {plural(row.requests, 'request')} to {row.table} in "
         f"{plural(row.batches, 'batch', 'batches')}{left_out}{through}. "

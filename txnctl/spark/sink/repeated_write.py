@@ -25,7 +25,7 @@ def check_same(write_id: str, stored: BatchRecord, asked: BatchRecord) -> None:
     if difference is None:
         return
     raise AlreadyExists(
-        f"write id {write_id} was used for a different write: {difference}.\nIt stored {describe(stored)}.",
+        f"write id {write_id} was used for a different write: {difference}; it stored {describe(stored)}.",
         hint="Nothing was stored. Give this write an id of its own.",
         write_id=write_id,
         txn_id=stored.txn,

@@ -31,7 +31,7 @@ class StreamCursor:
         path: str,
         name: str,
         level: IsolationLevel,
-        program: str,
+        program: str | None,
         *,
         compacted: bool = False,
         consumer_name: str | None = None,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from txnctl.spark.source.partition import Partition
 
 _PROGRAM: Final = "Spark stream"
-"""The program name of stream readers in `txnctl status`."""
+"""The program name of a query of Spark in `txnctl status`."""
 
 
 class TopicReport(TypedDict):
@@ -48,6 +48,8 @@ class TopicProgress:
         consumer_name: of the consumer that holds the subscription; None for a query of Spark.
         """
         self._options = options
+        # None is the name of the script.
+        self._program = _PROGRAM if consumer_name is None else None
         self._ids: dict[str, int] = {}
         self._cursor = (
             None
@@ -56,7 +58,7 @@ class TopicProgress:
                 options.path,
                 options.subscription,
                 options.level,
-                _PROGRAM,
+                self._program,
                 compacted=options.compacted,
                 consumer_name=consumer_name,
             )
@@ -251,7 +253,7 @@ class TopicProgress:
         from storage import Store
 
         if self._store is None:
-            self._store = Store.open(self._options.path, read_only=True, program=_PROGRAM)
+            self._store = Store.open(self._options.path, read_only=True, program=self._program)
         self._store.connection.look_in_place()
         return self._store
 

@@ -58,6 +58,7 @@ def test_the_same_input_again_is_named_and_not_parsed(
         refused = run("pipeline", "ingest", "copy.csv", *other, "--write-id", "may")
         assert refused.status == 4
         assert "write id may was used for a different write" in refused.err
+        assert "\\n" not in refused.err
         assert f"2 rows in requests, by transaction {txn} at" in refused.err
     requests.admin.topics.delete_topic("requests")
     requests.create_topic("requests")

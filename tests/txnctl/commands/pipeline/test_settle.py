@@ -50,4 +50,5 @@ def test_messages_that_were_left_out_are_told() -> None:
     """In the sentence for people too."""
     row = SettleResult("persistent://public/default/requests", "accounts", 1, 5, 2, 3, None, "local", 1000)
     assert "; left out 3 messages that are no requests." in _sentence(row)
+    assert "; left out 1 message that is no request." in _sentence(row._replace(skipped=1))
     assert "left out" not in _sentence(row._replace(skipped=0))

@@ -112,7 +112,7 @@ class TestBatch:
         ]
         for difference, other, topic in others:
             with pytest.raises(
-                AnalysisException, match=f"{difference}.\nIt stored 2 rows in t, by transaction 0:1 at "
+                AnalysisException, match=f"{difference}; it stored 2 rows in t, by transaction 0:1 at "
             ):
                 save(other, store, topic=topic, writeId="daily")
         save(rows, store, topic="t", writeId="daily2", writeFingerprint="1")
