@@ -71,7 +71,8 @@ def sql(context: Context, statement: str, options: SqlArguments, spark_options: 
     bytes, or with --text texts.
 
     All topics are read up to one moment, all tables at one version: the newest at that moment that no open transaction
-    can change, or that of --at. Nothing is written to the store.
+    can change, or that of --at. Nothing is written to the store; with --offload-path, messages that no offloaded file
+    has are written there for the tasks.
 
     The statement is a query of Spark SQL. With `-o name` the first column is printed alone.
     """
