@@ -29,7 +29,7 @@ class PendingAcks:
     kind = PART_SUBSCRIPTION
 
     def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:  # noqa: ARG002
-        """A pending acknowledgement was checked when made, and stays until its transaction ends: nothing forbids it."""
+        """None: a pending acknowledgement was checked when made, and stays until the end of the transaction."""
         return None
 
     def decide(
@@ -92,9 +92,9 @@ class PendingAcks:
             recall(opened, first[0], -(first[1] & -first[1]))
         is_filtered = opened.subscription.level is IsolationLevel.READ_COMMITTED
         if first is not None and is_filtered and cursor.has_uncommitted_acks:
-            # Dispatch acknowledges aborted messages on its way, and has passed those that were pending.
+            # Dispatch acknowledges aborted messages on the way, and has passed the pending ones.
             cursor.examine_after(Position(first[0].ledger_id, first[0].entry_id - 1))
-            # Delayed messages that dispatch examines again are counted by their times until dispatch meets them.
+            # The delayed messages there count by their times until dispatch meets each again.
             opened.delayed.remove_behind(cursor.read)
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
