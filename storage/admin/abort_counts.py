@@ -1,6 +1,7 @@
 """Backlogs before and after an abort, for its effects.
 
-The records of the messages are looked at once, before: after it, backlogs follow from the messages that it released.
+The records of the messages are looked at once, before the abort; the backlogs after the abort follow from the number of
+released messages.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def before(view: ReadView, topic_id: int) -> Counts:
 
 
 def after(view: ReadView, topic_id: int, counted: Counts, effects: Iterable[Effect]) -> Counts:
-    """The same after transactions were aborted.
+    """The backlogs after transactions were aborted.
 
     Args:
         counted: the backlogs before.

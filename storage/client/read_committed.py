@@ -1,4 +1,4 @@
-"""A read-committed transaction as an application holds it: tables are read as committed, and nothing is written."""
+"""A read-committed transaction in the hands of an application: reads of committed rows, and no writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ReadCommittedTransaction(Transaction):
-    """Reads tables as committed. Its state and its deadline are of this process alone."""
+    """Reads tables as committed. State and deadline are of this process alone."""
 
     def __init__(self, connection: Connection, request: BeginRequest) -> None:
         """Raises:

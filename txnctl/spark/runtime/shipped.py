@@ -8,18 +8,19 @@ shipped object is pickled as a call of `unpack`, whose module needs no package.
 from __future__ import annotations
 
 import pickle
+from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import Any
 
 from txnctl.spark.runtime.task_host import lacks_package
 
 
-class Shipped:
+class Shipped(ABC):
     """The base of classes whose objects go to tasks; their state is their `__dict__`."""
 
+    @abstractmethod
     def store_path(self) -> str:
         """The path of the store or of its files, for the error of a host that cannot work on them."""
-        raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind = type(self)

@@ -1,4 +1,4 @@
-"""The host of a task: errors that say what it lacks, with host, path and the options that help.
+"""The host of a task: errors about a missing package or store, with host, path and the options that help.
 
 A task runs in a Python process of an executor, maybe on a different machine, with an installation of its own.
 """

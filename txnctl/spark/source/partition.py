@@ -6,7 +6,7 @@ value of an input partition.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
 
 
-class Partition(Shipped, ABC):
+class Partition(Shipped):
     """A partition of a read; each kind of source has a subclass."""
 
     @abstractmethod
