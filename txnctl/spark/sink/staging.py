@@ -1,9 +1,13 @@
 """The staging directory: tasks write files, the driver adopts them. Any file system that `pyarrow.fs` reaches.
 
     <staging>/write-<16 hex digits>/<partition>-<attempt>-<16 hex digits>.batches
+    <staging>/write-<16 hex digits>.aborted
 
 A file that no commit message names is left over from a task attempt that failed, was overtaken, or died. Such a file is
-never read; it is removed with its write or, if the driver died, by age. No lmdb here: tasks import this.
+never read; it is removed with its write or, if the driver died, by age. Tasks may outlive the abort of their write: an
+empty file notes the abort, and a task that finds the note removes its own file. The note goes by age.
+
+No lmdb here: tasks import this.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ DIRECTORY: Final = "staging"
 ORPHAN_MS: Final = 24 * 3600 * 1000
 """A write without a new file for this long is dead."""
 
+_ABORTED: Final = ".aborted"
 _WRITE = re.compile(r"write-[0-9a-f]{16}")
 _FILE = re.compile(r"\d+-\d+-[0-9a-f]{16}\.batches")
 _KINDS = {ENOSPC: StoreFull, EDQUOT: StoreFull, EACCES: NotPermitted, EPERM: NotPermitted, ENOENT: NotFound}
@@ -77,10 +82,12 @@ class Staging:
         Raises:
             NotFound: this host does not have the driver's directory.
             StoreFull, NotPermitted
+            TxnctlError: the write was aborted; nothing of it is left.
         """
         write_directory = f"{self._root}/{write}"
         with _reported("write in", f"{self.directory}/{write}"):
             self._check_reachable()
+            self._check_not_aborted(write)
             if needs_directories(self._fs):
                 self._fs.create_dir(write_directory, recursive=False)
             stream = self._fs.open_output_stream(f"{write_directory}/{name}")
@@ -92,6 +99,14 @@ class Staging:
             with suppress(OSError):
                 self._fs.delete_file(f"{write_directory}/{name}")
             raise
+        # Either this task sees the note of an abort, or the abort, which comes after its note, sees the file.
+        with _reported("look in", self.directory):
+            self._check_not_aborted(write)
+
+    def _check_not_aborted(self, write: str) -> None:
+        if self._fs.get_file_info(f"{self._root}/{write}{_ABORTED}").type is fs.FileType.File:
+            self.remove(write)
+            raise TxnctlError(f"{write} was aborted while a task of it was running; nothing was stored")
 
     def _check_reachable(self) -> None:
         if self._fs.get_file_info(self._root).type is not fs.FileType.Directory:
@@ -124,11 +139,25 @@ class Staging:
         with suppress(OSError):
             self._fs.delete_dir(f"{self._root}/{write}")
 
+    def abort(self, write: str) -> None:
+        """Remove the files of a failed write, those of tasks that still run included.
+
+        Where the note cannot be written, a file of such a task becomes an orphan.
+        """
+        with suppress(OSError):
+            self._fs.open_output_stream(f"{self._root}/{write}{_ABORTED}").close()
+        self.remove(write)
+
     def collect(self, now_ms: int, age_ms: int = ORPHAN_MS, *, dry_run: bool = False) -> list[str]:
-        """Remove writes without a new file for `age_ms`, and return their names. No other file is ever removed."""
+        """Remove writes without a new file for `age_ms`, and return their names; remove notes of aborts of that age.
+
+        No other file is ever removed.
+        """
         removed = []
         with suppress(OSError):
             for write in self._list(self._root):
+                if _is_old_note(write, now_ms - age_ms) and not dry_run:
+                    self._fs.delete_file(write.path)
                 if write.type is fs.FileType.Directory and _WRITE.fullmatch(write.base_name):
                     files = self._list(write.path)
                     if _is_orphan(write, files, now_ms - age_ms):
@@ -156,6 +185,13 @@ def _is_orphan(directory: Any, files: list[Any], until_ms: int) -> bool:
     """Report whether a write's directory has only staged files, and was last written to before `until_ms`."""
     times = [info.mtime_ns // 1_000_000 for info in (directory, *files) if info.mtime_ns]
     return all(_FILE.fullmatch(file.base_name) for file in files) and bool(times) and max(times) <= until_ms
+
+
+def _is_old_note(file: Any, until_ms: int) -> bool:
+    """Report whether a file is the note of an abort, and was written before `until_ms`."""
+    name = file.base_name
+    is_note = name.endswith(_ABORTED) and _WRITE.fullmatch(name.removesuffix(_ABORTED)) and file.size == 0
+    return bool(is_note and file.mtime_ns and file.mtime_ns // 1_000_000 <= until_ms)
 
 
 class _Reporting:

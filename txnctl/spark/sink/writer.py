@@ -143,7 +143,7 @@ class _SparkWriter(Shipped):
         """In the driver: remove the staged files of an aborted write."""
         files = [staged.file for staged in _staged_by_tasks(messages) if staged.file is not None]
         for write in {self._write, *(file.write for file in files)}:
-            self._staging().remove(write)
+            self._staging().abort(write)
 
 
 class BatchWriter(_SparkWriter, DataSourceArrowWriter):

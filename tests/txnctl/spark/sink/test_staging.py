@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from storage.errors import InvalidValue, NotFound
+from storage.errors import InvalidValue, NotFound, TxnctlError
 from storage.topic.entry import PackedColumns
 from tests.txnctl.spark.sink.staging_steps import CHANCE, WRITE, packed, read, staged
 from txnctl.spark.sink.staging import ORPHAN_MS, Staging, file_name, write_name
@@ -70,6 +70,47 @@ class TestLeavingNothing:
         then_ms = int(then.timestamp() * 1000)
         assert staging.collect(then_ms + ORPHAN_MS - 1) == []
         assert staging.collect(then_ms + int(timedelta(days=1).total_seconds() * 1000)) == [WRITE]
+
+    def test_a_task_that_outlives_the_abort(self, tmp_path: Path) -> None:
+        """An abort removes the file of a task that still writes, whether it closes the file before or after."""
+        staging = Staging.at(str(tmp_path))
+
+        def outlive() -> Iterator[PackedColumns]:
+            yield packed(b"1")[0]
+            staging.abort(WRITE)
+            # A different task of the write makes the directory anew, and is killed.
+            directory = tmp_path / WRITE
+            directory.mkdir()
+            (directory / file_name(1, 1, CHANCE)).write_bytes(b"half")
+
+        with pytest.raises(TxnctlError, match=f"{WRITE} was aborted while a task of it was running"):
+            staged(staging, {"a": outlive()})
+        assert [path.name for path in tmp_path.rglob("*")] == [f"{WRITE}.aborted"]
+
+    def test_a_task_that_begins_after_the_abort(self, tmp_path: Path) -> None:
+        """A task that Spark started before the abort and that opens its file after it writes none."""
+        staging = Staging.at(str(tmp_path))
+        staging.abort(WRITE)
+        with pytest.raises(TxnctlError, match="was aborted"):
+            staged(staging, {"a": packed(b"1")})
+        assert [path.name for path in tmp_path.rglob("*")] == [f"{WRITE}.aborted"]
+
+    def test_notes_of_aborts_go_by_age(self, tmp_path: Path) -> None:
+        """The note of an abort goes after a day; it is no write, and a file that only looks like one stays."""
+        staging = Staging.at(str(tmp_path))
+        staging.abort(WRITE)
+        (tmp_path / "letter.aborted").write_bytes(b"")
+        (tmp_path / f"{write_name('b' * 16)}.aborted").write_bytes(b"of mine")
+        written_ms = (tmp_path / f"{WRITE}.aborted").stat().st_mtime_ns // 1_000_000
+        assert staging.collect(written_ms + ORPHAN_MS - 1) == []
+        assert len(list(tmp_path.iterdir())) == 3
+        assert staging.collect(1 << 50, dry_run=True) == []
+        assert len(list(tmp_path.iterdir())) == 3
+        assert staging.collect(written_ms + ORPHAN_MS) == []
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "letter.aborted",
+            "write-bbbbbbbbbbbbbbbb.aborted",
+        ]
 
     def test_what_is_not_ours_stays(self, tmp_path: Path) -> None:
         """A directory with another name, or with a file that no task staged, is left alone whatever its age."""
