@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import tempfile
 from pathlib import Path
 
-from scale.proof import Disagreement, Proof
+from scale.command import run_in_directory
+from scale.proof import Proof
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,18 +18,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--dir", type=Path, help="where; needs about 600 bytes a message on a disk [default: TMPDIR]"
     )
     options = parser.parse_args(arguments)
-    # SIGTERM is handled like Ctrl-C: all child processes are killed, and all files removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="txnctl-scale-", dir=options.dir) as directory:
-        batch = max(100, min(10_000, options.messages // 200))
-        try:
-            Proof(Path(directory), options.messages, batch, sys.stdout).run()
-        except (Disagreement, TimeoutError) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            return 130
-    return 0
+    batch = max(100, min(10_000, options.messages // 200))
+    return run_in_directory(
+        lambda directory: Proof(directory, options.messages, batch, sys.stdout).run(), "scale", options.dir
+    )
 
 
 if __name__ == "__main__":

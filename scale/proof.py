@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from scale import cluster as clusters
 from scale.cluster import ROOT, Cluster
+from scale.command import Disagreement
 from scale.messages import Checksum, Produced, produce
 from scale.processes import kill_tree, wait_until
 from scale.steps import DriverRequest, Step
@@ -25,10 +26,6 @@ from txnctl.pipelines import offload
 
 _WAIT_S = 600.0
 _SOURCE, _COPY, _SECOND, _TOTALS = "source", "copy", "second", "totals"
-
-
-class Disagreement(Exception):
-    """The actual result differs from the produced messages."""
 
 
 class Proof:

@@ -16,10 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +25,7 @@ from random import Random
 from subprocess import PIPE, Popen
 from typing import Any, TextIO
 
+from scale.command import Disagreement, run_in_directory
 from scale.processes import kill_tree, wait_until
 from scale.transfer_data import SHAPES, TRANSFERS, Transfer, balances, prepare, transfers, write_files
 from scale.transfer_jobs import BATCH, FORMATS, LOADED, LOCAL, SENT, TURNS, settled
@@ -40,10 +39,6 @@ _ABORTED = 50
 """After so many transactions, one is aborted."""
 
 _FIELDS = ("--debit", "from_account", "--credit", "to_account", "--amount", "amount")
-
-
-class Disagreement(Exception):
-    """The actual result differs from the expected one."""
 
 
 class Acceptance:
@@ -292,16 +287,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--spark-kills", type=int, default=3, help="of Spark [default: 3]")
     parser.add_argument("--dir", type=Path, help="where; needs about 1.5 KB a transfer [default: TMPDIR]")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="txnctl-transfers-", dir=options.dir) as directory:
-        try:
-            Acceptance(Path(directory), options, sys.stdout).run()
-        except (Disagreement, TimeoutError) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            return 130
-    return 0
+    return run_in_directory(
+        lambda directory: Acceptance(directory, options, sys.stdout).run(), "transfers", options.dir
+    )
 
 
 if __name__ == "__main__":

@@ -8,16 +8,14 @@ that meets the line `fail` fails at its first attempt, when it has handed on wha
 
 from __future__ import annotations
 
-import os
 import sys
 
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 from pyspark.sql.types import StringType
 
 from tests.processes.parent import say
-from txnctl.spark.runtime.worker_python import worker_python
+from tests.txnctl.spark.session import started_session
 
 
 @udf(StringType())
@@ -31,21 +29,8 @@ def fragile(line: str) -> str:
 
 def main() -> None:
     path, source, checkpoint = sys.argv[1:]
-    os.environ["PYSPARK_PYTHON"] = worker_python(os.path.dirname(checkpoint))
     # The second number: tasks are tried twice.
-    spark = (
-        SparkSession.builder.master("local[2,2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.local.dir", f"{checkpoint}.local")
-        .config("spark.sql.warehouse.dir", f"{checkpoint}.warehouse")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    say("jvm", jvm.java.lang.ProcessHandle.current().pid())
+    spark = started_session("local[2,2]", checkpoint)
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(source)
     query = (
         lines.select(fragile("value").alias("value"))

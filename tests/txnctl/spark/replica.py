@@ -7,33 +7,17 @@ The changes of the table `source` are upserted into `replica`; the query ends wh
 
 from __future__ import annotations
 
-import os
 import sys
 
-from pyspark.sql import SparkSession
-
 from tests.processes.parent import say
-from txnctl.spark.runtime.worker_python import worker_python
+from tests.txnctl.spark.session import started_session
 
 CHANGES_PER_BATCH = 20
 
 
 def main() -> None:
     path, checkpoint = sys.argv[1:]
-    os.environ["PYSPARK_PYTHON"] = worker_python(os.path.dirname(checkpoint))
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.local.dir", f"{checkpoint}.local")
-        .config("spark.sql.warehouse.dir", f"{checkpoint}.warehouse")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    say("jvm", jvm.java.lang.ProcessHandle.current().pid())
+    spark = started_session("local[2]", checkpoint)
     changes = (
         spark.readStream.format("txnctl")
         .options(path=path, table="source", readChanges="true", minPartitions="2")

@@ -21,25 +21,6 @@ pytestmark = pytest.mark.needs_program("java")
 LEVELS = ["READ_COMMITTED", "READ_UNCOMMITTED"]
 
 
-@pytest.fixture
-def filled(store: Store) -> Store:
-    """Two topics with closed ledgers, aborted messages and an open transaction at the end; a table."""
-    for topic in ("one", "two"):
-        store.create_topic(topic, ledger_entries_max=4)
-        with store.create_producer(topic) as producer:
-            for number in range(11):
-                values = [f"{topic}-{number}-{index}".encode() for index in range(3)]
-                txn = store.transaction() if number % 3 == 2 else None
-                producer.send_batch(values, keys=["k"] * 3, properties=[{"n": str(number)}] * 3, txn=txn)
-                if txn is not None:
-                    txn.flush()
-                    txn.commit() if number % 2 else txn.abort()
-            producer.send(b"open", txn=store.transaction())
-    store.create_table("accounts")
-    store.table("accounts").import_rows((b"B%03d" % number, b"%d" % number) for number in range(50))
-    return store
-
-
 def options(store: Store, place: Path, **given: str) -> dict[str, str]:
     return {"path": store.path, "topics": "one,two", "offloadPath": str(place / "off loaded"), **given}
 
@@ -53,9 +34,11 @@ def rows(frame: DataFrame) -> list[Any]:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_files_are_read_as_the_store_is(spark: SparkSession, filled: Store, tmp_path: Path, level: str):
+def test_files_are_read_as_the_store_is(
+    spark: SparkSession, aborted_and_open: Store, tmp_path: Path, level: str
+):
     """With the data source and natively, all columns are those that the store itself gives."""
-    asked = options(filled, tmp_path, isolationLevel=level)
+    asked = options(aborted_and_open, tmp_path, isolationLevel=level)
     wanted = rows(load(spark, **{name: text for name, text in asked.items() if name != "offloadPath"}))
     assert {row.txnState for row in wanted} >= (
         {"OPEN", "ABORTED"} if level == LEVELS[1] else {"COMMITTED", None}
@@ -67,29 +50,33 @@ def test_files_are_read_as_the_store_is(spark: SparkSession, filled: Store, tmp_
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_bounds_within_files_and_batches(spark: SparkSession, filled: Store, tmp_path: Path, level: str):
+def test_bounds_within_files_and_batches(
+    spark: SparkSession, aborted_and_open: Store, tmp_path: Path, level: str
+):
     """A read from one message to another one gives the same from files."""
     given = {
         "topics": "one", "isolationLevel": level, "startingPosition": "1:1:2", "endingPosition": "3:1:1",
         "includeProperties": "false",
     }  # fmt: skip
-    wanted = rows(load(spark, path=filled.path, **given))
-    asked = options(filled, tmp_path, **given)
+    wanted = rows(load(spark, path=aborted_and_open.path, **given))
+    asked = options(aborted_and_open, tmp_path, **given)
     assert wanted and "properties" not in wanted[0].asDict()
     assert rows(load(spark, **asked)) == wanted
     assert rows(read_topic(spark, **asked)) == wanted
 
 
-def test_a_frame_reads_the_same_whatever_is_written_later(spark: SparkSession, filled: Store, tmp_path: Path):
+def test_a_frame_reads_the_same_whatever_is_written_later(
+    spark: SparkSession, aborted_and_open: Store, tmp_path: Path
+):
     """It was planned once, and its files do not change."""
-    asked = options(filled, tmp_path, topics="one", isolationLevel=LEVELS[1])
+    asked = options(aborted_and_open, tmp_path, topics="one", isolationLevel=LEVELS[1])
     frames = [load(spark, **asked), read_topic(spark, **asked)]
     before = [rows(frame) for frame in frames]
-    with filled.create_producer("one") as producer:
+    with aborted_and_open.create_producer("one") as producer:
         for _ in range(9):
             producer.send(b"later")
-    for each in row_json(filled.reports.list_transactions()):
-        filled.commit_transaction(each["txnId"])
+    for each in row_json(aborted_and_open.reports.list_transactions()):
+        aborted_and_open.commit_transaction(each["txnId"])
     load(spark, **asked).count()
     assert [rows(frame) for frame in frames] == before
 
@@ -101,17 +88,17 @@ def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, store: Store, tmp
     assert (frame.count(), frame.columns[:2]) == (0, ["key", "value"])
 
 
-def test_a_table_is_read_from_files(spark: SparkSession, filled: Store, tmp_path: Path):
+def test_a_table_is_read_from_files(spark: SparkSession, aborted_and_open: Store, tmp_path: Path):
     """Its rows are written when the read is planned."""
-    given = {"path": filled.path, "table": "accounts", "minPartitions": "3"}
+    given = {"path": aborted_and_open.path, "table": "accounts", "minPartitions": "3"}
     found = load(spark, **given, offloadPath=str(tmp_path / "there")).collect()
     assert sorted(found) == sorted(load(spark, **given).collect())
     assert len(found) == 50 and any((tmp_path / "there").rglob("*.parquet"))
 
 
-def test_a_stream_reads_files(spark: SparkSession, filled: Store, tmp_path: Path):
+def test_a_stream_reads_files(spark: SparkSession, aborted_and_open: Store, tmp_path: Path):
     """Micro-batches over several runs give every committed message once, and nothing else."""
-    asked = options(filled, tmp_path, startingPosition="earliest", maxMessagesPerTrigger="10")
+    asked = options(aborted_and_open, tmp_path, startingPosition="earliest", maxMessagesPerTrigger="10")
     found: list[bytes] = []
 
     def run() -> None:
@@ -127,15 +114,15 @@ def test_a_stream_reads_files(spark: SparkSession, filled: Store, tmp_path: Path
         query.awaitTermination()
 
     run()
-    with filled.create_producer("one") as producer:
+    with aborted_and_open.create_producer("one") as producer:
         producer.send_batch([b"more", b"and more"])
-    for each in row_json(filled.reports.list_transactions()):
-        filled.commit_transaction(each["txnId"])
+    for each in row_json(aborted_and_open.reports.list_transactions()):
+        aborted_and_open.commit_transaction(each["txnId"])
     run()
     wanted = [
         message.value
         for topic in ("one", "two")
-        for message in filled.reader(topic, isolation_level=IsolationLevel.READ_COMMITTED)
+        for message in aborted_and_open.reader(topic, isolation_level=IsolationLevel.READ_COMMITTED)
     ]
     assert sorted(found) == sorted(wanted)
     assert any((tmp_path / "off loaded").rglob("ranges/*.parquet"))

@@ -18,31 +18,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.needs_program("java")
 
 
-@pytest.fixture
-def filled(store: Store) -> Store:
-    """Two topics with closed ledgers, aborted messages and an open transaction at the end; a table."""
-    for topic in ("one", "two"):
-        store.create_topic(topic, ledger_entries_max=4)
-        with store.create_producer(topic) as producer:
-            for number in range(11):
-                values = [f"{topic}-{number}-{index}".encode() for index in range(3)]
-                txn = store.transaction() if number % 3 == 2 else None
-                producer.send_batch(values, keys=["k"] * 3, properties=[{"n": str(number)}] * 3, txn=txn)
-                if txn is not None:
-                    txn.flush()
-                    txn.commit() if number % 2 else txn.abort()
-            producer.send(b"open", txn=store.transaction())
-    store.create_table("accounts")
-    store.table("accounts").import_rows((b"B%03d" % number, b"%d" % number) for number in range(50))
-    return store
-
-
-def test_reading_natively_needs_a_place(spark: SparkSession, filled: Store):
+def test_reading_natively_needs_a_place(spark: SparkSession, aborted_and_open: Store):
     """Without offloadPath there is no file to read; an option that is misspelt is named as everywhere."""
     with pytest.raises(InvalidValue, match="needs offloadPath"):
-        read_topic(spark, path=filled.path, topic="one")
+        read_topic(spark, path=aborted_and_open.path, topic="one")
     with pytest.raises(InvalidValue, match="offloadpth is not an option"):
-        read_topic(spark, path=filled.path, topic="one", offloadPth="x")
+        read_topic(spark, path=aborted_and_open.path, topic="one", offloadPth="x")
 
 
 def test_keys_are_selected_natively_too(spark: SparkSession, store: Store, path: str, tmp_path: Path) -> None:
