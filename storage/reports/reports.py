@@ -5,7 +5,7 @@ The modules behind the methods are loaded on use: a command needs one or two of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage.engine import Engine
@@ -283,18 +283,38 @@ class Reports:
     # Transactions
 
     def list_transactions(
-        self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
+        self,
+        *,
+        ended: bool = False,
+        topic: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        owner: str | None = None,
+        older_than: float | None = None,
+        limit: int | None = None,
     ) -> list[TransactionRow]:
-        """The open transactions, oldest first; with `ended` the ended transactions, newest first."""
-        check_flags(ended=ended)
-        from storage.reports import transactions
+        """The open transactions, oldest first; with `ended` the ended transactions, newest first.
 
-        return transactions.list_transactions(self._engine, ended=ended, topic=topic, limit=_limit(limit))
+        Args:
+            labels: only transactions with all of these labels.
+            owner: only transactions with this text in their owner, `user@host:pid (program)`.
+            older_than: only transactions begun more than so many seconds ago, or open for so long until their end.
+
+        Raises:
+            TopicNotFound, InvalidValue
+        """
+        check_flags(ended=ended)
+        from storage.reports import transaction_filter, transactions
+
+        chosen = transaction_filter.of(topic, labels, owner, older_than)
+        return transactions.list_transactions(self._engine, ended=ended, chosen=chosen, limit=_limit(limit))
 
     def list_ended_transactions(
         self,
         *,
         topic: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        owner: str | None = None,
+        older_than: float | None = None,
         reason: str | None = None,
         since_ms: int | None = None,
         limit: int | None = None,
@@ -302,19 +322,21 @@ class Reports:
         """Transactions that have ended, the one that ended last first.
 
         Args:
+            labels, owner, older_than: as `list_transactions`.
             reason: only transactions aborted for this reason: asked, timed-out, owner-dead and so on.
             since_ms: only transactions that ended then or later.
 
         Raises:
             TopicNotFound, InvalidValue
         """
-        from storage.reports import transactions
+        from storage.reports import transaction_filter, transactions
         from storage.values.names import named
         from storage.values.txn_state import AbortReason
 
         code = named(AbortReason, reason, "reason")
+        chosen = transaction_filter.of(topic, labels, owner, older_than)
         return transactions.list_ended(
-            self._engine, topic=topic, reason=code, since_ms=since_ms, limit=_limit(limit)
+            self._engine, chosen=chosen, reason=code, since_ms=since_ms, limit=_limit(limit)
         )
 
     def list_blocking_transactions(self, topic: str | None = None) -> list[BlockingRow]:
@@ -461,11 +483,27 @@ class Reports:
 
         return freeable.list_freeable(self._connection)
 
-    def list_audit_records(self, limit: int | None = None) -> list[AuditRecord]:
-        """Changes by operators, the newest first."""
+    def list_audit_records(
+        self,
+        limit: int | None = None,
+        *,
+        since_ms: int | None = None,
+        action: str | None = None,
+        target: str | None = None,
+    ) -> list[AuditRecord]:
+        """Changes by operators and expired transactions, the newest first.
+
+        Args:
+            since_ms: only records of then or later, in wall time.
+            action: only records of this action, or of the group of actions: `topics delete`, or `topics`.
+            target: only records with this text in their target.
+
+        Raises:
+            InvalidValue
+        """
         from storage.reports import audit
 
-        return audit.list_records(self._connection, _limit(limit))
+        return audit.list_records(self._connection, _limit(limit), audit.choice(since_ms, action, target))
 
     def show_audit_record(self, number: int) -> AuditRecord:
         """One audit record.

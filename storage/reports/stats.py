@@ -250,7 +250,7 @@ def _blocker(view: ReadView, locks: LockFile, topic: Topic) -> Blocker | None:
     if first is None:
         return None
     record = records.get(view, first[0])
-    age_ms = max(0, view.clock.wall_ms() - record.begun_ms)
+    age_ms = record.age_ms(view.clock.wall_ms())
     return Blocker(
         record.id, first[1], record.begun_ms, age_ms, record.owner, owner_state(view, locks, record)
     )

@@ -348,7 +348,7 @@ def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> Holder
     return Holder(
         txn_id=record.id, version=record.version, labels=record.labels,
         owner=record.owner, owner_state=state, orphaned=state in GONE,
-        begin_at_ms=record.begun_ms, age_ms=max(0, now_ms - record.begun_ms),
+        begin_at_ms=record.begun_ms, age_ms=record.age_ms(now_ms),
         idle_ms=record.idle_ms(view.now_ns),
         deadline_in_ms=record.left_ms(view.now_ns), overdue=record.is_overdue(view.now_ns),
     )  # fmt: skip

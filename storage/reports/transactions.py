@@ -14,6 +14,7 @@ from storage.json_form import Flat
 from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
 from storage.process.identity import ProcessIdentity
+from storage.reports.transaction_filter import TransactionFilter
 from storage.table import conflict, report
 from storage.table.conflict import Doom
 from storage.topic import catalogue as topics
@@ -127,15 +128,14 @@ class TransactionDetails(NamedTuple):
 
 
 def list_transactions(
-    engine: Engine, *, ended: bool, topic: str | None = None, limit: int | None = None
+    engine: Engine, *, ended: bool, chosen: TransactionFilter, limit: int | None = None
 ) -> list[TransactionRow]:
     """Open transactions, oldest first; or ended transactions, newest first."""
     with engine.connection.view() as view:
-        names = topic_names(view)
-        topic_id = topics.get(view, topic).topic_id if topic is not None else None
-        candidates = _ended_txns(view) if ended else iter(open_txns(view))
-        chosen = (txn for txn in candidates if topic_id is None or topic_id in touches(view, txn, PART_TOPIC))
-        return [row_of(view, engine, records.get(view, txn), names) for txn in islice(chosen, limit)]
+        names, in_view = topic_names(view), chosen.in_view(view)
+        txns = _ended_txns(view) if ended else iter(open_txns(view))
+        matching = filter(in_view.matches, (records.get(view, txn) for txn in txns))
+        return [row_of(view, engine, record, names) for record in islice(matching, limit)]
 
 
 def open_txns(view: ReadView) -> list[int]:
@@ -155,7 +155,7 @@ def _ended_txns(view: ReadView) -> Iterator[int]:
 def list_ended(
     engine: Engine,
     *,
-    topic: str | None,
+    chosen: TransactionFilter,
     reason: AbortReason | None,
     since_ms: int | None,
     limit: int | None,
@@ -163,7 +163,6 @@ def list_ended(
     """Ended transactions, the one that ended last first.
 
     Args:
-        topic: only transactions with messages on this topic.
         reason: only transactions aborted for this reason.
         since_ms: only transactions that ended then or later.
         limit: the number of rows, the newest.
@@ -171,17 +170,16 @@ def list_ended(
     if since_ms is not None:
         check_time_ms("the time since when", since_ms)
     with engine.connection.view() as view:
-        names = topic_names(view)
-        topic_id = topics.get(view, topic).topic_id if topic is not None else None
-        chosen = [
+        names, in_view = topic_names(view), chosen.in_view(view)
+        matching = [
             record
             for record in (records.get(view, txn) for txn in _ended_txns(view))
             if (reason is None or record.reason is reason)
             and (since_ms is None or (record.ended_ms or 0) >= since_ms)
-            and (topic_id is None or topic_id in touches(view, record.txn_id, PART_TOPIC))
+            and in_view.matches(record)
         ]
-        chosen.sort(key=lambda record: record.ended_timestamp or 0, reverse=True)
-        return [row_of(view, engine, record, names) for record in chosen[:limit]]
+        matching.sort(key=lambda record: record.ended_timestamp or 0, reverse=True)
+        return [row_of(view, engine, record, names) for record in matching[:limit]]
 
 
 def last_ended(view: ReadView, engine: Engine, limit: int) -> list[TransactionRow]:
@@ -205,7 +203,7 @@ def row_of(
         as_of_at_ms=now_ms, txn_id=record.id, state=record.state, version=record.version,
         labels=record.labels, owner=record.owner,
         owner_state=state, orphaned=state in GONE if is_open else None, attached=bool(record.lease),
-        begin_at_ms=record.begun_ms, age_ms=max(0, (record.ended_ms or now_ms) - record.begun_ms),
+        begin_at_ms=record.begun_ms, age_ms=record.age_ms(now_ms),
         idle_ms=record.idle_ms(view.now_ns) if is_open else None, timeout_ms=record.timeout_ms,
         deadline_in_ms=record.left_ms(view.now_ns) if is_open else None,
         overdue=record.is_overdue(view.now_ns) if is_open else None,

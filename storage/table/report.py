@@ -130,7 +130,7 @@ def _held(view: ReadView, table_id: int) -> list[tuple[TransactionRecord, int]]:
 
 
 def _owner_facts(view: ReadView, locks: LockFile, record: TransactionRecord) -> OwnerFacts:
-    age_ms = max(0, view.clock.wall_ms() - record.begun_ms)
+    age_ms = record.age_ms(view.clock.wall_ms())
     return OwnerFacts(record.priority, record.owner, owner_state(view, locks, record), age_ms)
 
 

@@ -90,6 +90,10 @@ class TransactionRecord:
     def reason(self) -> AbortReason | None:
         return AbortReason(self.reason_code) if self.reason_code else None
 
+    def age_ms(self, now_ms: int) -> int:
+        """Milliseconds of wall time from the begin to now, or to the end."""
+        return max(0, (self.ended_ms or now_ms) - self.begun_ms)
+
     def idle_ms(self, now_ns: int) -> int:
         """Milliseconds since the last use."""
         return max(0, (now_ns - self.used_ns) // 1_000_000)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from storage.errors import NeedsConfirmation
+from storage.errors import NeedsConfirmation, TxnctlError
 from txnctl.cli import settings
 from txnctl.output.escape import printable
 from txnctl.output.stream import OutputFailed, OutputStream
@@ -253,6 +253,19 @@ class Context:
             if not answer:
                 print(file=sys.stderr)
             raise NeedsConfirmation("not confirmed; nothing was changed", plan=list(plan))
+
+    def report_failure(self, error: TxnctlError) -> None:
+        """Report an error after which the command goes on, as an error that ends a command is reported."""
+        from txnctl.cli import error_report
+
+        error_report.write(error_report.of(error), as_json=self.output in ("json", "ndjson"))
+        self._has_noted = True
+
+    def exit_as(self, error: TxnctlError) -> NoReturn:
+        """Close everything and end with the exit code of a failure that was reported."""
+        from txnctl.cli import exit_codes
+
+        self.exit(exit_codes.code_of(error)[1])
 
     def exit(self, status: int) -> NoReturn:
         """Close everything and end with this exit code."""

@@ -131,9 +131,13 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
         import traceback
 
         traceback.print_exception(error)
-    text = failure.lines()
-    if output_typed(arguments) in ("json", "ndjson"):
-        text = failure.json()
+    write(failure, as_json=output_typed(arguments) in ("json", "ndjson"))
+    return failure.exit_code
+
+
+def write(failure: Failure, *, as_json: bool) -> None:
+    """Write a report on standard error."""
+    text = failure.json() if as_json else failure.lines()
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)
@@ -141,7 +145,6 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
     except (OSError, ValueError):
         # Standard error is closed; the exit code still tells.
         pass
-    return failure.exit_code
 
 
 def output_typed(arguments: Sequence[str]) -> str | None:

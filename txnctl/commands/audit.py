@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage.json_form import to_json
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.value_types import AGE_OR_TIME
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of, shown
 
@@ -35,17 +36,31 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
 
 @audit.command("list")
 @option("-n", "--count", type=WholeNumber(1), metavar="N", help="The newest N only.")
+@option("--since", type=AGE_OR_TIME, help="Only those since: `2h` ago, or a point in time.")
+@option(
+    "--action",
+    metavar="ACTION",
+    help="Only this action, or this group of actions: 'topics delete', or topics.",
+)
+@option("--target", metavar="TEXT", help="Only those with this text in their target.")
 @reads_store
 @output(CHANGES, name_field="number")
 @example("txnctl audit list -n 20", setup=SETUP)
-def list_(context: Context, count: int | None) -> None:
+@example("txnctl audit list --since 2h --action 'topics delete' --target orders", setup=SETUP)
+def list_(
+    context: Context, count: int | None, since: int | None, action: str | None, target: str | None
+) -> None:
     """List administrative changes and expired transactions, the newest first.
 
     A transaction expires at the deadline or with the death of the owner; the next writer aborts an expired
     transaction. A record is part of the change itself: neither exists without the record. Changes are kept for the
     next 100,000 records, expiries for the next 10,000.
     """
-    context.show_list(context.store.reports.list_audit_records(count))
+    rows = context.store.reports.list_audit_records(count, since_ms=since, action=action, target=target)
+    if not rows and context.output == "table":
+        is_chosen = any(value is not None for value in (since, action, target))
+        context.note("no record matches" if is_chosen else "nothing was changed yet")
+    context.show_list(rows)
 
 
 @audit.command("show")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage import Store
-from storage.errors import NotFound
+from storage.errors import InvalidValue, NotFound
 from tests.row_json import row_json
 
 
@@ -26,3 +26,12 @@ def test_one_is_shown_by_its_number(store: Store) -> None:
     for number in (0, 2, -1):
         with pytest.raises(NotFound, match=f"no audit record {number}"):
             row_json(store.reports.show_audit_record(number))
+
+
+def test_a_choice_is_text_and_a_time(store: Store) -> None:
+    """Others are refused, as arguments elsewhere."""
+    row_json(store.admin.settings.set_reap_policy("manual"))
+    assert store.reports.list_audit_records(since_ms=store.reports.list_audit_records()[0].changed_at_ms)
+    for wrong in ({"since_ms": "now"}, {"action": 1}, {"target": b"x"}):
+        with pytest.raises(InvalidValue):
+            store.reports.list_audit_records(**wrong)  # type: ignore[arg-type]

@@ -74,3 +74,21 @@ def test_looking_changes_nothing(run: Any, path: Path) -> None:
     before = (path / "data.mdb").read_bytes()
     assert run("audit", "list").status == 0
     assert (path / "data.mdb").read_bytes() == before
+
+
+def test_time_action_and_target_choose(run: Any) -> None:
+    """An action is whole words, a target any part; all that is given must match."""
+
+    def targets(*words: str) -> list[str]:
+        return [row["target"] for row in run("audit", "list", *words, "-o", "json").json]
+
+    assert targets("--action", "topics delete") == targets("--action", "topics") == ["second", "first"]
+    assert targets("--action", "topics del") == targets("--action", "topic") == []
+    assert targets("--target", "irs") == ["first"]
+    assert targets("--action", "topics", "--target", "sec", "--since", "1h") == ["second"]
+    assert targets("--since", "2999-01-01") == []
+    assert targets("-n", "1", "--target", "first") == ["first"]
+    outcome = run("audit", "list", "--target", "none")
+    assert (outcome.status, outcome.out) == (0, "")
+    assert "no record matches" in outcome.err
+    assert run("audit", "list", "--since", "yesterday").status == 2

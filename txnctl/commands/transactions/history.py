@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from txnctl.cli.decorators import example, option, output, reads_store
-from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME, TOPIC
+from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME
 from txnctl.cli.whole_number import WholeNumber
+from txnctl.commands.transactions.choice import TransactionChoice, chooses_transactions
 from txnctl.fields.transaction import ROW
 from txnctl.output.human import plural
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _LIMIT = 50
 
 
-@option("--topic", type=TOPIC, help="Only those that produced to this topic.")
+@chooses_transactions
 @option(
     "--reason",
     type=ABORT_REASON,
@@ -42,7 +43,7 @@ _LIMIT = 50
 )
 @example("txnctl transactions history --reason owner-dead --since 2h -o json")
 def history(
-    context: Context, topic: str | None, reason: str | None, since: int | None, limit: int | None
+    context: Context, choice: TransactionChoice, reason: str | None, since: int | None, limit: int | None
 ) -> None:
     """Show ended transactions: time, reason, author, age.
 
@@ -51,7 +52,7 @@ def history(
     transactions too.
     """
     rows = context.store.reports.list_ended_transactions(
-        topic=topic, reason=reason, since_ms=since, limit=limit or _LIMIT + 1
+        reason=reason, since_ms=since, limit=limit or _LIMIT + 1, **choice.given()
     )
     if limit is None and len(rows) > _LIMIT:
         rows = rows[:_LIMIT]

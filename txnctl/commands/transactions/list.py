@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from txnctl.cli.decorators import example, option, output, reads_store
-from txnctl.cli.value_types import TOPIC
 from txnctl.cli.whole_number import WholeNumber
+from txnctl.commands.transactions.choice import TransactionChoice, chooses_transactions
 from txnctl.fields.transaction import ROW
 
 TYPE_CHECKING = False
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 @option("--ended", is_flag=True, help="Show the committed and aborted ones, the newest first.")
-@option("--topic", type=TOPIC, help="Only those that produced to this topic.")
+@chooses_transactions
 @option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @output(ROW, name_field="txnId")
 @example("txnctl transactions list", setup="txnctl transactions begin --label job=settlement")
+@example("txnctl transactions list --label job=settlement --older-than 1h")
 @example("txnctl transactions list --ended -n 20 -o json")
-def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -> None:
+def list_(context: Context, ended: bool, choice: TransactionChoice, limit: int | None) -> None:
     """List the unfinished transactions, the oldest first.
 
     ALIVE is the proven state of the owning process: `yes`; `stopped` (SIGSTOP), which counts as alive; `ORPHANED`, the
@@ -28,9 +29,8 @@ def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -
     """
     from txnctl.commands.transactions import layout as transaction_tables
 
-    rows = context.store.reports.list_transactions(ended=ended, topic=topic, limit=limit)
+    rows = context.store.reports.list_transactions(ended=ended, limit=limit, **choice.given())
     if not rows and context.output == "table":
-        on_topic = f" on {topic}" if topic is not None else ""
-        context.note(f"no {'ended' if ended else 'unfinished'} transactions{on_topic}")
+        context.note(f"no {'ended' if ended else 'unfinished'} transactions{choice.words()}")
     layout = transaction_tables.ended_list if ended else transaction_tables.open_list
     context.show_list(rows, table=lambda shown: layout(context, shown))

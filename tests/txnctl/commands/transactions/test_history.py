@@ -99,3 +99,13 @@ class TestHistory:
         """An empty array, or a note."""
         assert run("transactions", "history", "-o", "json").json == []
         assert "no transaction ended like that" in run("transactions", "history").err
+
+
+def test_labels_and_owner_choose(run: Run) -> None:
+    """As in `transactions list`."""
+    run("transactions", "begin", "--label", "job=loader")
+    run("transactions", "begin")
+    for txn in ("0:1", "0:2"):
+        run("transactions", "abort", txn)
+    assert run("transactions", "history", "--label", "job=loader", "-o", "name").out == "0:1\n"
+    assert run("transactions", "history", "--owner", "nobody@", "-o", "name").out == ""

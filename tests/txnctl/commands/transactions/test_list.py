@@ -69,3 +69,28 @@ class TestList:
         assert "job=a\\x1b[2Jb\\nc" in out
         assert len(out.splitlines()) == 2
         assert "job=a\\x1b[2Jb\\nc" in run("transactions", "show", "0:1").out
+
+    def test_labels_owner_and_age_choose(self, run: Any) -> None:
+        """All that is given must match; what matches nothing says what was asked for."""
+        run("transactions", "begin", "--label", "job=loader", "--label", "run=7")
+        run("transactions", "begin", "--label", "job=loader")
+        run("transactions", "begin")
+
+        def names(*words: str) -> list[str]:
+            return run("transactions", "list", *words, "-o", "name").out.split()
+
+        assert names("--label", "job=loader") == ["0:1", "0:2"]
+        assert names("--label", "job=loader", "--label", "run=7") == ["0:1"]
+        owner = run("transactions", "list", "-o", "json").json[0]["owner"]
+        assert names("--owner", owner) == ["0:1", "0:2", "0:3"]
+        assert names("--owner", "nobody@") == []
+        assert names("--older-than", "1h") == []
+        assert names("--older-than", "0s", "--label", "run=7", "--owner", owner.split("@")[0]) == ["0:1"]
+        run("transactions", "commit", "0:2")
+        assert names("--ended", "--label", "job=loader") == ["0:2"]
+        outcome = run(
+            "transactions", "list", "--label", "job=none", "--older-than", "90s", "--topic", "orders"
+        )
+        assert "no unfinished transactions on orders with label job=none older than 1m30s" in outcome.err
+        assert run("transactions", "list", "--label", "a=1", "--label", "a=2").status == 2
+        assert run("transactions", "list", "--label", "job").status == 2
