@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from storage.errors import NeedsConfirmation, TxnctlError
+from storage.errors import NeedsConfirmation, NotFound, TxnctlError
 from txnctl.cli import settings
 from txnctl.output.escape import printable
 from txnctl.output.stream import OutputFailed, OutputStream
@@ -61,6 +61,7 @@ class Context:
         self.reason: str | None = own.get("shared_reason")
         self.yes: bool = own.get("shared_yes", False)
         self.force: bool = own.get("shared_force", False)
+        self.missing_ok: bool = own.get("shared_missing_ok", False)
         self.lock_timeout = (
             settings.lock_timeout(own.get("shared_lock_timeout")) if declaration.opens else 0.0
         )
@@ -161,6 +162,12 @@ class Context:
 
         output = self._declared_output()
         self.out.write(render.one(row, self.output, output.fields, output.name_field, table))
+
+    def show_missing(self, error: NotFound) -> None:
+        """Tell that the object of a command with --missing-ok does not exist: a note, and `null` as JSON."""
+        if self.output == "json":
+            self.out.write("null\n")
+        self.note(f"{error.message}: nothing was changed")
 
     def show_list(
         self, rows: Iterable[R], *, table: Callable[[Sequence[R]], str | Iterable[str]] | None = None

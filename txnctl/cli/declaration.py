@@ -72,6 +72,7 @@ class Declaration:
         "effect",
         "examples",
         "force_help",
+        "missing_ok",
         "numbers_are_arguments",
         "opens",
         "option_values",
@@ -90,6 +91,7 @@ class Declaration:
         self.output: Output | None = None
         self.administrative = False
         self.force_help = ""
+        self.missing_ok = False
         self.passes_arguments = False
         self.numbers_are_arguments = False
         self.option_values: dict[str, type[OptionValues]] = {}
@@ -97,7 +99,15 @@ class Declaration:
     def invoke(self, context: Context, arguments: dict[str, Any]) -> object:
         """Run the body, with the options of each declared class as one value."""
         values = {name: kind(arguments) for name, kind in self.option_values.items()}
-        return self.body(context, **arguments, **values)
+        if not context.missing_ok:
+            return self.body(context, **arguments, **values)
+        from storage.errors import NotFound
+
+        try:
+            return self.body(context, **arguments, **values)
+        except NotFound as error:
+            context.show_missing(error)
+            return None
 
 
 def declaration_of(function: Body) -> Declaration:

@@ -138,6 +138,12 @@ def forcible(overrides: str) -> Callable[[F], F]:
     return declare
 
 
+def missing_ok(function: F) -> F:
+    """Take `--missing-ok`: an object that does not exist is success, with a note, and `null` as JSON."""
+    declaration_of(function).missing_ok = True
+    return function
+
+
 def output(
     fields: Iterable[Field],
     *,

@@ -60,6 +60,8 @@ def of_command(declaration: Declaration) -> list[click.Parameter]:
         )
     if declaration.force_help:
         options.append(_flag("force", declaration.force_help))
+    if declaration.missing_ok:
+        options.append(_flag("missing-ok", "Succeed if it does not exist, with a note."))
     if declaration.opens == "write" or declaration.effect in ("writes", "destroys"):
         options.append(Option(["--yes", "-y", "shared_yes"], is_flag=True, help="Do not ask.", shared=True))
     if declaration.output is not None:

@@ -8,6 +8,7 @@ import click
 
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, output
+from txnctl.commands.if_not_exists import CREATED_NOW, create_unless_there, if_not_exists
 from txnctl.fields.store import CREATED
 from txnctl.output.field import fields_of
 
@@ -17,21 +18,24 @@ if TYPE_CHECKING:
 
 
 class Created(NamedTuple):
-    """A new store."""
+    """The store at the path."""
 
     path: str
     format: int
     store_id: str
+    created: bool
 
 
 @argument(
     "path", required=False, type=click.Path(), help="The directory to create. [default: that of --store]"
 )
+@if_not_exists
 @names_store(effect="writes")
-@output(fields_of(Created, CREATED), name_field="path")
+@output(fields_of(Created, {**CREATED, **CREATED_NOW}), name_field="path")
 @example("txnctl store init bank.store")
 @example("txnctl store init --store orders.store")
-def init(context: Context, path: str | None) -> None:
+@example("txnctl store init bank.store --if-not-exists", setup="txnctl store init bank.store")
+def init(context: Context, path: str | None, may_exist: bool) -> None:
     """Create an empty store.
 
     A build directory is renamed to PATH at the end, so that the store is there whole or not at all. Missing parent
@@ -45,9 +49,11 @@ def init(context: Context, path: str | None) -> None:
     where = context.store_path if path is None else path
     if not where:
         raise InvalidValue("the path of a store is not empty")
-    Store.create(where)
-    with context.open_store(where, read_only=True) as created:
-        info = created.reports.store_info()
-    context.show(
-        Created(info.path, info.format, info.store_id), table=lambda row: f"Created store {row.path}."
-    )
+    created = create_unless_there(may_exist, lambda: Store.create(where))
+    with context.open_store(where, read_only=True) as store:
+        info = store.reports.store_info()
+    context.show(Created(info.path, info.format, info.store_id, created), table=_created)
+
+
+def _created(row: Created) -> str:
+    return f"Created store {row.path}." if row.created else f"Store {row.path} exists already."

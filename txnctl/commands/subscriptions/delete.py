@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    changes_store,
+    example,
+    forcible,
+    missing_ok,
+    output,
+)
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
 from txnctl.fields.change import DRY_RUN
@@ -34,6 +42,7 @@ DELETED = fields_of(
 @changes_store(effect="destroys")
 @administrative
 @forcible("Evict its consumers and abort the open transactions that have acknowledgements pending there.")
+@missing_ok
 @output(DELETED, name_field="subscription")
 @example("txnctl subscriptions delete orders billing --dry-run", setup=_SETUP)
 @example("txnctl subscriptions delete orders billing --yes", setup=_SETUP)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    changes_store,
+    example,
+    forcible,
+    missing_ok,
+    output,
+)
 from txnctl.cli.value_types import TABLE
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.table import NAME
@@ -32,6 +40,7 @@ DELETED = fields_of(
 @changes_store(effect="destroys")
 @administrative
 @forcible("Delete it although open transactions have written to it: these are aborted.")
+@missing_ok
 @output(DELETED, name_field="table")
 @example("txnctl tables delete accounts --dry-run", setup="txnctl tables create accounts")
 @example(

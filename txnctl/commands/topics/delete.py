@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    changes_store,
+    example,
+    forcible,
+    missing_ok,
+    output,
+)
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
@@ -39,12 +47,14 @@ DELETED = fields_of(
 @forcible(
     "Delete it although consumers or producers are there, or open transactions hold something: these are aborted."
 )
+@missing_ok
 @output(DELETED, name_field="topic")
 @example("txnctl topics delete orders --dry-run", setup="txnctl topics create orders")
 @example(
     "txnctl topics delete orders --yes --reason 'moved to the other store'",
     setup="txnctl topics create orders",
 )
+@example("txnctl topics delete orders --yes --missing-ok")
 def delete(context: Context, topic: str) -> None:
     """Delete a topic, the messages and the subscriptions on it.
 
