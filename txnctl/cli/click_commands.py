@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from txnctl.cli.declaration import Example
 
+_GROUP_EXAMPLES = 4
+"""Commands of a group that have an example in the help of the group."""
+
 _CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -178,12 +181,7 @@ class Command(_Helpful, click.Command):
         options = [p for p in parameters if isinstance(p, Option)]
         _definitions(formatter, "Options", [p.get_help_record(ctx) for p in options if not p.shared])
         _definitions(formatter, "Shared options", [p.get_help_record(ctx) for p in options if p.shared])
-        if self.examples:
-            with formatter.section("Examples"):
-                indent = formatter.current_indent
-                for line in [line for example in self.examples for line in example.lines]:
-                    for part in _continued(line, formatter.width - indent):
-                        formatter.write(f"{'':>{indent}}{part}\n")
+        _examples(formatter, [line for example in self.examples for line in example.lines])
 
 
 class GroupCommand(_Helpful, click.Group):
@@ -229,14 +227,37 @@ class GroupCommand(_Helpful, click.Group):
         return (name if command else None), command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without loading any."""
+        """The list of commands, without loading any; at the top level under titles, with an example each."""
         names = self.table.names()
-        _definitions(formatter, "Commands", [(name, self.table.summary(name)) for name in names])
+        if not self.table.sections:
+            _definitions(formatter, "Commands", [(name, self.table.summary(name)) for name in names])
+        for title, members, example in self.table.sections:
+            _definitions(formatter, title, [(name, self.table.summary(name)) for name in members])
+            formatter.write(f"\n{'':>{formatter.indent_increment * 2}}$ {example}\n")
         aliases = [f"{alias} = {name}" for alias, name in ALIASES.items() if name in names]
         if aliases:
             formatter.write_paragraph()
             with formatter.indentation():
                 formatter.write_text(f"Short names: {', '.join(aliases)}.")
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples of a group, and where to read on."""
+        if ctx.parent is not None:
+            _examples(formatter, self._first_examples())
+        from txnctl.cli.command_table import RUNBOOK
+
+        words = " ".join(ctx.command_path.split()[1:])
+        formatter.write_paragraph()
+        formatter.write_text(f"`txnctl help {words}{' ' if words else ''}COMMAND` says more. {RUNBOOK}")
+
+    def _first_examples(self) -> list[str]:
+        """The first example of one line of each of the first commands."""
+        members = [self.table.find(name) for name in self.table.names()[:_GROUP_EXAMPLES]]
+        declared = [declaration_of(member) for member in members if member and not isinstance(member, Group)]
+        lines = (
+            [example.lines[0] for example in one.examples if len(example.lines) == 1] for one in declared
+        )
+        return [of_one[0] for of_one in lines if of_one]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands, without loading any, and options."""
@@ -294,6 +315,15 @@ def _definitions(formatter: click.HelpFormatter, title: str, rows: list[tuple[st
     if shown:
         with formatter.section(title):
             formatter.write_dl(shown)
+
+
+def _examples(formatter: click.HelpFormatter, lines: list[str]) -> None:
+    if lines:
+        with formatter.section("Examples"):
+            indent = formatter.current_indent
+            for line in lines:
+                for part in _continued(line, formatter.width - indent):
+                    formatter.write(f"{'':>{indent}}{part}\n")
 
 
 def _argument_row(parameter: Argument, ctx: click.Context) -> tuple[str, str]:

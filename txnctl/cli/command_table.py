@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 COMMANDS = {
     "store": ("txnctl.commands.store.group:store", "Create a store, look after it, back it up."),
     "topics": (
@@ -59,6 +61,7 @@ COMMANDS = {
     "audit": ("txnctl.commands.audit:audit", "Who changed what, when, and why."),
     "config": ("txnctl.commands.config:config", "Show what options and environment variables add up to."),
     "errors": ("txnctl.commands.errors:errors", "List the error codes, explain one."),
+    "help": ("txnctl.commands.help:help_", "Show the help of a command, as --help after it does."),
     "completion": (
         "txnctl.commands.completion:completion",
         "Print the completion script of a shell.",
@@ -69,3 +72,38 @@ COMMANDS = {
     ),
 }
 """Name -> (module and attribute, summary in `txnctl --help`)."""
+
+
+class Section(NamedTuple):
+    """Commands under one title in the help, with an example to type."""
+
+    title: str
+    names: tuple[str, ...]
+    example: str
+
+
+SECTIONS = (
+    Section(
+        "Data",
+        ("topics", "produce", "consume", "tables", "pipeline"),
+        "txnctl produce orders -m hello --create",
+    ),
+    Section(
+        "Administration",
+        ("subscriptions", "producers", "transactions", "audit"),
+        "txnctl subscriptions lag orders",
+    ),
+    Section(
+        "When something is stuck",
+        ("status", "doctor", "check", "report"),
+        "txnctl doctor",
+    ),
+    Section(
+        "Set-up and help",
+        ("store", "demo", "config", "errors", "help", "completion", "version"),
+        "txnctl store init",
+    ),
+)
+"""Every command of the top level, by purpose."""
+
+RUNBOOK = "The runbook for stuck transactions: `man 7 txnctl-transactions`."

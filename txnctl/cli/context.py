@@ -274,6 +274,24 @@ class Context:
 
         self.exit(exit_codes.code_of(error)[1])
 
+    def help_of(self, words: Sequence[str]) -> str:
+        """The help of the command of these words, without `txnctl`.
+
+        Raises:
+            click.UsageError: no such command.
+        """
+        from txnctl.cli.click_commands import GroupCommand
+
+        at = self._click.find_root()
+        command = at.command
+        for number in range(len(words)):
+            if not isinstance(command, GroupCommand):
+                break
+            name, member, _ = command.resolve_command(at, [*words[number:]])
+            assert member is not None, "an unknown command raises"
+            at, command = type(at)(member, parent=at, info_name=name, **member.context_settings), member
+        return f"{command.get_help(at)}\n"
+
     def exit(self, status: int) -> NoReturn:
         """Close everything and end with this exit code."""
         self.out.flush()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from txnctl.cli.command_table import Section
     from txnctl.cli.context import Context
     from txnctl.cli.option_values import OptionValues
     from txnctl.output.field import Field
@@ -129,15 +130,21 @@ class Group:
     """A group of commands: `topics` with `list`, `create` and so on, in the order of the list.
 
     `elsewhere` names commands in modules that are loaded when invoked, as `name: ("package.module:attribute", "the
-    summary that the list of commands shows")`.
+    summary that the list of commands shows")`. With `sections` the help has the names under titles.
     """
 
-    __slots__ = ("elsewhere", "help", "members", "name")
+    __slots__ = ("elsewhere", "help", "members", "name", "sections")
 
     def __init__(
-        self, name: str, help: str, *, elsewhere: Mapping[str, tuple[str, str]] | None = None
+        self,
+        name: str,
+        help: str,
+        *,
+        elsewhere: Mapping[str, tuple[str, str]] | None = None,
+        sections: tuple[Section, ...] = (),
     ) -> None:
         self.name = name
+        self.sections = sections
         self.help = help
         self.members: dict[str, Body] = {}
         self.elsewhere = elsewhere or {}

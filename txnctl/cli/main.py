@@ -15,7 +15,7 @@ import click
 
 from txnctl.cli import exit_codes
 from txnctl.cli.click_commands import GroupCommand
-from txnctl.cli.command_table import COMMANDS
+from txnctl.cli.command_table import COMMANDS, SECTIONS
 from txnctl.cli.declaration import Group
 from txnctl.cli.error_report import report
 from txnctl.cli.exit_codes import HungUp, Terminated
@@ -45,7 +45,7 @@ transaction over several topics; `consume` takes them, each subscription at the 
 
 def root() -> GroupCommand:
     """The whole tree."""
-    return GroupCommand(Group("txnctl", HELP, elsewhere=COMMANDS), of_root())
+    return GroupCommand(Group("txnctl", HELP, elsewhere=COMMANDS, sections=SECTIONS), of_root())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from tests.txnctl.cli.cli_steps import FIELDS
 from txnctl import __version__
 from txnctl.cli import exit_codes
 from txnctl.cli.aliases import ALIASES
-from txnctl.cli.command_table import COMMANDS
+from txnctl.cli.command_table import COMMANDS, SECTIONS
 from txnctl.cli.context import Context
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import effect, output
@@ -27,10 +27,13 @@ class TestNames:
         assert outcome.err == ""
         listed = [
             line.split()[0]
-            for line in outcome.out.partition("Commands:\n")[2].splitlines()
+            for line in outcome.out.partition(f"{SECTIONS[0].title}:\n")[2].splitlines()
             if line[2:3].strip()
         ]
-        assert [name for name in listed if name in COMMANDS] == list(COMMANDS)
+        assert [name for name in listed if name in COMMANDS] == [
+            name for section in SECTIONS for name in section.names
+        ]
+        assert sorted(name for section in SECTIONS for name in section.names) == sorted(COMMANDS)
 
     def test_a_bare_group_prints_its_help_and_succeeds(self, run: Any) -> None:
         """`txnctl errors` is no usage error."""
