@@ -33,9 +33,13 @@ EFFECTS = {
 
 
 class Output:
-    """How a command prints: fields, formats, and the default format."""
+    """How a command prints: fields, formats, and the default format.
 
-    __slots__ = ("default", "default_piped", "fields", "formats", "name_field")
+    Attributes:
+        partial: a row has those of the fields that options ask for.
+    """
+
+    __slots__ = ("default", "default_piped", "fields", "formats", "name_field", "partial")
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Output:
         self.formats = formats
         self.default = default
         self.default_piped = default_piped
+        self.partial = False
 
 
 class Example:

@@ -170,6 +170,14 @@ def output(
     return declare
 
 
+def partial_rows(function: F) -> F:
+    """Say that a row of the result has those of the fields alone that options ask for. Stands above `output`."""
+    output = declaration_of(function).output
+    assert output is not None, "stands above `output`"
+    output.partial = True
+    return function
+
+
 def example(*lines: str, setup: str | tuple[str, ...] = (), exit_code: int = 0) -> Callable[[F], F]:
     """Show these lines under "Examples". Tests run the lines in a shell, after `store init` and the lines of `setup`.
 

@@ -65,7 +65,7 @@ def of_command(declaration: Declaration) -> list[click.Parameter]:
     if declaration.opens == "write" or declaration.effect in ("writes", "destroys"):
         options.append(Option(["--yes", "-y", "shared_yes"], is_flag=True, help="Do not ask.", shared=True))
     if declaration.output is not None:
-        options.append(_output(declaration.output))
+        options += [_output(declaration.output), _json_schema()]
     if declaration.opens:
         options.append(_store())
     if declaration.opens in ("read", "write"):
@@ -113,6 +113,18 @@ def _output(output: Output) -> Option:
     )
 
 
+def _json_schema() -> Option:
+    return Option(
+        ["--json-schema", "shared_json_schema"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_schema,
+        help="Show the JSON Schema of the result in JSON, and exit.",
+        shared=True,
+    )
+
+
 def _color() -> Option:
     return Option(
         ["--color", "shared_color"],
@@ -155,6 +167,18 @@ def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str 
         click.echo(aligned(headings, rows, ["left", "left", "left"]))
         ctx.exit()
     return value
+
+
+def _show_schema(ctx: click.Context, _parameter: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
+        from txnctl.output import json_text
+        from txnctl.output.json_schema import schema_of
+
+        assert isinstance(ctx.command, Command)
+        output = ctx.command.declaration.output
+        assert output is not None
+        click.echo(json_text.indented(schema_of(ctx.command_path, output.fields, partial=output.partial)))
+        ctx.exit()
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, is_given: bool) -> None:

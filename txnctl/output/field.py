@@ -61,9 +61,12 @@ class Field:
     """One field: name in JSON, kind, help text, and heading in a table.
 
     `heading=""` keeps a field out of tables that repeats a column in a form for programs.
+
+    Attributes:
+        origin: the annotation of the field, and the class of rows it stands in; None where no class has the field.
     """
 
-    __slots__ = ("heading", "help", "kind", "name")
+    __slots__ = ("heading", "help", "kind", "name", "origin")
 
     def __init__(self, name: str, kind: str, help: str, *, heading: str | None = None) -> None:
         assert kind in KINDS, kind
@@ -71,6 +74,7 @@ class Field:
         self.kind = kind
         self.help = help
         self.heading = heading_of(name) if heading is None else heading
+        self.origin: tuple[str, Any] | None = None
 
     def cell(self, row: Mapping[str, object]) -> str:
         """The value of this field in the JSON form of a row, for people."""
@@ -117,10 +121,10 @@ def fields_of(row: type | str, described: Mapping[str, Help | str], *, part: str
     """
 
     def derive() -> Iterator[Field]:
-        annotations = dict(_annotations(_referenced(row) if isinstance(row, str) else row, part))
-        assert annotations.keys() == described.keys(), sorted(annotations.keys() ^ described.keys())
+        origins = dict(annotations_of(_referenced(row) if isinstance(row, str) else row, part))
+        assert origins.keys() == described.keys(), sorted(origins.keys() ^ described.keys())
         for name, text in described.items():
-            yield from _fields(name, annotations[name], text if isinstance(text, Help) else Help(text))
+            yield from fields_from(name, origins[name], text if isinstance(text, Help) else Help(text))
 
     return Fields(derive)
 
@@ -136,16 +140,16 @@ def _referenced(reference: str) -> Any:
     return row
 
 
-def _annotations(row: Any, part: str = "") -> Iterator[tuple[str, str]]:
-    """Name and annotation of each field of a row, flat parts in place; the row may be `Changed[Effects]`."""
+def annotations_of(row: Any, part: str = "") -> Iterator[tuple[str, tuple[str, Any]]]:
+    """Name, annotation and class of each field of a row, flat parts in place; the row may be `Changed[Effects]`."""
     generic = getattr(row, "__origin__", row)
     for name in generic._fields:
         annotation = generic.__annotations__[name]
         text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
         if text.startswith("Flat["):
-            yield from _annotations(_part_of(row, text.removeprefix("Flat[").removesuffix("]"), part))
+            yield from annotations_of(_part_of(row, text.removeprefix("Flat[").removesuffix("]"), part))
         else:
-            yield name, text
+            yield name, (text, row)
 
 
 def _part_of(row: Any, annotation: str, part: str) -> Any:
@@ -154,6 +158,13 @@ def _part_of(row: Any, annotation: str, part: str) -> Any:
     if name == "T":
         return row.__args__[0]
     return _referenced(part if part.endswith(f":{name}") else f"{row.__module__}:{name}")
+
+
+def fields_from(name: str, origin: tuple[str, Any], described: Help) -> Iterator[Field]:
+    """The fields in JSON of one field of a row, with its annotation and class."""
+    for field in _fields(name, origin[0], described):
+        field.origin = origin
+        yield field
 
 
 def _fields(name: str, annotation: str, described: Help) -> Iterator[Field]:

@@ -6,7 +6,7 @@ import click
 
 from storage.errors import InvalidValue
 from txnctl.cli.declaration import command
-from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output, partial_rows
 from txnctl.cli.value_types import (
     DURATION,
     ISOLATION_LEVEL,
@@ -110,6 +110,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @option("--lock-timeout", "shared_lock_timeout", type=DURATION, shared=True,
         help="How long to wait for a lock. [env: TXNCTL_LOCK_TIMEOUT; default: 5s]")  # fmt: skip
 @names_store(effect="writes")
+@partial_rows
 @output(DELIVERED_FIELDS, name_field="messageId", formats=FORMATS, default_piped="ndjson")
 @example("txnctl consume orders", setup=_SETUP)
 @example("txnctl consume orders --isolation-level read-uncommitted -n 10 -o value", setup=_SETUP)

@@ -6,7 +6,15 @@ import click
 
 from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.declaration import command
-from txnctl.cli.decorators import argument, changes_store, example, option, option_values, output
+from txnctl.cli.decorators import (
+    argument,
+    changes_store,
+    example,
+    option,
+    option_values,
+    output,
+    partial_rows,
+)
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.produce.options import ProduceOptions
@@ -118,6 +126,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 )
 @option("-q", "--quiet", is_flag=True, help="No summary.")
 @changes_store()
+@partial_rows
 @output(FIELDS, name_field="lastMessageId")
 @example("txnctl produce orders -m hello -k customer-7 -p source=web", setup="txnctl topics create orders")
 @example("seq 10000 | txnctl produce numbers --create")

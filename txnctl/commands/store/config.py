@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from storage.errors import InvalidValue
 from storage.values.durations import duration_text
-from txnctl.cli.decorators import administrative, argument, example, names_store, output
+from txnctl.cli.decorators import administrative, argument, example, names_store, output, partial_rows
 from txnctl.cli.retention_values import STORE_RETENTION_HARD, STORE_RETENTION_SIZE, STORE_RETENTION_TIME
 from txnctl.cli.value_types import DURATION_MS, SIZE
 from txnctl.fields.topic import LET_GO
@@ -86,6 +86,7 @@ MEANINGS = {
 @argument("value", required=False, help="Its new value; without one the setting is only shown.")
 @names_store(effect="writes")
 @administrative
+@partial_rows
 @output(SETTINGS, name_field="name")
 @example("txnctl store config")
 @example("txnctl store config reap-policy overdue --reason 'operators look at orphans first'")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue
-from txnctl.cli.decorators import example, option, output, reads_store
+from txnctl.cli.decorators import example, option, output, partial_rows, reads_store
 from txnctl.fields.store import SPACE
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m old")
 
 @option("--freeable", is_flag=True, help="Topics and tables, what each could free, and the command to type.")
 @reads_store
+@partial_rows
 @output(SPACE, name_field="database")
 @example("txnctl store space")
 @example("txnctl store space --freeable", setup=_SETUP)
