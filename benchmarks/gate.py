@@ -159,7 +159,7 @@ def _lose_rest(txns: int) -> Scenario:
         store.create_topic("rest", ledger_entries_max=1000)
         store.admin.subscriptions.create_subscription("rest", _NAME, initial_position=EARLIEST)
         begun = [store.begin_transaction(timeout=3600) for _ in range(txns)]
-        write_in_turn(store, "rest", begun, scene.number)
+        write_in_turn(store, "rest", begun, scene.number // scene.size, scene.size)
         for txn in begun:
             store.commit_transaction(txn)
         store.admin.topics.set_retention("rest", time_ms=1, hard="trim")
@@ -173,7 +173,7 @@ def _change_level(scene: Scene) -> Change:
     store.create_topic("aborted")
     store.admin.subscriptions.create_subscription("aborted", _NAME, initial_position=EARLIEST)
     txn = store.begin_transaction(timeout=3600)
-    write_in_turn(store, "aborted", [txn], scene.number)
+    write_in_turn(store, "aborted", [txn], scene.number // scene.size, scene.size)
     store.admin.transactions.abort_transaction(txn)
     level = IsolationLevel.READ_UNCOMMITTED
     return lambda: store.admin.subscriptions.update_subscription(

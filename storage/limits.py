@@ -186,8 +186,8 @@ LIFETIME_MS_MIN = 1000
 FORCED_STEP_ENTRIES = 2000
 """Entries that one store transaction acknowledges for the sake of a limit."""
 
-SHORT_RUN_ENTRIES = 64
-"""Neighbouring entries of one transaction up to which they are acknowledged as a set rather than as a range."""
+LOST_RUNS_STEP = 5000
+"""Runs of a transaction that a subscription loses, and entries of batches in them, that one store transaction reads."""
 
 FORECAST_STEPS_MAX = 10
 """Such steps after which the answer to a new limit counts no further."""

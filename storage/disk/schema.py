@@ -78,7 +78,7 @@ TXN_DEADLINES = Database("txn_deadlines")
 
 TXN_RUNS = Database("txn_runs")
 """u64 topic, u64 txn, u64 ledger, u64 first entry -> u64 last entry, u64 messages through that entry: the runs of
-entries of a transaction."""
+entries of a transaction. With the top bit of the ledger set: runs gathered by span (`lost_runs.py`)."""
 
 OPEN_FIRST = Database("open_first")
 """u64 topic, u64 ledger, u64 entry, u64 txn -> i64 ledger, i64 entry: first messages of open transactions, in order,

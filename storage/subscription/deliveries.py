@@ -1,6 +1,6 @@
 """The records of deliveries of one subscription, and their changes.
 
-Invariant 23: the cursor counts the entries with free messages. An entry of up to 64 messages is kept in the record of
+Invariant 23: the cursor counts the entries with free messages. An entry of up to 128 messages is kept in the record of
 its span, unless it has a record of its own: an earlier release wrote it, or the span has its bound of different fates.
 """
 

@@ -12,7 +12,7 @@ from itertools import islice
 from storage.disk.codec import key1
 from storage.disk.schema import ACKS
 from storage.disk.view import ReadView, WriteBatch
-from storage.subscription import delivery as deliveries, message_set, pending_ack, run_acks
+from storage.subscription import delivery as deliveries, lost_runs, message_set, pending_ack, run_acks
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
@@ -31,12 +31,14 @@ class Forced(NamedTuple):
         messages: committed messages newly acknowledged.
         entries: examined.
         txns: the transactions of these messages.
+        is_gathering: the runs of a transaction behind the position are being gathered, and another step goes on.
     """
 
     position: Position
     messages: int
     entries: int
     txns: set[int]
+    is_gathering: bool = False
 
 
 class _Passed(NamedTuple):
@@ -73,8 +75,11 @@ def acknowledge(
         if after == cursor.mark_delete:
             opened.acks.acknowledge_through(through)
         return Forced(max(after, through), 0, 0, set())
+    is_gathering = False
     if rest_max is not None:
-        passed = _cut(opened, passed, rest_max)
+        passed, is_gathering = _cut(opened, passed, rest_max)
+    if not passed:
+        return Forced(after, 0, 0, set(), is_gathering)
     last = passed[-1].at
     if after == cursor.mark_delete and not _is_pending(opened, last):
         counts = _acknowledge_all(opened, passed)
@@ -83,7 +88,7 @@ def acknowledge(
         opened.acks.advance()
     _examine_again(opened)
     txns = {entry.txn for entry, count in zip(passed, counts, strict=True) if entry.txn and count}
-    return Forced(last, sum(counts), len(passed), txns)
+    return Forced(last, sum(counts), len(passed), txns, is_gathering)
 
 
 def acknowledge_rest(opened: OpenSubscription[WriteBatch], txns: set[int], after: Position) -> int:
@@ -93,27 +98,34 @@ def acknowledge_rest(opened: OpenSubscription[WriteBatch], txns: set[int], after
     """
     messages = 0
     for txn in sorted(txns):
-        runs = uncommitted_entries.runs_behind(opened.view, opened.topic_id, txn, after)
-        messages += run_acks.acknowledge(opened, runs)
+        gathered = lost_runs.rest(opened.view, opened.topic_id, txn, after)
+        messages += run_acks.acknowledge(opened, gathered)
     if messages:
         opened.acks.advance()
         _examine_again(opened)
     return messages
 
 
-def _cut(opened: OpenSubscription[ReadView], passed: list[_Passed], rest_max: int) -> list[_Passed]:
-    """The first of these entries, whose transactions have at most so many entries behind them, or those of one."""
-    room, known = rest_max, set[int]()
+def _cut(
+    opened: OpenSubscription[WriteBatch], passed: list[_Passed], rest_max: int
+) -> tuple[list[_Passed], bool]:
+    """The first of these entries, whose transactions have at most so many entries behind them, or those of one.
+
+    They end before a transaction of which runs behind them are still gathered; whether they do.
+    """
+    room, known, last = rest_max, set[int](), passed[-1].at
     for number, entry in enumerate(passed):
         if entry.txn in known or not (entry.txn and entry.is_committed):
             continue
         part = uncommitted_entries.part_of(opened.view, entry.txn, opened.topic_id)
-        if part is not None and part.last > passed[-1].at:
+        if part is not None and part.last > last:
             room -= part.entries
         if room < 0 and known:
-            return passed[:number]
+            return passed[:number], False
+        if not lost_runs.has_rest(opened.view, opened.topic_id, entry.txn, last):
+            return passed[:number], True
         known.add(entry.txn)
-    return passed
+    return passed, False
 
 
 def _examine_again(opened: OpenSubscription[WriteBatch]) -> None:

@@ -104,7 +104,7 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
         while opened.cursor.mark_delete < end and entries < entries_max:
             before = opened.cursor.mark_delete
             done = forced_acks.acknowledge(opened, before, end, entries_max - entries, FORCED_STEP_ENTRIES)
-            if opened.cursor.mark_delete <= before:
+            if opened.cursor.mark_delete <= before and not done.is_gathering:
                 why = f"a message after {before} is pending, and no open transaction has it"
                 raise corrupt(PENDING, key1(subscription.subscription_id), why)
             rest = forced_acks.acknowledge_rest(opened, done.txns, done.position)
@@ -113,6 +113,8 @@ def free_through(topic: OpenTopic[WriteBatch], end: Position, ends: TxnEnds, ent
             # A rest is bounded for itself, and ends the step.
             entries = max(entries + done.entries, entries_max) if rest else entries + max(done.entries, 1)
             lost = added(lost, [Loss(subscription.name, messages)])
+            if done.is_gathering:
+                break
         if opened.cursor.mark_delete < end:
             return Freed(is_free=False, has_more=True, entries=entries, lost=lost, aborted=aborted)
     has_more = len(attached) > FORCED_STEP_SUBSCRIPTIONS

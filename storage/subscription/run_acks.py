@@ -1,90 +1,76 @@
 """Acknowledge runs of entries of a committed transaction at once, except pending messages.
 
-The work is that of the records within the runs: spans of entries of one message, ranges, and deliveries of batches.
-Short runs of such entries are joined to sets within their spans first.
+The work is that of the records within the runs: spans, ranges, and deliveries of entries with too many messages for a
+span. The runs were gathered to sets within their spans first (`lost_runs.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from storage.disk.codec import U64, key1, key3
 from storage.disk.schema import ACKS
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import SHORT_RUN_ENTRIES
 from storage.subscription import ack_spans, delivery as deliveries, message_set, span
 from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.delivery import Delivery
+from storage.subscription.lost_runs import GatheredRuns
 from storage.subscription.open_subscription import OpenSubscription
-from storage.subscription.pending_ack import covered
+from storage.subscription.pending_ack import covered, messages_through
 from storage.topic import log
-from storage.txn.runs import Run
-from storage.values.position import Position, as_position
+from storage.values.position import MessageId, Position
 
 
-def acknowledge(opened: OpenSubscription[WriteBatch], runs: Iterable[Run]) -> int:
+def acknowledge(opened: OpenSubscription[WriteBatch], gathered: Iterable[GatheredRuns]) -> int:
     """Acknowledge runs, which are in order, and return the messages that were neither acknowledged nor pending.
 
     `Acks.advance` follows.
     """
-    total, in_spans = 0, dict[tuple[int, int], int]()
-    for run in runs:
-        (ledger_id, entry), last, messages = run
-        if messages == 1 and entry == last:
-            offset = entry % span.SPAN_ENTRIES
-            at = ledger_id, entry - offset
-            in_spans[at] = in_spans.get(at, 0) | 1 << offset
-        elif messages == last - entry + 1 <= SHORT_RUN_ENTRIES:
-            for at, members in _sets(run):
-                in_spans[at] = in_spans.get(at, 0) | members
-        else:
-            total += _acknowledge_run(opened, run.first, last)
-    for at, members in in_spans.items():
-        total += _acknowledge_set(opened, as_position(at), members)
+    total = 0
+    for runs in gathered:
+        inside = runs.in_span()
+        total += _acknowledge_set(opened, runs.first, inside) if inside.messages else 0
+        total += sum(_acknowledge_entry(opened, at) for at in runs.beyond_span())
+        total += sum(_acknowledge_run(opened, run.first, run.last) for run in runs.long)
     return total
 
 
-def _sets(run: Run) -> Iterator[tuple[tuple[int, int], int]]:
-    """The entries of a short run, as sets by span."""
-    ledger_id, entry = run.first
-    while entry <= run.last:
-        offset = entry % span.SPAN_ENTRIES
-        number = min(run.last - entry + 1, span.SPAN_ENTRIES - offset)
-        yield (ledger_id, entry - offset), ((1 << number) - 1) << offset
-        entry += number
-
-
-def _acknowledge_set(opened: OpenSubscription[WriteBatch], first: Position, messages: int) -> int:
-    """Acknowledge entries of one message each: layer 0 of a set within a span."""
+def _acknowledge_set(opened: OpenSubscription[WriteBatch], first: Position, lost: AckedMessages) -> int:
+    """Acknowledge entries of a span."""
     end = Position(first.ledger_id, first.entry_id + span.SPAN_ENTRIES - 1)
-    own = {delivery.at: delivery for delivery in _own(opened, first, end)}
+    own = [delivery for delivery in _own(opened, first, end) if span.fits(delivery.count)]
     record = opened.deliveries.find_span(first)
     held = record.of(deliveries.PENDING) if record is not None else 0
-    for at, delivery in own.items():
-        held |= span.bit_of(at) if delivery.of(deliveries.PENDING) else 0
-    if opened.cursor.pending_cumulative is not None:
-        held |= span.through(first, Position(*opened.cursor.pending_cumulative[1:3]))
-    free = messages & ~held & ~_acknowledged_in(opened, first)
+    for delivery in own:
+        held |= span.place(delivery.at, delivery.of(deliveries.PENDING))
+    cumulative = opened.cursor.pending_cumulative
+    if cumulative is not None:
+        last = MessageId(*cumulative[1:4])
+        held |= span.through(first, last.position, messages_through(last))
+    free = lost.messages & ~held & ~_acknowledged_in(opened, first)
     if not free:
         return 0
-    for at in own:
-        if free & span.bit_of(at):
-            opened.deliveries.settle(at, 1)
+    for delivery in own:
+        inside = span.of_entry(delivery.at, free)
+        if inside:
+            opened.deliveries.settle(delivery.at, inside)
     opened.deliveries.settle_in_span(first, free)
     for at in span.entries(first, free) if opened.cursor.delayed else ():
-        opened.delayed.remove(at, 1)
-    opened.acks.acknowledge_span(first, AckedMessages(free, 0))
+        opened.delayed.remove(at, span.of_entry(at, free))
+    opened.acks.acknowledge_span(first, AckedMessages(free, lost.sizes))
     return free.bit_count()
 
 
 def _acknowledged_in(opened: OpenSubscription[WriteBatch], first: Position) -> int:
-    """The acknowledged messages of a span, in ranges too."""
+    """The acknowledged messages of a span, in ranges and records of entries too."""
     view, subscription_id = opened.view, opened.subscription_id
     acknowledged = ack_spans.of_span(view, subscription_id, first).messages
     acknowledged |= span.through(first, opened.cursor.mark_delete)
     end = Position(first.ledger_id, first.entry_id + span.SPAN_ENTRIES - 1)
     for begin, last, messages in _ranges_between(view, subscription_id, first, end):
-        if not messages:
+        if messages:
+            acknowledged |= span.place(begin, int.from_bytes(messages, "big") & span.MESSAGES)
+        else:
             before = Position(begin.ledger_id, begin.entry_id - 1)
             through = span.through(first, Position(begin.ledger_id, last))
             acknowledged |= through & ~span.through(first, before)

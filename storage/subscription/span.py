@@ -7,7 +7,7 @@ alone. The key of a span has the top bit of the ledger set, so that spans lie be
 
     entry 5:2049 with one message   ->  span 5:2048, bit 1
     entry 5:2050, a batch of 3      ->  span 5:2048, bits 2, 1,026 and 2,050
-    a batch of more than 64         ->  a record of its own
+    a batch of more than 128        ->  a record of its own
 
 The *sizes* of a span tell how many messages each entry has: a set of the messages after the first of each entry.
 """
@@ -26,7 +26,7 @@ from storage.values.position import Position, as_position
 SPAN_ENTRIES = 1024
 """Part of the format: the first entry of a span is a multiple, and each layer of its sets has as many bits."""
 
-SPAN_MESSAGES_MAX = 64
+SPAN_MESSAGES_MAX = 128
 """Messages of an entry of a span, which are the layers of its sets; with more, an entry has a record of its own."""
 
 EVERY = (1 << SPAN_ENTRIES) - 1
@@ -113,6 +113,7 @@ def whole(messages: int, sizes: int) -> int:
     return messages & EVERY & ~present(sizes & ~messages)
 
 
+@lru_cache(64)
 def every_layer(entries: int) -> int:
     """All messages that entries could have, given the entries as layer 0."""
     return int.from_bytes(entries.to_bytes(_LAYER_BYTES, "little") * SPAN_MESSAGES_MAX, "little")

@@ -17,6 +17,9 @@ from storage.topic.entry import Entry
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position, as_position
 
+GATHERED = 1 << 63
+"""Added to the ledger in keys of runs gathered by span (`storage/subscription/lost_runs.py`), which lie behind the runs."""
+
 
 class Run(NamedTuple):
     """Neighbouring entries of a transaction in one ledger: the first entry, the id of the last one, messages."""
@@ -55,8 +58,14 @@ def messages_through(view: ReadView, topic_id: int, txn: int, position: Position
 
 
 def forget(batch: WriteBatch, topic_id: int, txn: int) -> None:
-    """Remove the runs of a transaction whose messages on the topic are all trimmed."""
+    """Remove the runs, gathered ones too, of a transaction whose messages on the topic are all trimmed."""
     batch.delete_prefix(TXN_RUNS, key2(topic_id, txn))
+
+
+def _stored(
+    view: ReadView, topic_id: int, txn: int, start: bytes | None = None
+) -> Iterator[tuple[bytes, memoryview]]:
+    return view.scan(TXN_RUNS, key2(topic_id, txn), start, key4(topic_id, txn, GATHERED - 1, U64_MAX))
 
 
 def ranges(
@@ -64,7 +73,7 @@ def ranges(
 ) -> list[tuple[Position, Position]]:
     """First and last position of every run, or of the first ones, in order."""
     bounds = []
-    for key, payload in islice(view.scan(TXN_RUNS, key2(topic_id, txn)), limit):
+    for key, payload in islice(_stored(view, topic_id, txn), limit):
         ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
         bounds.append((Position(ledger_id, first), Position(ledger_id, U64X2.unpack(payload)[0])))
     return bounds
@@ -73,7 +82,7 @@ def ranges(
 def ends(view: ReadView, topic_id: int, txn: int, limit: int) -> list[tuple[Position, int]]:
     """The last position and the number of messages of the first runs, in order."""
     last_ones, before = [], 0
-    for key, payload in islice(view.scan(TXN_RUNS, key2(topic_id, txn)), limit):
+    for key, payload in islice(_stored(view, topic_id, txn), limit):
         last, total = U64X2.unpack(payload)
         last_ones.append((Position(int.from_bytes(key[16:24], "big"), last), total - before))
         before = total
@@ -96,7 +105,7 @@ def entries(view: ReadView, topic_id: int, txn: int, after: Position, through: P
     """Yield the transaction's entries on a topic after one position and up to a second, in order."""
     before = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, after[0], max(after[1], 0)))
     start = before[0] if before is not None else None
-    for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn), start):
+    for key, payload in _stored(view, topic_id, txn, start):
         ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
         if (ledger_id, first) > through:
             return
@@ -109,7 +118,7 @@ def behind(view: ReadView, topic_id: int, txn: int, after: Position) -> Iterator
     """Yield the runs of a transaction on a topic behind a position; of the run around the position, the rest."""
     before = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, after[0], max(after[1], 0)))
     total = messages_through(view, topic_id, txn, after)
-    for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn), None if before is None else before[0]):
+    for key, payload in _stored(view, topic_id, txn, None if before is None else before[0]):
         first, (last, through) = as_position(U64X2.unpack_from(key, 16)), U64X2.unpack(payload)
         if first <= after:
             if (first[0], last) <= after:

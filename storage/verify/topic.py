@@ -8,6 +8,7 @@ from itertools import pairwise
 from storage.disk.codec import key1
 from storage.disk.schema import SEQUENCES
 from storage.disk.view import ReadView
+from storage.subscription import lost_runs
 from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
@@ -221,6 +222,8 @@ class TopicCheck:
         stored = [run for run in runs.ranges(view, topic_id, txn) if run[0] > begin]
         if stored != _runs(entries):
             self._report(23, label, "its runs do not match its entries")
+        elif not lost_runs.is_sound(view, topic_id, txn):
+            self._report(23, label, "its gathered runs do not match its runs")
         middle = entries[len(entries) // 2]
         below = sum(entry.messages for entry in entries if entry.at <= middle.at)
         below += runs.messages_through(view, topic_id, txn, begin)

@@ -31,14 +31,14 @@ def write_messages(store: Store, topic: str, number: int, keys: int = KEYS, size
         store.connection.write(change)
 
 
-def write_in_turn(store: Store, topic: str, txns: list[TxnID], number: int) -> None:
-    """Append so many messages of open transactions in turn, an entry each."""
+def write_in_turn(store: Store, topic: str, txns: list[TxnID], number: int, size: int = 1) -> None:
+    """Append so many entries of open transactions in turn, of `size` messages each."""
     for begin in range(0, number, _COMMIT):
 
         def change(batch: WriteBatch, begin: int = begin) -> None:
             opened = OpenTopic.load(batch, topics.get(batch, topic).topic_id)
             for at in range(begin, min(begin + _COMMIT, number)):
-                body = Columns([b"%d" % at]).body("producer-999999", at)
-                uncommitted_entries.append(opened, txns[at % len(txns)].least, 1, body)
+                body = Columns([b"%d" % at] * size).body("producer-999999", at * size)
+                uncommitted_entries.append(opened, txns[at % len(txns)].least, size, body)
 
         store.connection.write(change)

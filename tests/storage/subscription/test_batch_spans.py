@@ -157,7 +157,7 @@ STEPS = st.lists(
     ),
     max_size=25,
 )
-SIZES = (3, 1, 64, 2, 70, 1, 10)
+SIZES = (3, 1, 128, 2, 140, 1, 10)
 
 
 class Run:

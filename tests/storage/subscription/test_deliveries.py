@@ -219,16 +219,16 @@ class TestWorkUnderTheGate:
         assert operations.total < 200
 
 
-SIZES = (1, 1, 3, 64, 1, 65, 10)
-"""Messages of the entries in turn; an entry of 65 has a record of its own."""
+SIZES = (1, 1, 3, 128, 1, 129, 10)
+"""Messages of the entries in turn; an entry of 129 has a record of its own."""
 
 FATES = st.tuples(st.sampled_from([NOBODY, PENDING, 1, 2]), st.integers(0, 2))
 Step = tuple[str, int, int, tuple[int, int]]
-ENTRIES, MESSAGES = st.integers(0, 2100), st.integers(0, (1 << 65) - 1)
+ENTRIES, MESSAGES = st.integers(0, 2100), st.integers(0, (1 << 129) - 1)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), ENTRIES, MESSAGES, FATES),
-        st.tuples(st.just("put"), ENTRIES, st.just((1 << 65) - 1), FATES),
+        st.tuples(st.just("put"), ENTRIES, st.just((1 << 129) - 1), FATES),
         st.tuples(st.just("settle"), ENTRIES, MESSAGES, FATES),
         st.tuples(st.just("through"), st.integers(-1, 2100), st.just(0), FATES),
         st.tuples(st.just("release"), st.just(0), st.just(0), FATES),

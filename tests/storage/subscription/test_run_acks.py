@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from storage import EARLIEST, Store, SubscriptionType
 from storage.disk.view import WriteBatch
 from storage.process.clock import ManualClock
-from storage.subscription import catalogue as subscriptions, forced_acks
+from storage.subscription import catalogue as subscriptions, forced_acks, lost_runs
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
 from storage.values.position import Position
@@ -68,20 +68,29 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield opened
 
 
-_one = st.tuples(st.sampled_from(["t", "u", "plain"]), st.integers(1, 3))
+_one = st.tuples(st.sampled_from(["t", "u", "plain"]), st.sampled_from([1, 1, 2, 3, 300]))
 
 
 @settings(max_examples=examples(60))
 @given(
     st.lists(_one, min_size=2, max_size=14),
-    st.lists(st.integers(0, 40), max_size=12),
-    st.lists(st.integers(0, 40), max_size=8),
+    st.lists(st.integers(0, 40) | st.integers(0, 1000), max_size=12),
+    st.lists(st.integers(0, 40) | st.integers(0, 1000), max_size=8),
     st.integers(0, 6),
+    st.sampled_from([1, 3, 5000]),
 )
 def test_runs_are_acknowledged_as_their_entries(
-    lasting: Store, entries: list[tuple[str, int]], acknowledged: list[int], pending: list[int], border: int
+    lasting: Store,
+    entries: list[tuple[str, int]],
+    acknowledged: list[int],
+    pending: list[int],
+    border: int,
+    step: int,
 ) -> None:
-    """Whatever is acknowledged, pending or in flight among them: counted once, and pending messages stay."""
+    """Whatever is acknowledged, pending or in flight among them: counted once, and pending messages stay.
+
+    The same where the runs are gathered first, `step` at once.
+    """
     store, topic = lasting, f"r{len(lasting.topics())}"
     store.create_topic(topic, ledger_entries_max=6)
     txns = {name: store.begin_transaction() for name in "tu"}
@@ -91,8 +100,10 @@ def test_runs_are_acknowledged_as_their_entries(
     for txn in txns.values():
         store.commit_transaction(txn)
     kind = SubscriptionType.SHARED
-    with store.subscribe(topic, "a", subscription_type=kind, initial_position=EARLIEST) as consumer:
-        messages = list(consumer.receive_batch(60, timeout=0))
+    with store.subscribe(
+        topic, "a", subscription_type=kind, initial_position=EARLIEST, receiver_queue_size=5000
+    ) as consumer:
+        messages = list(consumer.receive_batch(5000, timeout=0))
         done = {at for at in acknowledged if at < len(messages)}
         held = {at for at in pending if at < len(messages)} - done
         consuming = store.begin_transaction()
@@ -112,11 +123,19 @@ def test_runs_are_acknowledged_as_their_entries(
                 OpenSubscription(batch, subscription), {txns["t"].least}, Position(*after)
             )
 
-        assert store.connection.write(lose_rest) == len(rest - done - held)
+        def gather(batch: WriteBatch) -> bool:
+            topic_id = topics.get(batch, topic).topic_id
+            return lost_runs.has_rest(batch, topic_id, txns["t"].least, Position(*after))
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(lost_runs, "LOST_RUNS_STEP", step)
+            while not store.connection.write(gather):
+                assert store.maintenance.verify_store(full=True) == []
+            assert store.connection.write(lose_rest) == len(rest - done - held)
         assert store.maintenance.verify_store(full=True) == []
         store.admin.transactions.abort_transaction(consuming, force=True)
         consumer.close()
-    with store.subscribe(topic, "a") as again:
-        received = {message.message_id for message in again.receive_batch(60, timeout=0)}
+    with store.subscribe(topic, "a", receiver_queue_size=5000) as again:
+        received = {message.message_id for message in again.receive_batch(5000, timeout=0)}
     expected = set(range(len(messages))) - done - (rest - held)
     assert received == {messages[at].message_id for at in expected}

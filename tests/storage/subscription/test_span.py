@@ -65,7 +65,7 @@ def test_positions_grouped_by_span(messages: dict[Position, int]) -> None:
     assert sorted(placed) == sorted(messages.items())
 
 
-PLACED = st.dictionaries(st.integers(0, 1023), st.integers(1, 64).flatmap(st_entry), max_size=8)
+PLACED = st.dictionaries(st.integers(0, 1023), st.integers(1, 128).flatmap(st_entry), max_size=8)
 
 
 @given(PLACED)

@@ -53,15 +53,15 @@ def test_a_record_of_an_earlier_release(store: Store) -> None:
         subscription = opened(batch, store)
         sid, skipped = subscription.subscription_id, skipped_txns.skip(subscription, 5)
         skipped_txns.block(subscription, skipped, SECOND, 3, 0b001)
-        skipped_txns.block(subscription, skipped, Position(1, 2), 65, 1 << 64)
+        skipped_txns.block(subscription, skipped, Position(1, 2), 129, 1 << 128)
         batch.put(HELD, key4(sid, 5, *SECOND), b"\x02")
         skipped.blocked += 1
         subscription.cursor.blocked += 1
         skipped_txns.block(subscription, skipped, SECOND, 3, 0b010)
         assert (batch.count(HELD), skipped.blocked) == (3, 3)
         behind = list(skipped_txns.blocked_behind(batch, sid, 5, FIRST))
-        assert behind == [(SECOND, b"\x03"), (Position(1, 2), (1 << 64).to_bytes(9, "big"))]
-        skipped_txns.unblock(subscription, skipped, {SECOND: 0b011, Position(1, 2): 1 << 64})
+        assert behind == [(SECOND, b"\x03"), (Position(1, 2), (1 << 128).to_bytes(17, "big"))]
+        skipped_txns.unblock(subscription, skipped, {SECOND: 0b011, Position(1, 2): 1 << 128})
         assert (batch.count(HELD), skipped.blocked, subscription.cursor.blocked) == (0, 0, 0)
 
     store.connection.write(check, dry_run=True)
