@@ -30,6 +30,7 @@ FAILED: Final = (EIO, ENODEV, ENOLCK, ENOMEM, ENXIO, ESTALE, EUCLEAN)
 """The disk or the kernel gave up; no program is wrong."""
 
 _READ_ONLY_HINT: Final = "The disk is mounted read-only: mount it for writing, or work on a copy."
+FAILED_HINT: Final = "See the kernel's log (dmesg) for the cause, then try again."
 _HINTS: Final[dict[type[StoreInvalid], str]] = {
     StoreFull: "Free some space.",
     TooManyFiles: "Close some files, or raise the limit on open files (ulimit -n).",
@@ -47,6 +48,8 @@ def refusal(what: str, error: OSError) -> StoreInvalid:
         if error.errno in numbers:
             kind = special
     hint = _READ_ONLY_HINT if error.errno == EROFS else _HINTS.get(kind)
+    if error.errno in FAILED:
+        hint = FAILED_HINT
     return kind(f"{what}: {error.strerror}", hint=hint)
 
 

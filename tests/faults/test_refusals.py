@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from storage import Store
 from storage.errors import StoreInvalid, TxnctlError
-from tests.faults.children import in_child
+from tests.faults.children import in_child, in_children
 from tests.faults.traps import Calls, Mode, Traps, compiled
 from tests.processes.child import Children
 
@@ -47,3 +48,39 @@ def test_a_store_that_cannot_be_looked_for_is_not_created(tmp_path: Path, error:
     assert ended.death is None
     assert ended.result in (StoreInvalid.code, "too-many-files")
     assert os.listdir(tmp_path) == ["loads"]
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"), [(errno.EIO, Calls.READS | Calls.OPENS), (errno.EMFILE, Calls.OPENS)]
+)
+def test_a_refused_creation_names_the_cause_and_leaves_nothing(memory: str, error: int, calls: Calls) -> None:
+    """Each call refused alone: the words of the system, a next step that fits them, and no build directory."""
+    Store.create(os.path.join(memory, "loads", "modules"))
+
+    def create(place: str, mode: Mode, at: int) -> tuple[int, str | None, str | None]:
+        traps = Traps(compiled("syscalls"))
+        traps.install()
+        traps.arm(mode, calls, at, error)
+        try:
+            Store.create(os.path.join(place, "above", "store"))
+        except TxnctlError as raised:
+            return traps.count(), raised.message, str(raised.hint)
+        finally:
+            traps.disarm()
+        return traps.count(), None, None
+
+    total = in_child(partial(create, os.path.join(memory, "counted"), Mode.COUNT, 0)).result[0]
+    tries = (
+        (at, partial(create, os.path.join(memory, str(at)), Mode.FAIL_ONE, at)) for at in range(1, total + 1)
+    )
+    for ended in in_children(tries, 2):
+        assert ended.death is None, ended
+        _, message, hint = ended.result
+        causes = (os.strerror(error), "too many files are open", "the disk refused a change")
+        assert message is None or any(cause in message for cause in causes), ended
+        steps = ("open files", "dmesg", "Nothing was stored.", "Use the store, or remove it")
+        assert message is None or any(step in hint for step in steps), ended
+        above = os.path.join(memory, str(ended.name), "above")
+        left = os.listdir(above) if os.path.isdir(above) else []
+        assert left in ([], ["store"]), (ended, left)
+        assert (message is None) <= (left == ["store"])
