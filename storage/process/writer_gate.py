@@ -11,6 +11,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -131,10 +132,15 @@ class WriterGate:
     def leave(self) -> None:
         """Leave the gate if this thread is inside; called after every `enter`, an interrupted one included.
 
-        The thread lock knows its owner, so a lock that an interrupt left taken is released here.
+        The thread lock knows its owner, so a lock that an interrupt left taken is released here. A refused unlock is no
+        error of the work inside, which may be committed: the lock goes with the next `leave`, or with the file.
         """
         while self._threads._is_owned():  # type: ignore[attr-defined]
-            fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
+            try:
+                fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
+            except OSError:
+                with suppress(OSError):
+                    self._locks.release(GATE_BYTE)
             self._threads.release()
 
     def back_off(self, timeout_s: float) -> None:

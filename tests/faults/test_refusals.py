@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from storage import Store
-from storage.errors import StoreInvalid, TxnctlError
+from storage.errors import OutcomeUnknown, StoreInvalid, TxnctlError
 from tests.faults.children import in_child, in_children
+from tests.faults.refusals import KINDS
 from tests.faults.traps import Calls, Mode, Traps, compiled
 from tests.processes.child import Children
 
@@ -84,3 +85,32 @@ def test_a_refused_creation_names_the_cause_and_leaves_nothing(memory: str, erro
         left = os.listdir(above) if os.path.isdir(above) else []
         assert left in ([], ["store"]), (ended, left)
         assert (message is None) <= (left == ["store"])
+
+
+@pytest.mark.parametrize(("error", "calls"), KINDS)
+def test_an_error_means_that_nothing_was_stored(memory: str, error: int, calls: Calls) -> None:
+    """Each call of a change refused alone: stored without an error, an error without a change, or an unknown outcome."""
+
+    def create(place: str, mode: Mode, at: int) -> tuple[int, str | None, bool]:
+        path, traps, code = os.path.join(memory, place), Traps(compiled("syscalls")), None
+        Store.create(path)
+        with Store.open(path) as store:
+            store.create_topic("before")
+            traps.install()
+            traps.arm(mode, calls, at, error)
+            try:
+                store.create_topic("orders")
+            except TxnctlError as raised:
+                code = raised.code
+            finally:
+                traps.disarm()
+        with Store.open(path) as store:
+            store.create_topic("after")
+            return traps.count(), code, store.has_topic("orders")
+
+    total = in_child(partial(create, "counted", Mode.COUNT, 0)).result[0]
+    tries = ((at, partial(create, str(at), Mode.FAIL_ONE, at)) for at in range(1, total + 1))
+    for ended in in_children(tries, 2):
+        assert ended.death is None, ended
+        _, code, is_stored = ended.result
+        assert code == OutcomeUnknown.code or is_stored is (code is None), ended
