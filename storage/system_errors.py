@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from errno import (
     EACCES,
     EDQUOT,
@@ -50,7 +52,26 @@ def refusal(what: str, error: OSError) -> StoreInvalid:
     hint = _READ_ONLY_HINT if error.errno == EROFS else _HINTS.get(kind)
     if error.errno in FAILED:
         hint = FAILED_HINT
-    return kind(f"{what}: {error.strerror}", hint=hint)
+    return kind(f"{what}: {error.strerror or error}", hint=hint)
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Raise the error of storage where the disk or the system refuses a call of the block.
+
+    Args:
+        what: as for `refusal`.
+
+    Raises:
+        StoreFull, NotPermitted, TooManyFiles, StoreInvalid
+    """
+    try:
+        yield
+    except OSError as error:
+        refused = system_refusal(what, error)
+        if refused is None:
+            raise
+        raise refused from error
 
 
 def system_refusal(what: str, error: BaseException) -> StoreInvalid | None:

@@ -18,6 +18,7 @@ from storage import faults
 from storage.disk import data_file, directory, reader_table, reserve
 from storage.disk.build_dir import build_directory, is_build_dir
 from storage.disk.codec import pack, seal
+from storage.disk.lmdb_errors import refused
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock, check_wall
 from storage.disk.view import SUPERBLOCK_KEY
@@ -48,6 +49,10 @@ def create(path: str, clock: Clock) -> None:
     reserve.Reserve(path).keep(reserve.RESERVE_BYTES)
 
 
+class UnconfirmedName(OutcomeUnknown):
+    """A store is in place, but the disk refused to sync the name."""
+
+
 @contextmanager
 def building(path: str, store: str | None = None) -> Iterator[str]:
     """Make a build directory for a store at `path`; without `install` the directory is removed at the end.
@@ -56,7 +61,7 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
         store: an existing store, whose owner becomes owner of the build directory; None for the user of this process.
 
     Raises:
-        AlreadyExists, InvalidValue, StoreInvalid, NotPermitted, StoreFull
+        AlreadyExists, InvalidValue, StoreInvalid, NotPermitted, StoreFull, OutcomeUnknown
     """
     check_free(path)
     if store is None:
@@ -70,6 +75,12 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
         raise _name_leftover(_explain(path, error), build_dir) from error
     except StoreInvalid as error:
         raise _name_leftover(error, build_dir) from error.__cause__
+    except UnconfirmedName:
+        raise
+    except OutcomeUnknown as error:
+        # A commit in the copy, which is dropped.
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        raise _name_leftover(refused(path, cause), build_dir) from error
 
 
 def _name_leftover(error: TxnctlError, build_dir: str | None) -> TxnctlError:
@@ -126,8 +137,7 @@ def install(build_dir: str, path: str) -> None:
     """Sync the files of a finished store to disk, then rename the build directory to `path`.
 
     Raises:
-        OutcomeUnknown: the store is in place, but the disk refused to sync the name.
-        AlreadyExists, OSError
+        UnconfirmedName, AlreadyExists, OSError
     """
     for file in os.listdir(build_dir):
         os.chmod(os.path.join(build_dir, file), 0o600)
@@ -146,12 +156,12 @@ def _sync_name(parent: str, path: str) -> None:
     """Sync the directory that a store was put into. The store stays: another process may have opened it meanwhile.
 
     Raises:
-        OutcomeUnknown
+        UnconfirmedName
     """
     try:
         _sync(parent)
     except OSError as error:
-        raise OutcomeUnknown(
+        raise UnconfirmedName(
             f"{path} was made, but the disk did not confirm its name: {error.strerror}",
             hint="Use the store, or remove it and try again; a power cut may remove it.",
         ) from error

@@ -14,7 +14,7 @@ import lmdb
 from storage import faults
 from storage.disk import directory, schema
 from storage.disk.codec import unpack, unseal
-from storage.disk.lmdb_errors import not_opened, readers_full, refused
+from storage.disk.lmdb_errors import not_done, readers_full, refused
 from storage.disk.pages import check_top_pages
 from storage.disk.schema import FORMAT_NUMBER, STORE, Database
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, UnknownFormat
@@ -93,7 +93,7 @@ def _open(path: str, read_only: bool, has_table: bool) -> Any:
         except (lmdb.ReadonlyError, PermissionError) as error:
             raise NotPermitted(f"{path} cannot be opened: {error}") from error
         except lmdb.Error as error:
-            raise not_opened(path, error) from error
+            raise not_done(path, "opened", error) from error
     raise StoreFull(
         f"no address space for the map of {path}, which has {size:,} bytes",
         hint="Raise the limit on address space (ulimit -v).",

@@ -53,10 +53,14 @@ def too_many_files(path: str, error: Exception) -> TooManyFiles | None:
     return None
 
 
-def not_opened(path: str, error: Exception) -> StoreInvalid:
-    """The error for a store that LMDB cannot open for a reason of the disk or the system."""
+def not_done(path: str, action: str, error: Exception) -> StoreInvalid:
+    """The error for a store that LMDB cannot open or copy for a reason of the disk or the system.
+
+    Args:
+        action: "opened" or "copied".
+    """
     text = str(error)
-    words = f"{path} cannot be opened: {text}"
+    words = f"{path} cannot be {action}: {text}"
     if any(full in text for full in _FULL_WORDS):
         return StoreFull(words, hint=Hint("Free some space: `{}` tells how.", FREE_SPACE))
     has_failed = any(os.strerror(number) in text for number in FAILED)

@@ -11,7 +11,6 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -21,6 +20,7 @@ from storage.limits import LOCK_NOTE_S
 from storage.process import identity
 from storage.process.byte_locks import SET, ByteLocks, flock
 from storage.process.clock import Clock
+from storage.system_errors import refusal
 
 OnWait = Callable[[str, float], None]
 """Called with the holder of the gate and the seconds waited so far."""
@@ -116,13 +116,15 @@ class WriterGate:
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced after it was opened.
-            OSError: the disk does not say.
+            StoreInvalid: the disk does not say.
         """
         path = self._locks.path
         try:
             is_in_place = os.path.samestat(self._status, os.stat(path))
         except (FileNotFoundError, NotADirectoryError):
             is_in_place = False
+        except OSError as error:
+            raise refusal(f"cannot look at {path}", error) from error
         if not is_in_place:
             raise StoreNotFound(
                 f"the store at {os.path.dirname(path)} was removed, moved or replaced while it was open",
@@ -139,8 +141,7 @@ class WriterGate:
             try:
                 fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
             except OSError:
-                with suppress(OSError):
-                    self._locks.release(GATE_BYTE)
+                self._locks.release(GATE_BYTE)
             self._threads.release()
 
     def back_off(self, timeout_s: float) -> None:

@@ -114,3 +114,36 @@ def test_an_error_means_that_nothing_was_stored(memory: str, error: int, calls: 
         assert ended.death is None, ended
         _, code, is_stored = ended.result
         assert code == OutcomeUnknown.code or is_stored is (code is None), ended
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+def test_a_close_hides_no_error_of_its_block(memory: str, error: int) -> None:
+    """A commit of unknown outcome latches the handle, so the consumer and producer around it cannot leave."""
+
+    def send(place: str, mode: Mode, at: int) -> tuple[int, str | None]:
+        path, traps = os.path.join(memory, place), Traps(compiled("syscalls"))
+        Store.create(path)
+        with Store.open(path) as store:
+            store.create_topic("orders")
+            traps.install()
+            try:
+                with (
+                    store.subscribe("orders", "billing"),
+                    store.create_producer("orders") as producer,
+                    store.transaction() as txn,
+                ):
+                    producer.send(b"one", txn=txn)
+                    traps.arm(mode, Calls.CHANGES, at, error)
+                    txn.commit()
+            except TxnctlError as raised:
+                return traps.count(), raised.code
+            finally:
+                traps.disarm()
+        return traps.count(), None
+
+    total = in_child(partial(send, "counted", Mode.COUNT, 0)).result[0]
+    tries = ((at, partial(send, str(at), Mode.FAIL_FROM, at)) for at in range(1, total + 1))
+    codes = [ended.result[1] if ended.death is None else ended.death for ended in in_children(tries, 2)]
+    assert (
+        set(codes) <= {None, "store-invalid", "store-full", "outcome-unknown"} and "outcome-unknown" in codes
+    ), codes

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import click
 
-from storage.errors import InvalidValue
+from storage.errors import InvalidValue, StoreInvalid
 from txnctl.cli.decorators import argument, example, names_store, output
 from txnctl.fields.store import CREATED
 from txnctl.output.field import fields_of
@@ -46,8 +46,12 @@ def init(context: Context, path: str | None) -> None:
     if not where:
         raise InvalidValue("the path of a store is not empty")
     Store.create(where)
-    with context.open_store(where, read_only=True) as created:
-        info = created.reports.store_info()
+    try:
+        with context.open_store(where, read_only=True) as created:
+            info = created.reports.store_info()
+    except StoreInvalid as error:
+        error.message = f"created the store, but {error.message}"
+        raise
     context.show(
         Created(info.path, info.format, info.store_id), table=lambda row: f"Created store {row.path}."
     )
