@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from errno import (
     EACCES,
     EDQUOT,
@@ -30,6 +32,7 @@ FAILED: Final = (EIO, ENODEV, ENOLCK, ENOMEM, ENXIO, ESTALE, EUCLEAN)
 """The disk or the kernel gave up; no program is wrong."""
 
 _READ_ONLY_HINT: Final = "The disk is mounted read-only: mount it for writing, or work on a copy."
+FAILED_HINT: Final = "See the kernel's log (dmesg) for the cause, then try again."
 _HINTS: Final[dict[type[StoreInvalid], str]] = {
     StoreFull: "Free some space.",
     TooManyFiles: "Close some files, or raise the limit on open files (ulimit -n).",
@@ -47,7 +50,28 @@ def refusal(what: str, error: OSError) -> StoreInvalid:
         if error.errno in numbers:
             kind = special
     hint = _READ_ONLY_HINT if error.errno == EROFS else _HINTS.get(kind)
-    return kind(f"{what}: {error.strerror}", hint=hint)
+    if error.errno in FAILED:
+        hint = FAILED_HINT
+    return kind(f"{what}: {error.strerror or error}", hint=hint)
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Raise the error of storage where the disk or the system refuses a call of the block.
+
+    Args:
+        what: as for `refusal`.
+
+    Raises:
+        StoreFull, NotPermitted, TooManyFiles, StoreInvalid
+    """
+    try:
+        yield
+    except OSError as error:
+        refused = system_refusal(what, error)
+        if refused is None:
+            raise
+        raise refused from error
 
 
 def system_refusal(what: str, error: BaseException) -> StoreInvalid | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from storage.client.ack_targets import Acknowledged, items_of, message_id_of
 from storage.client.attachment import Attachment
+from storage.client.block_end import close_after
 from storage.client.blocker import Blocked, find_blocker, find_key_blocker
 from storage.client.delayed_messages import DelayedMessages, find_delayed
 from storage.client.receive_window import ReceiveWindow
@@ -276,5 +277,5 @@ class Consumer:
     def __enter__(self) -> Consumer:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        close_after(kind, self.close)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, overload
 
 from storage.client.append import Appender, BatchAppend, Creation, Outgoing
+from storage.client.block_end import close_after
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
@@ -335,5 +336,5 @@ class Producer:
     def __enter__(self) -> Producer:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        close_after(kind, self.close)

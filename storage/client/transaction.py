@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from storage.audit_trail import check_reason
 from storage.client.same_store import check_same_store
-from storage.errors import InvalidTxnId, InvalidValue, TxnctlError
+from storage.errors import InvalidTxnId, InvalidValue, StoreClosed, TxnctlError
 from storage.txn.options import CheckMode, Priority, TransactionIsolation
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -217,9 +217,11 @@ class Transaction(ABC):
             raise
 
     def _give_up(self, kind: type[BaseException], where: str) -> None:
-        """Abort over an exception. An interrupt is raised as such even where the store is too busy to abort."""
-        hidden = () if issubclass(kind, Exception) else (TxnctlError,)
-        with suppress(*hidden):
+        """Abort over an exception. An interrupt is raised as such even where the store is too busy to abort.
+
+        So is an unknown outcome, after which the handle aborts nothing any more.
+        """
+        with suppress(StoreClosed if issubclass(kind, Exception) else TxnctlError):
             if self.state is TransactionState.OPEN:
                 self.abort(f"{kind.__name__} {where}")
 

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from storage.disk import read_cache_file, received_marks, reserve
@@ -44,8 +44,9 @@ def build_directory(destination: str, store: str | None = None) -> Iterator[str]
             give_to_owner(descriptor, store)
         yield path
     finally:
-        if _has_name(descriptor, path):
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):  # where the disk does not say, the next builder removes an unlocked directory
+            if _has_name(descriptor, path):
+                shutil.rmtree(path, ignore_errors=True)
         os.close(descriptor)
 
 
@@ -54,13 +55,28 @@ def _make(path: str) -> int:
     while True:
         os.mkdir(path, 0o700)
         try:
-            descriptor = _open(path)
+            descriptor = _locked(path)
         except FileNotFoundError:
             continue  # A second builder removed the directory before the lock was taken.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if _has_name(descriptor, path):
+        except OSError:
+            with suppress(OSError):
+                os.rmdir(path)
+            raise
+        if descriptor is not None:
             return descriptor
-        os.close(descriptor)
+
+
+def _locked(path: str) -> int | None:
+    """Open and lock a directory; None if a second builder has removed the name meanwhile."""
+    descriptor = _open(path)
+    has_name = False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        has_name = _has_name(descriptor, path)
+    finally:
+        if not has_name:
+            os.close(descriptor)
+    return descriptor if has_name else None
 
 
 def is_build_dir(name: str, destination: str) -> bool:

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EEXIST, ENOTEMPTY
+from errno import EEXIST, ENOTDIR, ENOTEMPTY
 from typing import Any
 
 from storage import faults
 from storage.disk import data_file, directory, reader_table, reserve
 from storage.disk.build_dir import build_directory, is_build_dir
 from storage.disk.codec import pack, seal
+from storage.disk.lmdb_errors import refused
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock, check_wall
 from storage.disk.view import SUPERBLOCK_KEY
-from storage.errors import AlreadyExists, InvalidValue, StoreInvalid, TxnctlError
+from storage.errors import AlreadyExists, InvalidValue, OutcomeUnknown, StoreInvalid, TxnctlError
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.system_errors import refusal
+from storage.system_errors import FAILED_HINT, refusal
 
 _LOCK_WORDS = b"txnctl store lock\n"
 _INSIDE = "store"
@@ -47,6 +49,10 @@ def create(path: str, clock: Clock) -> None:
     reserve.Reserve(path).keep(reserve.RESERVE_BYTES)
 
 
+class UnconfirmedName(OutcomeUnknown):
+    """A store is in place, but the disk refused to sync the name."""
+
+
 @contextmanager
 def building(path: str, store: str | None = None) -> Iterator[str]:
     """Make a build directory for a store at `path`; without `install` the directory is removed at the end.
@@ -55,7 +61,7 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
         store: an existing store, whose owner becomes owner of the build directory; None for the user of this process.
 
     Raises:
-        AlreadyExists, InvalidValue, StoreInvalid, NotPermitted, StoreFull
+        AlreadyExists, InvalidValue, StoreInvalid, NotPermitted, StoreFull, OutcomeUnknown
     """
     check_free(path)
     if store is None:
@@ -63,21 +69,30 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
     _make_parent(os.path.dirname(path))
     build_dir = None
     try:
-        with build_directory(
-            os.path.join(path, _INSIDE) if os.path.isdir(path) else path, store
-        ) as build_dir:
+        with build_directory(os.path.join(path, _INSIDE) if _is_there(path) else path, store) as build_dir:
             yield build_dir
     except OSError as error:
         raise _name_leftover(_explain(path, error), build_dir) from error
     except StoreInvalid as error:
         raise _name_leftover(error, build_dir) from error.__cause__
+    except UnconfirmedName:
+        raise
+    except OutcomeUnknown as error:
+        # A commit in the copy, which is dropped.
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        raise _name_leftover(refused(path, cause), build_dir) from error
 
 
 def _name_leftover(error: TxnctlError, build_dir: str | None) -> TxnctlError:
     """The error, which names the build directory where the failure did not let it be removed either."""
-    if build_dir is not None and os.path.lexists(build_dir):
+    try:
+        is_left = build_dir is not None and not _is_missing(build_dir)
+    except OSError:
+        is_left = True
+    if is_left:
         error.message += f"; {build_dir} is left"
-        error.hint = error.hint or "The next backup or restore there removes it, as does a gc of the store."
+        if error.hint in (None, FAILED_HINT):
+            error.hint = "The next backup or restore there removes it, as does a gc of the store."
     return error
 
 
@@ -85,9 +100,13 @@ def check_free(path: str) -> None:
     """Check that `path` is free for a new store: absent, or an empty directory.
 
     Raises:
-        AlreadyExists
+        AlreadyExists, StoreInvalid
     """
-    if os.path.lexists(path) and not _is_free_directory(path):
+    try:
+        is_free = not _is_there(path) or _is_free_directory(path)
+    except OSError as error:
+        raise refusal(f"cannot look at {path}", error) from error
+    if not is_free:
         raise AlreadyExists(f"{path} exists already and was left unchanged", path=path)
 
 
@@ -95,11 +114,11 @@ def check_outside(path: str) -> None:
     """Check that no directory above `path` is a store: the two would be moved, copied and removed together.
 
     Raises:
-        InvalidValue
+        InvalidValue, StoreInvalid
     """
     place, above = os.path.realpath(path), os.path.realpath(os.path.dirname(path))
     while place != above:
-        if all(os.path.lexists(os.path.join(above, name)) for name in (directory.DATA, directory.LOCK)):
+        if _has_store(above):
             raise InvalidValue(
                 f"{path} lies inside the store {above}; nothing was changed",
                 hint="Choose a path outside of every store.",
@@ -107,8 +126,19 @@ def check_outside(path: str) -> None:
         place, above = above, os.path.dirname(above)
 
 
+def _has_store(path: str) -> bool:
+    try:
+        return all(_is_there(os.path.join(path, name)) for name in (directory.DATA, directory.LOCK))
+    except OSError as error:
+        raise refusal(f"cannot look into {path}", error) from error
+
+
 def install(build_dir: str, path: str) -> None:
-    """Sync the files of a finished store to disk, then rename the build directory to `path`."""
+    """Sync the files of a finished store to disk, then rename the build directory to `path`.
+
+    Raises:
+        UnconfirmedName, AlreadyExists, OSError
+    """
     for file in os.listdir(build_dir):
         os.chmod(os.path.join(build_dir, file), 0o600)
         _sync(os.path.join(build_dir, file))
@@ -119,7 +149,22 @@ def install(build_dir: str, path: str) -> None:
     faults.reach("store.create.before_rename")
     os.rename(build_dir, path)
     faults.reach("store.create.after_rename")
-    _sync(os.path.dirname(path))
+    _sync_name(os.path.dirname(path), path)
+
+
+def _sync_name(parent: str, path: str) -> None:
+    """Sync the directory that a store was put into. The store stays: another process may have opened it meanwhile.
+
+    Raises:
+        UnconfirmedName
+    """
+    try:
+        _sync(parent)
+    except OSError as error:
+        raise UnconfirmedName(
+            f"{path} was made, but the disk did not confirm its name: {error.strerror}",
+            hint="Use the store, or remove it and try again; a power cut may remove it.",
+        ) from error
 
 
 def _fill(build_dir: str, path: str) -> None:
@@ -131,12 +176,12 @@ def _fill(build_dir: str, path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.path.lexists(os.path.join(path, directory.DATA)):
+        if _is_there(os.path.join(path, directory.DATA)):
             raise AlreadyExists(f"another process created {path} meanwhile; nothing was changed", path=path)
         os.fchmod(descriptor, 0o700)
         for name in _IN_ORDER:
             built, target = os.path.join(build_dir, name), os.path.join(path, name)
-            if not os.path.exists(built):
+            if not _is_there(built):
                 with suppress(FileNotFoundError):
                     os.unlink(target)
                 continue
@@ -145,7 +190,7 @@ def _fill(build_dir: str, path: str) -> None:
                 faults.reach("store.create.before_rename")
             os.rename(built, target)
         faults.reach("store.create.after_rename")
-        os.fsync(descriptor)
+        _sync_name(path, path)
     finally:
         os.close(descriptor)
 
@@ -160,16 +205,19 @@ def _give(file: str, store: str) -> None:
 
 def _make_parent(parent: str) -> None:
     """Make the directories above a store, and sync their names: the store would be lost with any of them."""
-    missing = parent
+    missing, place = [], parent
     try:
-        while _is_missing(missing):
-            missing = os.path.dirname(missing)
-        os.makedirs(parent, exist_ok=True)
-        made = parent
-        while made != missing:
-            made = os.path.dirname(made)
-            _sync(made)
-    except (FileExistsError, NotADirectoryError):
+        while _is_missing(place):
+            missing.append(place)
+            place = os.path.dirname(place)
+        for place in reversed(missing):
+            with suppress(FileExistsError):  # a second builder made the directory meanwhile
+                os.mkdir(place)
+        if not stat.S_ISDIR(os.stat(parent).st_mode):
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), parent)
+        for place in missing:
+            _sync(os.path.dirname(place))
+    except NotADirectoryError:
         raise StoreInvalid(f"cannot create a store below {parent}: a part of the path is a file") from None
     except OSError as error:
         raise _explain(parent, error) from error
@@ -179,7 +227,7 @@ def _is_missing(path: str) -> bool:
     """Whether nothing is at `path`.
 
     Raises:
-        OSError: the disk does not say. `os.path.lexists` would answer that nothing is there, for the root as well.
+        OSError: the disk does not say, or a part of the path is a file.
     """
     try:
         os.lstat(path)
@@ -188,9 +236,25 @@ def _is_missing(path: str) -> bool:
     return False
 
 
+def _is_there(path: str) -> bool:
+    """Whether something is at `path` that this user can see.
+
+    Raises:
+        OSError: the disk does not say, where `os.path.lexists` would answer that nothing is there.
+    """
+    try:
+        return not _is_missing(path)
+    except (NotADirectoryError, PermissionError):
+        return False
+
+
 def _is_free_directory(path: str) -> bool:
-    """Whether `path` is a directory without files, except build directories and leftovers of killed builders."""
-    if not os.path.isdir(path) or os.path.islink(path):
+    """Whether `path` is a directory without files, except build directories and leftovers of killed builders.
+
+    Raises:
+        OSError: the disk does not say.
+    """
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
         return False
     names = {name for name in os.listdir(path) if not is_build_dir(name, _INSIDE)}
     return not names or (
@@ -203,7 +267,7 @@ def _is_lock_file(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             return file.read(len(_LOCK_WORDS)) == _LOCK_WORDS
-    except OSError:
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
         return False
 
 

@@ -14,10 +14,10 @@ import lmdb
 from storage import faults
 from storage.disk import directory, schema
 from storage.disk.codec import unpack, unseal
-from storage.disk.lmdb_errors import readers_full, refused, too_many_files
+from storage.disk.lmdb_errors import not_done, readers_full, refused
 from storage.disk.pages import check_top_pages
 from storage.disk.schema import FORMAT_NUMBER, STORE, Database
-from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, StoreInvalid, UnknownFormat
+from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, UnknownFormat
 from storage.limits import MAP_BYTES_FALLBACK, MAP_BYTES_SPARE, MAP_BYTES_WANTED, READERS_MAX
 from storage.process.clock import Clock
 
@@ -93,7 +93,7 @@ def _open(path: str, read_only: bool, has_table: bool) -> Any:
         except (lmdb.ReadonlyError, PermissionError) as error:
             raise NotPermitted(f"{path} cannot be opened: {error}") from error
         except lmdb.Error as error:
-            raise too_many_files(path, error) or StoreInvalid(f"{path} cannot be opened: {error}") from error
+            raise not_done(path, "opened", error) from error
     raise StoreFull(
         f"no address space for the map of {path}, which has {size:,} bytes",
         hint="Raise the limit on address space (ulimit -v).",

@@ -19,7 +19,7 @@ from storage.errors import (
     StoreUnsafe,
 )
 from storage.process import lock_file
-from storage.system_errors import refusal
+from storage.system_errors import refusal, refusing
 
 DATA: Final = "data.mdb"
 LMDB_LOCK: Final = "lock.mdb"
@@ -154,6 +154,17 @@ def give_to_owner(descriptor: int, path: str) -> None:
     if os.geteuid() == _ROOT:
         owner = os.stat(path)
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def data_bytes(path: str) -> int:
+    """The size of the data file in a store directory.
+
+    Raises:
+        StoreInvalid: the disk does not say.
+    """
+    file = os.path.join(path, DATA)
+    with refusing(f"cannot look at {file}"):
+        return os.stat(file).st_size
 
 
 def make_subdirectory(path: str, store: str) -> None:

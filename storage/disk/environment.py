@@ -12,12 +12,12 @@ import lmdb
 
 from storage.disk import directory
 from storage.disk.data_map import DataMap
+from storage.disk.lmdb_errors import not_done
 from storage.disk.pages import check_pages, damaged_page
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
 from storage.disk.writer import Writer
-from storage.errors import StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background_flush import Flusher
 from storage.process.byte_locks import check_platform
@@ -206,12 +206,12 @@ class Environment:
         """
         self.check_usable()
         self._check_pages()
-        try:
-            # The view counts: neither a change of the map nor a fork may come while LMDB copies.
-            with self.view():
+        # The view counts: neither a change of the map nor a fork may come while LMDB copies.
+        with self.view():
+            try:
                 self._map.raw.copyfd(descriptor, compact=True)
-        except lmdb.Error as error:
-            raise StoreInvalid(f"{self.path} could not be copied: {error}") from error
+            except lmdb.DiskError as error:
+                raise not_done(self.path, "copied", error) from error
 
     def _check_pages(self) -> None:
         damage: list[tuple[int, str]] = []

@@ -11,7 +11,7 @@ from storage.actions import Action, Hint
 from storage.disk import directory
 from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid, TooManyFiles
 from storage.limits import READERS_MAX, WRITE_BYTES_TARGET
-from storage.system_errors import TOO_MANY
+from storage.system_errors import FAILED, FAILED_HINT, TOO_MANY
 
 DAMAGE: Final = (
     lmdb.BadTxnError,  # LMDB's answer to every call after an unreadable page
@@ -53,6 +53,20 @@ def too_many_files(path: str, error: Exception) -> TooManyFiles | None:
     return None
 
 
+def not_done(path: str, action: str, error: Exception) -> StoreInvalid:
+    """The error for a store that LMDB cannot open or copy for a reason of the disk or the system.
+
+    Args:
+        action: "opened" or "copied".
+    """
+    text = str(error)
+    words = f"{path} cannot be {action}: {text}"
+    if any(full in text for full in _FULL_WORDS):
+        return StoreFull(words, hint=Hint("Free some space: `{}` tells how.", FREE_SPACE))
+    has_failed = any(os.strerror(number) in text for number in FAILED)
+    return too_many_files(path, error) or StoreInvalid(words, hint=FAILED_HINT if has_failed else None)
+
+
 def readers_full(path: str) -> ReadersFull:
     """The error for a view without a free reader slot."""
     return ReadersFull(
@@ -77,10 +91,16 @@ def refused(path: str, error: Exception) -> StoreInvalid:
 
 
 def _has_room(path: str) -> bool:
-    """Whether a store transaction would fit. LMDB reports a write cut short by a full disk as an input/output error."""
+    """Whether a store transaction would fit, or the disk does not say.
+
+    LMDB reports a write cut short by a full disk as an input/output error.
+    """
     import resource
 
-    disk, limit = os.statvfs(path), resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    size = os.stat(os.path.join(path, directory.DATA)).st_size
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    try:
+        disk, size = os.statvfs(path), os.stat(os.path.join(path, directory.DATA)).st_size
+    except OSError:
+        return True
     is_limited = limit != resource.RLIM_INFINITY and size + _WRITE_BYTES_MAX > limit
     return disk.f_bavail * disk.f_frsize >= _WRITE_BYTES_MAX and not is_limited

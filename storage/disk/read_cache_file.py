@@ -15,7 +15,7 @@ from typing import Final
 from storage.disk.directory import give_to_owner
 from storage.disk.read_cache_layout import HEADER_BYTES
 from storage.errors import StoreInvalid, StoreUnsafe
-from storage.system_errors import refusal
+from storage.system_errors import refusal, system_refusal
 
 FILE_NAME: Final = "reads.cache"
 
@@ -97,6 +97,8 @@ class ReadCacheFile:
         try:
             status = os.fstat(descriptor)
             return (os.pread(descriptor, HEADER_BYTES, 0), status.st_ino) if _is_private(status) else (b"", 0)
+        except OSError:
+            return b"", 0
         finally:
             os.close(descriptor)
 
@@ -111,9 +113,9 @@ class ReadCacheFile:
             with suppress(FileNotFoundError):
                 os.unlink(self._path)
         except OSError as error:
-            raise StoreUnsafe(
-                f"{self._path} cannot be replaced: {error.strerror}",
-                hint="Remove or rename it; the next writer makes a new file.",
+            what = f"{self._path} cannot be replaced"
+            raise system_refusal(what, error) or StoreUnsafe(
+                f"{what}: {error.strerror}", hint="Remove or rename it; the next writer makes a new file."
             ) from error
         descriptor = -1
         try:

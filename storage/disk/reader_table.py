@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from storage.disk import directory
@@ -68,7 +69,8 @@ def reserve(path: str) -> None:
         directory.give_to_owner(descriptor, path)
         os.posix_fallocate(descriptor, 0, _HEADER_BYTES + READERS_MAX * _SLOT_BYTES)
     except OSError:
-        os.unlink(_file(path))
+        with suppress(OSError):
+            os.unlink(_file(path))
         raise
     finally:
         os.close(descriptor)

@@ -10,12 +10,13 @@ from storage.disk.data_map import DataMap
 from storage.disk.superblock import check_wall
 from storage.disk.view import ReadView
 from storage.process.writer_gate import OnWait
+from storage.system_errors import system_refusal
 
 
 class RecordedView(AbstractContextManager[ReadView]):
     """A view with recorded reads; see `Writer.recorded_view`."""
 
-    __slots__ = ("_clock", "_context", "_gate", "_on_wait", "_record", "_timeout_s")
+    __slots__ = ("_clock", "_context", "_gate", "_on_wait", "_path", "_record", "_timeout_s")
 
     def __init__(
         self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
@@ -23,6 +24,7 @@ class RecordedView(AbstractContextManager[ReadView]):
         self._clock = data_map.clock
         self._context = data_map.view()
         self._gate = data_map.locks.gate
+        self._path = data_map.path
         self._record = record
         self._timeout_s = timeout_s
         self._on_wait = on_wait
@@ -38,6 +40,11 @@ class RecordedView(AbstractContextManager[ReadView]):
             except BaseException as error:
                 context.__exit__(type(error), error, None)
                 raise
+        except OSError as error:
+            refused = system_refusal(f"cannot use the files of {self._path}", error)
+            if refused is None:
+                raise
+            raise refused from error
         finally:
             gate.leave()
         return view

@@ -31,7 +31,7 @@ from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
-from storage.system_errors import system_refusal
+from storage.system_errors import refusing, system_refusal
 
 T = TypeVar("T")
 _SPARE_BYTES: Final = 1 << 16
@@ -164,9 +164,10 @@ class Writer:
         data_map.locks.gate.check_in_place()
         check_wall(data_map.clock)
         task = _Task(change, naming, dry_run=True, upgrades=False)
-        while True:
-            with suppress(_RunAgain), data_map.view() as view:
-                return self._rehearse_once(view, task)
+        with refusing(f"cannot use the files of {data_map.path}"):
+            while True:
+                with suppress(_RunAgain), data_map.view() as view:
+                    return self._rehearse_once(view, task)
 
     def _rehearse_once(self, view: ReadView, task: _Task[T]) -> T:
         batch = view.rehearsal(self._context(self._map.databases), task.naming)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 from storage.disk.create import building, install, write_lock_file
-from storage.disk.directory import resolved
+from storage.disk.directory import data_bytes, resolved
 from storage.engine import Engine
-from storage.maintenance.copy import Progress, copy_data, data_bytes
+from storage.maintenance.copy import Progress, copy_data
 from storage.process.lock_file import FILE_NAME
 from storage.values.named_tuple import NamedTuple
 
@@ -34,5 +34,6 @@ def backup_store(engine: Engine, destination: str, progress: Progress | None = N
     with building(destination) as build_dir:
         copy_data(engine, build_dir, progress)
         write_lock_file(os.path.join(build_dir, FILE_NAME))
+        size = data_bytes(build_dir)
         install(build_dir, destination)
-    return BackupResult(destination, data_bytes(destination))
+    return BackupResult(destination, size)

@@ -11,9 +11,9 @@ import os
 
 from storage import audit_trail
 from storage.disk.create import building, check_outside, install, write_lock_file
-from storage.disk.directory import DATA, resolved
+from storage.disk.directory import DATA, data_bytes, resolved
 from storage.engine import Engine
-from storage.maintenance.copy import Progress, copy_data, data_bytes
+from storage.maintenance.copy import Progress, copy_data
 from storage.maintenance.store_alone import store_alone
 from storage.maintenance.upgrade import upgrade
 from storage.process.lock_file import FILE_NAME
@@ -133,7 +133,10 @@ def _finish(
         )
         figures = copy.connection.environment.info()
     # Cut off the preallocated zeros of this write: a compacted file ends with the last page in use.
-    with open(os.path.join(build_dir, DATA), "r+b") as file:
-        file.truncate((figures["last_pgno"] + 1) * figures["psize"])
-        os.fsync(file.fileno())
+    descriptor = os.open(os.path.join(build_dir, DATA), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, (figures["last_pgno"] + 1) * figures["psize"])
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     return data_bytes(build_dir)

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from storage.disk.directory import DATA, give_to_owner
+from storage.disk.directory import DATA, data_bytes, give_to_owner
 from storage.engine import Engine
 
 Progress = Callable[[int, int], None]
@@ -21,7 +21,7 @@ def copy_data(engine: Engine, build_dir: str, progress: Progress | None) -> None
     LMDB copies in one call that nothing interrupts. The call runs in a thread and writes into a pipe; this thread
     reads the pipe and writes the file. An exception in this thread closes the pipe, which ends the copy.
     """
-    total = os.stat(os.path.join(engine.connection.path, DATA)).st_size
+    total = data_bytes(engine.connection.path)
     source, sink = os.pipe()
     failures: list[BaseException] = []
 
@@ -53,8 +53,3 @@ def copy_data(engine: Engine, build_dir: str, progress: Progress | None) -> None
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
-
-
-def data_bytes(path: str) -> int:
-    """The size of the data file in a store directory."""
-    return os.stat(os.path.join(path, DATA)).st_size

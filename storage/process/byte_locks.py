@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-from storage.errors import PlatformUnsupported
+from storage.errors import PlatformUnsupported, StoreInvalid
+from storage.system_errors import system_refusal
 
 # struct flock: l_type, l_whence, padding, l_start, l_len, l_pid, padding.
 _FLOCK: Final = Struct("@hhqqi4x")
@@ -65,8 +67,9 @@ class ByteLocks:
         return self._set(fcntl.F_RDLCK, byte)
 
     def release(self, byte: int) -> None:
-        """Unlock a byte."""
-        self._set(fcntl.F_UNLCK, byte)
+        """Unlock a byte. A refused unlock is no error of what was done under it: the lock goes with the file."""
+        with suppress(StoreInvalid):
+            self._set(fcntl.F_UNLCK, byte)
 
     def is_taken(self, byte: int) -> bool:
         """Whether a lock on the byte is held through a descriptor of a different opening of the file."""
@@ -75,7 +78,11 @@ class ByteLocks:
     def find_taken(self, first: int, last: int) -> int | None:
         """A byte of a range that is locked through a descriptor of a different opening of the file; None for none."""
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, first, last - first + 1, 0)
-        kind, _, byte, *_ = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, asked))
+        try:
+            kind, _, byte, *_ = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, asked))
+        except OSError as error:
+            self._raise_refusal(error)
+            raise
         # The kernel joins locks on neighbouring bytes, so the lock may begin before the range.
         return None if kind == fcntl.F_UNLCK else max(int(byte), first)
 
@@ -85,8 +92,15 @@ class ByteLocks:
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
+            self._raise_refusal(error)
             raise
         return True
+
+    def _raise_refusal(self, error: OSError) -> None:
+        """Raise the error of storage where the system refused a lock."""
+        refused = system_refusal(f"cannot lock {self.path}", error)
+        if refused is not None:
+            raise refused from error
 
 
 def flock(kind: int, byte: int) -> bytes:

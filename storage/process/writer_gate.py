@@ -20,6 +20,7 @@ from storage.limits import LOCK_NOTE_S
 from storage.process import identity
 from storage.process.byte_locks import SET, ByteLocks, flock
 from storage.process.clock import Clock
+from storage.system_errors import refusal
 
 OnWait = Callable[[str, float], None]
 """Called with the holder of the gate and the seconds waited so far."""
@@ -115,13 +116,15 @@ class WriterGate:
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced after it was opened.
-            OSError: the disk does not say.
+            StoreInvalid: the disk does not say.
         """
         path = self._locks.path
         try:
             is_in_place = os.path.samestat(self._status, os.stat(path))
         except (FileNotFoundError, NotADirectoryError):
             is_in_place = False
+        except OSError as error:
+            raise refusal(f"cannot look at {path}", error) from error
         if not is_in_place:
             raise StoreNotFound(
                 f"the store at {os.path.dirname(path)} was removed, moved or replaced while it was open",
@@ -131,10 +134,14 @@ class WriterGate:
     def leave(self) -> None:
         """Leave the gate if this thread is inside; called after every `enter`, an interrupted one included.
 
-        The thread lock knows its owner, so a lock that an interrupt left taken is released here.
+        The thread lock knows its owner, so a lock that an interrupt left taken is released here. A refused unlock is no
+        error of the work inside, which may be committed: the lock goes with the next `leave`, or with the file.
         """
         while self._threads._is_owned():  # type: ignore[attr-defined]
-            fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
+            try:
+                fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
+            except OSError:
+                self._locks.release(GATE_BYTE)
             self._threads.release()
 
     def back_off(self, timeout_s: float) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from storage.disk.codec import missing, unpack, unpack_first
 from storage.disk.connection import Connection
-from storage.disk.directory import DATA
+from storage.disk.directory import data_bytes
 from storage.disk.schema import LEASES, STORE, TXN_DEADLINES, TXNS
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.limits import READERS_MAX
 from storage.process.identity import ProcessIdentity, describe, is_stopped, started
 from storage.process.lock_file import FILE_NAME, processes_with
+from storage.system_errors import refusing
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, descent, retention
 from storage.values.named_tuple import NamedTuple
@@ -123,7 +124,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         table_retention_ms=superblock.table_retention_ms,
         retention_time_ms=kept.time_ms, retention_bytes=kept.bytes,
         retention_hard=kept.hard or retention.OFF, ttl_ms=kept.ttl_ms, expire_after_ms=kept.expire_after_ms,
-        data_bytes=os.stat(os.path.join(connection.path, DATA)).st_size,
+        data_bytes=data_bytes(connection.path),
         used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
         readers_in_use=readers_in_use, readers_max=READERS_MAX,
     )  # fmt: skip
@@ -154,7 +155,8 @@ def gate_holder(connection: Connection) -> GateHolder | None:
 
 def disk_space(connection: Connection) -> DiskSpace:
     """The space of the file system of the store."""
-    figures = os.statvfs(connection.path)
+    with refusing(f"cannot look at the disk of {connection.path}"):
+        figures = os.statvfs(connection.path)
     return DiskSpace(figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize)
 
 

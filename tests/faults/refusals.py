@@ -26,18 +26,37 @@ KINDS: Final = (
     (errno.ENOSPC, Calls.CHANGES),
     (errno.EMFILE, Calls.OPENS),
 )
+_CODES: Final = {
+    errno.EIO: ("store-invalid", "outcome-unknown"),
+    errno.ENOSPC: ("store-full", "outcome-unknown"),
+    errno.EMFILE: ("too-many-files", "outcome-unknown"),
+}
+"""Codes of the errors that a refused call may end with."""
+_OWN_WORDS: Final = (
+    "too many files are open",
+    "MDB_INVALID",  # LMDB's answer where it cannot lock a new file
+)
 _SILENT: Final = 0
 _PIPE_CLOSED: Final = 141
 
 
-def problem_of(run: Run) -> str | None:
-    """What is wrong with the end of an operation that met a refused call; None for nothing."""
+def problem_of(run: Run, error: int) -> str | None:
+    """What is wrong with the end of an operation that met a refused call; None for nothing.
+
+    Args:
+        error: the errno of the refused call.
+    """
     if run.death is not None:
         return run.death
     if "Traceback" in run.errors or run.code == "unexpected" or "This is a bug" in run.errors:
         return f"no clear error: {run.errors}"
     if run.exit_code not in (_SILENT, _PIPE_CLOSED) and not run.errors:
         return f"exit code {run.exit_code} without a word"
+    causes = (os.strerror(error), *_OWN_WORDS)
+    if run.code is not None and not any(cause in run.errors for cause in causes):
+        return f"no cause: {run.errors}"
+    if run.code not in (None, *_CODES[error]):
+        return f"the wrong kind of error: {run.errors}"
     return None
 
 
@@ -59,7 +78,7 @@ def sweep(
                     continue  # fewer calls than in the run that was counted
                 name = errno.errorcode[error]
                 counts[f"{name} {run.code or 'done'}"] += 1
-                problem = problem_of(run) or attempt(
+                problem = problem_of(run, error) or attempt(
                     lambda place=place, run=run: trials.check_promise(operation, place, run)
                 )
                 if problem:

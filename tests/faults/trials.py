@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from storage.errors import OutcomeUnknown
 from tests.faults import operations
 from tests.faults.children import Ended, in_child
 from tests.faults.operations import Operation
@@ -52,12 +54,13 @@ class Run(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """An operation that nothing disturbs: its end and what it leaves, once and twice."""
+    """An operation that nothing disturbs: its end and what it leaves, once and twice, and the files of both."""
 
     first: Run
     after: dict[str, Any]
     second: Run
     twice: dict[str, Any]
+    files: set[str]
 
 
 class Trials:
@@ -128,36 +131,53 @@ class Trials:
             seen["topics"].pop(operations.TRIMMED, None)
         return result
 
+    def _is_untouched(self, place: str) -> bool:
+        """Whether the data file holds the bytes of the prepared store: another look would see the same."""
+        first, second = (
+            os.path.join(directory, "store", "data.mdb") for directory in (self._template, place)
+        )
+        return not os.path.lexists(os.path.join(place, "other")) and filecmp.cmp(first, second, shallow=False)
+
     def reference(self, operation: Operation) -> Reference:
         """The operation, undisturbed."""
         if operation.name not in self._references:
             place = self.fresh("reference")
             first = self.run(operation, place)
-            after = self.observe(place)
+            files, after = _files(place), self.observe(place)
             second = self.run(operation, place)
-            self._references[operation.name] = Reference(first, after, second, self.observe(place))
+            files |= _files(place)
+            self._references[operation.name] = Reference(first, after, second, self.observe(place), files)
             assert first.exit_code == 0, first
         return self._references[operation.name]
 
     def check_promise(self, operation: Operation, place: str, run: Run) -> None:
         """What is left is the state before or after, after it where it was acknowledged; a retry leads on from there.
 
+        An error leaves the state before, unless its code is `outcome-unknown`. After the retry no file is there that an
+        undisturbed operation would not have left.
+
         Raises:
             AssertionError
         """
         reference = self.reference(operation)
         is_acknowledged = run.exit_code == 0 or (run.exit_code is None and bool(run.output))
-        left = self.observe(place)
+        left = self.before if self._is_untouched(place) else self.observe(place)
         if operation.is_in_steps:
             assert not (is_acknowledged and run.exit_code == 0) or left == reference.after, (
                 "acknowledged and lost"
             )
         elif is_acknowledged:
             assert left == reference.after, f"acknowledged and lost: {difference(reference.after, left)}"
+        elif "created the store, but" in run.errors:
+            assert left == reference.after, f"not created: {difference(reference.after, left)}"
+        elif run.exit_code not in (None, OutcomeUnknown.exit_code):
+            assert left == self.before, f"refused and stored: {difference(self.before, left)}"
         else:
             assert left in (self.before, reference.after), f"halved: {difference(self.before, left)}"
         again = self.run(operation, place)
         assert again.death is None, again.death
+        files = _files(place) - reference.files
+        assert not files, f"left behind for good: {files}"
         finally_ = self.observe(place)
         if operation.is_in_steps:
             assert again.exit_code in (0, reference.second.exit_code), again
@@ -168,6 +188,15 @@ class Trials:
         )
         assert again.exit_code == wanted.exit_code, f"a retry ends with {again.exit_code}: {again.errors}"
         assert finally_ == expected, f"a retry leads elsewhere: {difference(expected, finally_)}"
+
+
+def _files(place: str) -> set[str]:
+    """The files and directories below a place, by their paths there."""
+    return {
+        os.path.relpath(os.path.join(directory, name), place)
+        for directory, directories, files in os.walk(place)
+        for name in (*directories, *files)
+    }
 
 
 def difference(expected: Any, found: Any, path: str = "") -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import click
 
-from storage.errors import InvalidValue
+from storage.errors import InvalidValue, StoreInvalid
 from txnctl.cli.decorators import argument, example, names_store, output
 from txnctl.commands.if_not_exists import CREATED_NOW, create_unless_there, if_not_exists
 from txnctl.fields.store import CREATED
@@ -50,8 +50,13 @@ def init(context: Context, path: str | None, may_exist: bool) -> None:
     if not where:
         raise InvalidValue("the path of a store is not empty")
     created = create_unless_there(may_exist, lambda: Store.create(where))
-    with context.open_store(where, read_only=True) as store:
-        info = store.reports.store_info()
+    try:
+        with context.open_store(where, read_only=True) as store:
+            info = store.reports.store_info()
+    except StoreInvalid as error:
+        if created:
+            error.message = f"created the store, but {error.message}"
+        raise
     context.show(Created(info.path, info.format, info.store_id, created), table=_created)
 
 

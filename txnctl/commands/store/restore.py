@@ -35,7 +35,7 @@ RESTORED = fields_of(
 )
 
 
-@argument("source", metavar="SRC", type=click.Path(), help="The directory of the backup.")
+@argument("source", metavar="SRC", type=click.Path(readable=False), help="The directory of the backup.")
 @option(
     "--to",
     "destination",
