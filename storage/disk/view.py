@@ -12,13 +12,13 @@ from struct import error as struct_error
 from typing import Any, Protocol, TypeVar
 
 from storage.disk.codec import corrupt, decoded, key1, missing, seal, unseal
+from storage.disk.kept_records import KeptRecords, Records
 from storage.disk.overlay import Overlay
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
-from storage.disk.superblock import Superblock
+from storage.disk.superblock import Superblock, check_wall
 from storage.errors import CorruptStore, TxnctlError
-from storage.limits import KEY_BYTES_MAX
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
 from storage.values.named_tuple import NamedTuple
@@ -238,49 +238,63 @@ class WriteBatch(ReadView):
 
     Open records (topic states, cursors, counters) are shared by all code that runs in the batch. `write_open` writes
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
+
+    Attributes:
+        superblock: to be changed by this batch alone.
+        now_ns, now_ms: store clock and wall time of the batch, each read once.
     """
 
     __slots__ = (
-        "_open",
-        "_recorded_ms",
-        "_undo",
-        "bytes",
-        "lock_file",
-        "naming",
-        "read_cache",
-        "received_marks",
-        "starts_clock",
-    )
+        "_kept", "_open", "_undo", "bytes", "lock_file", "naming", "now_ms", "now_ns", "read_cache",
+        "received_marks", "starts_clock", "superblock",
+    )  # fmt: skip
 
-    def __init__(self, raw: Any, context: BatchContext, naming: int) -> None:
+    def __init__(
+        self, raw: Any, context: BatchContext, naming: int, before: KeptRecords | None = None
+    ) -> None:
+        """Args:
+        before: what the commit just before has left, if a batch of this process made it.
+
+        Raises:
+            StoreInvalid: the wall clock.
+        """
         super().__init__(raw, context.databases, context.clock)
+        wall_ns = context.clock.wall_ns()
+        check_wall(wall_ns)
+        self.now_ms = wall_ns // 1_000_000
         self.lock_file = context.lock_file
         self.read_cache = context.read_cache
         self.received_marks = context.received_marks
         self.naming = naming
         self.bytes = 0
-        self._recorded_ms: int | None = None
-        self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
+        self._open: Records = {}
         self._undo: list[Callable[[], object]] = []
+        if before is None:
+            self.superblock, self._kept = _decode_superblock(self._superblock_record()), Records()
+        else:
+            self.superblock, self._kept = before.superblock, before.records
+            self.superblock.changes = 0
         self.starts_clock = self.superblock.start_clock(context.clock)
+        self.now_ns = self.superblock.now_ns(context.clock)
         if self.superblock.read_generation:
             self._catch_up()
 
     def _catch_up(self) -> None:
         self.read_cache.catch_up(self.superblock)
 
-    def _read_superblock(self) -> Superblock:
-        """The superblock, to be changed by this batch alone."""
-        return _decode_superblock(self._superblock_record())
-
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
-        assert 0 < len(key) <= KEY_BYTES_MAX, "bounded names make bounded keys"
-        self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
-        self.bytes += len(payload)
+        """Write a record now. LMDB refuses a key that is empty, or longer than 511 bytes."""
+        value = seal(database, key, payload)
+        self._raw.put(key, value, db=self._databases[database.name])
+        self.bytes += len(value)
         self.superblock.changes += 1
+        if (database, key) in self._kept:
+            del self._kept[database, key]
 
     def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
         name = (database, key)
+        if name in self._kept and name not in self._open:
+            self._open[name] = self._kept[name]
         if name in self._open:
             known: Any = self._open[name][0]
             record: R = known
@@ -312,6 +326,7 @@ class WriteBatch(ReadView):
 
     def close_records(self, database: Database, prefix: bytes) -> None:
         """Close the open records with `prefix`, which are removed: this batch writes none of them."""
+        self._kept = {}
         names = [name for name in self._open if name[0] is database and name[1].startswith(prefix)]
         for name in names:
             del self._open[name]
@@ -327,6 +342,7 @@ class WriteBatch(ReadView):
                 raise corrupt(*name, why) from error
             if payload == before:
                 continue
+            self._open[name] = record, payload
             if payload:
                 self.put(*name, payload)
             else:
@@ -335,6 +351,8 @@ class WriteBatch(ReadView):
     def delete(self, database: Database, key: bytes) -> bool:
         """Remove the record; False if there is none."""
         self.superblock.changes += 1
+        if (database, key) in self._kept:
+            del self._kept[database, key]
         removed: bool = self._raw.delete(key, db=self._databases[database.name])
         return removed
 
@@ -343,6 +361,7 @@ class WriteBatch(ReadView):
     ) -> int:
         """Remove at most `limit` records with `prefix`, up to and including `stop`; return the number removed."""
         removed = 0
+        self._kept = {}
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
             while removed < limit and cursor.set_range(prefix):
                 key = cursor.key()
@@ -356,18 +375,6 @@ class WriteBatch(ReadView):
     def timestamp(self) -> int:
         """The next timestamp of the oracle: strictly growing, recorded with this batch."""
         return self.superblock.issue_timestamp(self.clock)
-
-    @property
-    def now_ms(self) -> int:
-        """Wall time, for the record."""
-        return self.clock.wall_ns() // 1_000_000
-
-    @property
-    def recorded_ms(self) -> int:
-        """The wall time of the batch: one reading, for records that are found by the time they have in common."""
-        if self._recorded_ms is None:
-            self._recorded_ms = self.now_ms
-        return self._recorded_ms
 
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
@@ -385,11 +392,15 @@ class WriteBatch(ReadView):
     def finish(self) -> None:
         """Write the superblock; called once, just before the commit."""
         superblock = self.superblock
-        superblock.last_clock_ns = superblock.now_ns(self.clock)
+        superblock.last_clock_ns = self.now_ns
         superblock.commits += 1
         self._raw.put(
             SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, superblock.encode()), db=self._databases["heads"]
         )
+
+    def left(self, environment: Any, number: int) -> KeptRecords:
+        """What the next batch need not read again, once this batch is committed as transaction `number` of LMDB."""
+        return KeptRecords(environment, number, self.superblock, {**self._kept, **self._open})
 
 
 class Rehearsal(WriteBatch):

@@ -19,6 +19,7 @@ from storage import faults
 from storage.actions import Action, Hint
 from storage.disk import data_file
 from storage.disk.data_map import DataMap
+from storage.disk.kept_records import KeptRecords
 from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
@@ -26,7 +27,6 @@ from storage.disk.received_marks import ReceivedMarks
 from storage.disk.recorded_view import RecordedView
 from storage.disk.reserve import Reserve, ReserveShare, setting
 from storage.disk.schema import TXN_DEADLINES
-from storage.disk.superblock import check_wall
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
@@ -93,6 +93,7 @@ class Writer:
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
+        self._kept: KeptRecords | None = None
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
@@ -148,7 +149,7 @@ class Writer:
         data_map = self._map
         if data_map.failed is not None or data_map.read_only or data_map.is_old:
             data_map.check_written()
-        return self._write(_Task(change, naming, dry_run, upgrades=False), timeout_s, on_wait, share)
+        return self._write(_Task(change, naming, dry_run, False), timeout_s, on_wait, share)
 
     def rehearse(self, change: Callable[[WriteBatch], T], naming: int = 0) -> T:
         """Run `change` on an overlay over one view and return its result: a dry run that keeps no writer waiting.
@@ -162,7 +163,6 @@ class Writer:
         data_map = self._map
         data_map.check_written()
         data_map.locks.gate.check_in_place()
-        check_wall(data_map.clock)
         task = _Task(change, naming, dry_run=True, upgrades=False)
         while True:
             with suppress(_RunAgain), data_map.view() as view:
@@ -202,22 +202,11 @@ class Writer:
         return self._write(task, timeout_s, on_wait, ReserveShare.WHOLE)
 
     def _write(self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare) -> T:
-        try:
-            return self._write_in_gate(task, timeout_s, on_wait, share)
-        except OSError as error:
-            refused = system_refusal(f"cannot use the files of {self._map.path}", error)
-            if refused is None:
-                raise
-            raise refused from error
-
-    def _write_in_gate(
-        self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare
-    ) -> T:
+        """Enter the gate, run the task until it needs no more room, and leave the gate."""
         gate, data_bytes = self._map.locks.gate, 0
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
-            check_wall(self._map.clock)
             while True:
                 try:
                     return self._write_once(task)
@@ -235,6 +224,11 @@ class Writer:
                     if not self._reserve.give_up(share):
                         raise
                     data_bytes = self._preallocation.file_bytes()
+        except OSError as error:
+            refused = system_refusal(f"cannot use the files of {self._map.path}", error)
+            if refused is None:
+                raise
+            raise refused from error
         finally:
             if self._reserve.is_given_up:
                 self._keep_reserve()
@@ -264,12 +258,15 @@ class Writer:
 
     def _write_once(self, task: _Task[T]) -> T:
         dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
+        number, before, self._kept = raw.id(), self._kept, None
+        if before is not None and not before.precede(data_map.raw, number):
+            before = None
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
             context = self._context(databases)
-            batch = WriteBatch(raw, context, task.naming)
+            batch = WriteBatch(raw, context, task.naming, before)
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
             try:
@@ -291,6 +288,7 @@ class Writer:
                 raw.abort()
             else:
                 self._commit(raw, batch)
+                self._kept = batch.left(data_map.raw, number)
                 if task.upgrades:
                     data_map.upgraded(databases)
             if not dry_run:
@@ -342,13 +340,6 @@ class Writer:
         next_due_ns = self.prologue(batch, is_due)
         return next_due_ns if is_due else self.prologue_due_ns
 
-    def _take_room(self, needed: int) -> None:
-        room = self._preallocation
-        room.left -= needed
-        if room.left < 0:
-            raw = self._map.raw
-            room.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
-
     def _commit(self, raw: Any, batch: WriteBatch) -> None:
         reserve = self._reserve
         batch.finish()
@@ -359,7 +350,7 @@ class Writer:
             if now_ns >= reserve.look_ns:
                 reserve_bytes = reserve.missing(batch, now_ns)
             if reserve_bytes is None:
-                self._take_room(batch.bytes + _SPARE_BYTES)
+                self._preallocation.take(batch.bytes + _SPARE_BYTES, self._map.raw)
         faults.reach("environment.before_commit")
         self._commit_raw(raw)
         if reserve_bytes is not None:
