@@ -237,8 +237,10 @@ class Producer:
 
     def _send_alone(self, columns: Columns) -> MessageId:
         """Store one checked message, outside transactions and without a sequence id: always a new message."""
-        self._check_open()
-        self._go_on_in(None)
+        if self._closed:
+            self._check_open()
+        if self._buffering is not None:
+            self._go_on_in(None)
         (entry,) = self._store_commit(columns, _ALONE, None, 0)
         assert entry.position is not None, "a message without a sequence id is no duplicate"
         return as_message_id((*entry.position, -1))

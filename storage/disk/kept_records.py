@@ -7,15 +7,22 @@ LMDB's transactions tell. A batch that comes to nothing may have changed the obj
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from storage.disk.schema import CURSORS, HEADS, Database
 
 if TYPE_CHECKING:
     from storage.disk.superblock import Superblock
-    from storage.disk.view import OpenRecord
+    from storage.disk.view import WriteBatch
 
-Records = dict[tuple[Database, bytes], "tuple[OpenRecord, memoryview | bytes | None]"]
+
+class OpenRecord(Protocol):
+    """An object that stands under one key, and that a batch writes when the batch finishes."""
+
+    def encode(self) -> bytes: ...
+
+
+Records = dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | bytes | None]]
 """Open records by database and key, each with the payload that is stored, or None."""
 
 _KEPT: Final = (HEADS, CURSORS)
@@ -23,25 +30,32 @@ _RECORDS_MAX: Final = 64
 
 
 class KeptRecords:
-    """See the module.
+    """See the module. An environment of LMDB and the number of a write transaction in it name a commit.
 
     Attributes:
-        superblock: as committed.
+        superblock: as committed; None before the first commit.
         records: records as committed, at most 64.
     """
 
-    __slots__ = ("_environment", "_number", "records", "superblock")
+    __slots__ = ("_commit", "records", "superblock")
 
-    def __init__(self, environment: Any, number: int, superblock: Superblock, records: Records) -> None:
-        """Args:
-        environment, number: LMDB's environment, and the number of the committed transaction in it.
-        """
-        self._environment = environment
-        self._number = number
-        self.superblock = superblock
-        kept = {name: records[name] for name in records if name[0] in _KEPT and records[name][1]}
-        self.records: Records = kept if len(kept) <= _RECORDS_MAX else {}
+    def __init__(self) -> None:
+        self._commit: tuple[Any, int] = (None, 0)
+        self.superblock: Superblock | None = None
+        self.records: Records = {}
 
-    def precede(self, environment: Any, number: int) -> bool:
-        """Whether the transaction of LMDB of this number is the next after the commit."""
-        return number == self._number + 1 and environment is self._environment
+    def take(self, environment: Any, number: int) -> KeptRecords | None:
+        """Leave the records to the batch that begins as `number`; None if another commit came in between."""
+        is_next = self._commit == (environment, number - 1)
+        self._commit = (None, 0)
+        return self if is_next else None
+
+    def keep(self, environment: Any, number: int, batch: WriteBatch) -> None:
+        """Keep the records of a batch that was committed as `number`."""
+        kept = batch.kept
+        for name in batch.open_records:
+            record, payload = batch.open_records[name]
+            if payload and name[0] in _KEPT:
+                kept[name] = record, payload
+        self._commit, self.superblock = (environment, number), batch.superblock
+        self.records = kept if len(kept) <= _RECORDS_MAX else {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 CHUNK_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(CHUNK_BYTES)
@@ -20,7 +20,7 @@ class Preallocation:
     """The preallocated room of one data file; used inside the writer gate only.
 
     Attributes:
-        left: bytes of the room, from which each commit takes its largest need.
+        left: bytes of the room. A commit subtracts its largest need, and calls `provide` below zero.
     """
 
     __slots__ = ("_descriptor", "_path", "left")
@@ -29,12 +29,6 @@ class Preallocation:
         self._path = path
         self._descriptor = -1
         self.left = 0
-
-    def take(self, needed: int, raw: Any) -> None:
-        """Take the largest need of a commit from the room, and provide more where that was the last of it."""
-        self.left -= needed
-        if self.left < 0:
-            self.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
 
     def provide(self, used: int, needed: int) -> None:
         """Extend the file to at least `needed` bytes behind the `used` bytes, in whole chunks."""

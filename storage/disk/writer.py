@@ -93,7 +93,8 @@ class Writer:
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
-        self._kept: KeptRecords | None = None
+        self._kept = KeptRecords()
+        self._last_context: BatchContext | None = None
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
@@ -182,8 +183,12 @@ class Writer:
             raise
 
     def _context(self, databases: dict[str, object]) -> BatchContext:
-        data_map = self._map
-        return BatchContext(databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks)
+        data_map, context = self._map, self._last_context
+        if context is None or context.databases is not databases or context.lock_file is not data_map.locks:
+            context = self._last_context = BatchContext(
+                databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
+            )
+        return context
 
     def upgrade(
         self,
@@ -258,15 +263,13 @@ class Writer:
 
     def _write_once(self, task: _Task[T]) -> T:
         dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
-        number, before, self._kept = raw.id(), self._kept, None
-        if before is not None and not before.precede(data_map.raw, number):
-            before = None
+        number, kept = raw.id(), self._kept
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
             context = self._context(databases)
-            batch = WriteBatch(raw, context, task.naming, before)
+            batch = WriteBatch(raw, context, task.naming, kept.take(data_map.raw, number))
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
             try:
@@ -288,7 +291,7 @@ class Writer:
                 raw.abort()
             else:
                 self._commit(raw, batch)
-                self._kept = batch.left(data_map.raw, number)
+                kept.keep(data_map.raw, number, batch)
                 if task.upgrades:
                     data_map.upgraded(databases)
             if not dry_run:
@@ -350,7 +353,12 @@ class Writer:
             if now_ns >= reserve.look_ns:
                 reserve_bytes = reserve.missing(batch, now_ns)
             if reserve_bytes is None:
-                self._preallocation.take(batch.bytes + _SPARE_BYTES, self._map.raw)
+                room, needed = self._preallocation, batch.bytes + _SPARE_BYTES
+                room.left -= needed
+                if room.left < 0:
+                    room.provide(
+                        (self._map.raw.info()["last_pgno"] + 1) * self._map.raw.stat()["psize"], needed
+                    )
         faults.reach("environment.before_commit")
         self._commit_raw(raw)
         if reserve_bytes is not None:

@@ -45,9 +45,10 @@ class Columns:
         values: bytes or None each, at least one.
         keys, properties, event_times, delivery_times: a list as long as `values`, or None where no message has a value
             there. An entry without delivery times is packed without that column.
+        count: the number of messages.
     """
 
-    __slots__ = ("delivery_times", "event_times", "keys", "properties", "values")
+    __slots__ = ("count", "delivery_times", "event_times", "keys", "properties", "values")
 
     _IN_ORDER = ("values", "keys", "properties", "event_times", "delivery_times")
 
@@ -60,6 +61,7 @@ class Columns:
         delivery_times: Sequence[int | None] | None = None,
     ) -> None:
         self.values = values
+        self.count = len(values)
         self.keys = keys
         self.properties = properties
         self.event_times = event_times
@@ -67,7 +69,7 @@ class Columns:
 
     def part(self, start: int, stop: int) -> Columns:
         """The messages start to stop, stop excluded."""
-        if stop - start == len(self.values):
+        if stop - start == self.count:
             return self
         return Columns(
             self.values[start:stop],
@@ -88,7 +90,7 @@ class Columns:
                 continue
             column: list[Any] = []
             for part, own in zip(parts, columns, strict=True):
-                column += own if own is not None else [None] * len(part.values)
+                column += own if own is not None else [None] * part.count
             fields.append(column)
         return cls(*fields)
 
@@ -101,11 +103,6 @@ class Columns:
             [self.event_times[i] for i in indexes] if self.event_times else None,
             _unless_empty([self.delivery_times[i] for i in indexes]) if self.delivery_times else None,
         )
-
-    @property
-    def count(self) -> int:
-        """The number of messages."""
-        return len(self.values)
 
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
         """Pack the body; `sequence` is the first id, or every id where the ids have gaps."""

@@ -35,12 +35,15 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     if _is_due_to_roll(state, now_ms):
         roll(topic, now_ms)
     timestamp = batch.timestamp()
-    # The clock may step back between both readings: no publish time is later than its timestamp.
-    now_ms = min(now_ms, timestamp // NS_PER_MS)
+    flags = 0
+    if timestamp // NS_PER_MS < now_ms:
+        # The clock may step back between both readings: no publish time is later than its timestamp.
+        now_ms = timestamp // NS_PER_MS
+    elif timestamp // NS_PER_MS > now_ms:
+        flags = _order_flag(topic, now_ms)
     payload = encode(
-        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body,
-        _order_flag(topic, now_ms, timestamp),
-    )  # fmt: skip
+        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body, flags
+    )
     position = as_position((state.ledger_id, state.next_entry))
     batch.put(ENTRIES, key3(topic.topic_id, state.ledger_id, state.next_entry), payload)
     state.next_entry += 1
@@ -59,10 +62,10 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     return position
 
 
-def _order_flag(topic: OpenTopic[WriteBatch], publish_ms: int, timestamp: int) -> int:
-    """IN_ORDER where the wall clock is behind the timestamps, and was not set back since the ledger's last entry."""
-    if timestamp // NS_PER_MS <= publish_ms:
-        return 0
+def _order_flag(topic: OpenTopic[WriteBatch], publish_ms: int) -> int:
+    """The flag of an entry whose publish time is behind the timestamps: IN_ORDER where the wall clock was not set back
+    since the ledger's last entry.
+    """
     if topic.state.next_entry == 0:
         return IN_ORDER
     previous = read(topic.view, topic.topic_id, topic.state.last_confirmed)
