@@ -12,6 +12,7 @@ from typing import Protocol
 from storage.disk.schema import STORE
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
+from storage.limits import MESSAGE_OVERHEAD_BYTES
 from storage.process.identity import ProcessIdentity
 from storage.topic import catalogue as topics, log, state as states
 from storage.topic.catalogue import Topic
@@ -75,14 +76,21 @@ class ProducerProgress:
 
 
 class Outgoing:
-    """The messages of one call, checked: columns, the size of each message, and the sequence ids if any were given."""
+    """The messages of one call, checked.
 
-    __slots__ = ("columns", "sequence_ids", "sizes")
+    Attributes:
+        sizes: the size of each message.
+        sequence_ids: None if none were given.
+        buffered_bytes: that the messages take in an outbox.
+    """
+
+    __slots__ = ("buffered_bytes", "columns", "sequence_ids", "sizes")
 
     def __init__(self, columns: Columns, sizes: Sequence[int], sequence_ids: Sequence[int] | None) -> None:
         self.columns = columns
         self.sizes = sizes
         self.sequence_ids = sequence_ids
+        self.buffered_bytes = sum(sizes) + columns.count * MESSAGE_OVERHEAD_BYTES
 
 
 class Appender:
@@ -152,7 +160,7 @@ class BatchAppend:
         progress: the producer's, as the batch leaves it.
     """
 
-    __slots__ = ("_appender", "_batch", "_session", "_topic", "_txn", "progress")
+    __slots__ = ("_appender", "_batch", "_checked_at", "_session", "_topic", "_txn", "progress")
 
     def __init__(self, appender: Appender, batch: WriteBatch, txn: int) -> None:
         """Args:
@@ -162,7 +170,7 @@ class BatchAppend:
         self._batch = batch
         self._txn = txn
         self._topic: OpenTopic[WriteBatch] | None = None
-        self._session = 0
+        self._session = self._checked_at = 0
         self.progress = ProducerProgress(appender.progress)
 
     def check_publish(self) -> None:
@@ -181,10 +189,16 @@ class BatchAppend:
             if self._batch.count(STORE) > 1:  # beside the format, a limit may be set
                 _check_room(self._topic)
             self._session, progress.name = progress.credential.check_publish(self._topic, progress.name)
+            self._checked_at = self._batch.superblock.changes
         except ProducerFenced as error:
             if error.details["lastSequenceId"] is None and progress.last_sequence_id >= 0:
                 error.details["lastSequenceId"] = progress.last_sequence_id
             raise
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the batch has written since the check, so that the check may say something else now."""
+        return self._batch.superblock.changes != self._checked_at
 
     def append(
         self, columns: Columns | PackedEntries, start: int, stops: list[int], ids: Sequence[int] | None

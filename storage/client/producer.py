@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, overload
 
 from storage.client.append import Appender, BatchAppend, Creation, Outgoing
-from storage.client.transaction import Transaction, txn_number
+from storage.client.transaction import Transaction, is_transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue, ProducerFenced, StoreClosed
@@ -247,11 +247,13 @@ class Producer:
 
     def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
         """Store checked messages, or have the transaction buffer the messages."""
-        self._check_open()
+        if self._closed:
+            self._check_open()
         # A producer that knows of its fencing fails at once.
-        if txn is not None and isinstance(txn, Transaction) and self._appender.fenced is None:
+        if txn is not None and is_transaction(txn) and self._appender.fenced is None:
             work = txn.work_in(self._connection)
-            self._go_on_in(work)
+            if self._buffering is not work:
+                self._go_on_in(work)
             buffered = work.buffer_messages(self._appender, outgoing)
             if buffered is not None:
                 return buffered

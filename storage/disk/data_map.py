@@ -115,7 +115,8 @@ class DataMap:
             StoreInvalid: the store is open for reading only.
             OldFormat: the store has an earlier format.
         """
-        self.check_usable()
+        if self.failed is not None:
+            self.check_usable()
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         if self.is_old:

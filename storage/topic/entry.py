@@ -8,6 +8,7 @@ which covers the body by a checksum of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from struct import Struct, error as struct_error
 from typing import Any, Final
 from zlib import crc32
@@ -50,8 +51,6 @@ class Columns:
 
     __slots__ = ("count", "delivery_times", "event_times", "keys", "properties", "values")
 
-    _IN_ORDER = ("values", "keys", "properties", "event_times", "delivery_times")
-
     def __init__(
         self,
         values: Sequence[bytes | None],
@@ -83,15 +82,14 @@ class Columns:
     def joined(cls, parts: Sequence[Columns]) -> Columns:
         """Join the messages of all parts, in order."""
         fields: list[Any] = []
-        for name in cls._IN_ORDER:
-            columns = [getattr(part, name) for part in parts]
-            if all(column is None for column in columns):
-                fields.append(None)
+        for columns in zip(*map(_columns_of, parts), strict=True):
+            if not any(columns):
+                fields += [None]
                 continue
-            column: list[Any] = []
+            joined: list[Any] = []
             for part, own in zip(parts, columns, strict=True):
-                column += own if own is not None else [None] * part.count
-            fields.append(column)
+                joined += own if own is not None else [None] * part.count
+            fields += [joined]
         return cls(*fields)
 
     def pick(self, indexes: Sequence[int]) -> Columns:
@@ -115,6 +113,9 @@ class Columns:
     def _fields(self) -> list[Any]:
         fields = [self.values, self.keys, self.properties, self.event_times]
         return fields if self.delivery_times is None else [*fields, self.delivery_times]
+
+
+_columns_of = attrgetter("values", "keys", "properties", "event_times", "delivery_times")
 
 
 def _unless_empty(times: Sequence[int | None]) -> Sequence[int | None] | None:

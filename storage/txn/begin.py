@@ -19,6 +19,8 @@ from storage.txn.record import TransactionRecord
 from storage.values.names import check_name
 from storage.values.txn_state import STATE_CODES, TransactionState
 
+_OPEN = STATE_CODES.index(TransactionState.OPEN)
+
 
 class Started:
     """The begin of a transaction: timestamp (0: not issued yet), wall time in ms, store clock in ns."""
@@ -115,7 +117,7 @@ def new_record(
     batch.superblock.last_txn += 1
     record = TransactionRecord()
     record.txn_id, record.version = batch.superblock.last_txn, 1
-    record.state_code = STATE_CODES.index(TransactionState.OPEN)
+    record.state_code = _OPEN
     record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
     record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
     record.lease, record.owner_fields, record.labels = lease, owner.fields(), begin.labels or {}
