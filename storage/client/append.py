@@ -260,14 +260,14 @@ class BatchAppend:
         body = part.body(name, first)
         if self._txn:
             # Only a message in a transaction needs the module.
-            from storage.txn import uncommitted_entries
+            from storage.txn.uncommitted_entries import SequenceRange, append
 
-            used: list[uncommitted_entries.SequenceRange] = []
+            used: list[SequenceRange] = []
             if is_given:
                 used = [(name, sequence_id, sequence_id) for sequence_id in ids]
             elif self.progress.credential.keeps_sequences:
                 used = [(name, ids[0], ids[-1])]
-            position = uncommitted_entries.append(topic, self._txn, count, body, used)
+            position = append(topic, self._txn, count, body, used)
         else:
             position = log.append(topic, MESSAGES, count, 0, body)
         times = times_in(body)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, overload
 
 from storage.client.append import Appender, BatchAppend, Creation, Outgoing
-from storage.client.transaction import Transaction, is_transaction, txn_number
+from storage.client.transaction import SerializableTransaction, Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue, ProducerFenced, StoreClosed
@@ -249,8 +249,11 @@ class Producer:
         """Store checked messages, or have the transaction buffer the messages."""
         if self._closed:
             self._check_open()
+        # An abstract class answers `isinstance` slowly.
+        is_attached = type(txn) is SerializableTransaction or isinstance(txn, Transaction)
         # A producer that knows of its fencing fails at once.
-        if txn is not None and is_transaction(txn) and self._appender.fenced is None:
+        if is_attached and self._appender.fenced is None:
+            assert isinstance(txn, Transaction)
             work = txn.work_in(self._connection)
             if self._buffering is not work:
                 self._go_on_in(work)

@@ -360,27 +360,28 @@ class Writer:
                         (self._map.raw.info()["last_pgno"] + 1) * self._map.raw.stat()["psize"], needed
                     )
         faults.reach("environment.before_commit")
-        self._commit_raw(raw)
-        if reserve_bytes is not None:
-            reserve.keep(reserve_bytes)
-        faults.reach("environment.after_commit")
-
-    def _commit_raw(self, raw: Any) -> None:
-        path = self._map.path
         try:
             raw.commit()
         except lmdb.MapFullError:
             raise
         except lmdb.Error as error:
-            try:
-                self._map.raw.begin(write=True).abort()
-            except lmdb.Error:
-                self._map.failed = "a commit failed while its last page was written"
-                raise OutcomeUnknown(
-                    f"the disk failed during the commit in {path}: {error}",
-                    hint=Hint(
-                        "Open the store again and run `{}`, or send the sequence id again.",
-                        Action("store.reports.show_transaction", "TXN"),
-                    ),
-                ) from error
-            raise refused(path, error) from error
+            raise self._failed_commit(error) from error
+        if reserve_bytes is not None:
+            reserve.keep(reserve_bytes)
+        faults.reach("environment.after_commit")
+
+    def _failed_commit(self, error: lmdb.Error) -> TxnctlError:
+        """The error for a commit that the disk failed: of unknown outcome if the environment has failed with it."""
+        path = self._map.path
+        try:
+            self._map.raw.begin(write=True).abort()
+        except lmdb.Error:
+            self._map.failed = "a commit failed while its last page was written"
+            return OutcomeUnknown(
+                f"the disk failed during the commit in {path}: {error}",
+                hint=Hint(
+                    "Open the store again and run `{}`, or send the sequence id again.",
+                    Action("store.reports.show_transaction", "TXN"),
+                ),
+            )
+        return refused(path, error)

@@ -38,9 +38,9 @@ def columns_of(
     """
     if not values:
         raise InvalidValue("there is no message to send")
-    check_many("values", values)
-    if keys is not None:
-        check_many("keys", keys)
+    for noun, given in (("values", values), ("keys", keys)):
+        if given is not None and type(given) is not list:
+            check_many(noun, given)
     if not _PLAIN_TYPES.issuperset(map(type, values)):
         raise InvalidValue("a message's value is bytes, or None for a tombstone")
     for column in (keys, properties, event_times, delivery_times):

@@ -62,8 +62,9 @@ def timeout_ms_of(seconds: float | None) -> int:
     Raises:
         InvalidValue: no number, or negative.
     """
-    timeout_s = TRANSACTION_TIMEOUT_MS / 1000 if seconds is None else seconds
-    return nanoseconds(timeout_s, "a transaction's timeout") // 1_000_000
+    if seconds is None:
+        return TRANSACTION_TIMEOUT_MS
+    return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
 
 
 def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
@@ -121,8 +122,7 @@ def new_record(
     record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
     record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
     record.lease, record.owner_fields, record.labels = lease, owner.fields(), begin.labels or {}
-    record.isolation, record.priority = options.isolation.value, options.priority.value
-    record.check = options.check.value if options.check is not None else None
+    record.isolation, record.check, record.priority = options.stored
     record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
     record.ended_ms = record.ended_timestamp = record.reason_code = record.reason_text = None
     record.ended_by_fields = None

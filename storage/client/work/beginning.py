@@ -92,7 +92,8 @@ class Beginning:
             self._open_timestamps.release(self.started.timestamp)
 
     def __del__(self) -> None:
-        self.release_timestamp()  # A transaction that no object refers to cannot write.
+        if self.started is not None and self.started.timestamp:
+            self.release_timestamp()  # A transaction that no object refers to cannot write.
 
     @property
     def deadline_ns(self) -> int:

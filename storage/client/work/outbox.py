@@ -6,6 +6,8 @@ Consecutive sends of one producer are one batch, cut into as few entries as the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
+from operator import attrgetter
 
 from storage import faults
 from storage.client.append import Appender, BatchAppend, Outgoing
@@ -65,9 +67,12 @@ class BufferedBatch(WriteGroup):
             SequenceConflict, ProducerBusy
         """
         calls = [outgoing for _, outgoing in self._calls]
-        columns = calls[0].columns if len(calls) == 1 else Columns.joined([call.columns for call in calls])
-        sizes = [size for call in calls for size in call.sizes]
-        stops = [stop for _, stops in commits_of(sizes) for stop in stops]
+        columns, sizes = calls[0].columns, calls[0].sizes
+        if len(calls) > 1:
+            columns = Columns.joined([call.columns for call in calls])
+            sizes = list(chain.from_iterable(map(attrgetter("sizes"), calls)))
+        commits = commits_of(sizes)
+        stops = commits[0][1] if len(commits) == 1 else [stop for _, stops in commits for stop in stops]
         are_numbered = calls[0].sequence_ids is not None
         ids = [used for call in calls for used in call.sequence_ids or ()] if are_numbered else None
         if batch_append.has_changed:
@@ -84,10 +89,20 @@ class Outbox:
     """A part of a transaction; see the module and `Part`.
 
     Attributes:
+        is_empty: whether no message is buffered.
         since_ns: when the oldest message was sent, on the boot clock.
     """
 
-    __slots__ = ("_appends", "_batches", "_bytes", "_bytes_max", "_entries", "_fenced", "since_ns")
+    __slots__ = (
+        "_appends",
+        "_batches",
+        "_bytes",
+        "_bytes_max",
+        "_entries",
+        "_fenced",
+        "is_empty",
+        "since_ns",
+    )
 
     def __init__(self, bytes_max: int = WRITE_BYTES_TARGET) -> None:
         """Args:
@@ -99,11 +114,8 @@ class Outbox:
         self._appends: dict[Appender, BatchAppend] = {}
         self._entries: list[list[StoredEntry]] = []
         self._fenced: tuple[Appender, ProducerFenced] | None = None
+        self.is_empty = True
         self.since_ns = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._batches
 
     def has_room(self, outgoing: Outgoing) -> bool:
         """Whether the messages fit beside those buffered already."""
@@ -117,6 +129,8 @@ class Outbox:
                 reason why that is impossible.
         """
         batches = self._batches
+        # First, so that an interrupt leaves no message in an outbox that says that there is none.
+        self.is_empty = False
         self._bytes += outgoing.buffered_bytes
         if batches and batches[-1].takes(appender, outgoing):
             return batches[-1].add(outgoing)
@@ -176,4 +190,5 @@ class Outbox:
     def _drop(self) -> None:
         # The messages go first, so that an interrupt in between never stores a message again.
         self._batches = []
+        self.is_empty = True
         self._appends, self._entries, self._fenced, self._bytes = {}, [], None, 0
