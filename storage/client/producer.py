@@ -162,7 +162,13 @@ class Producer:
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
             columns = Columns([value])
             if txn is None:
-                return self._send_alone(columns)
+                if self._closed:
+                    self._check_open()
+                if self._buffering is not None:
+                    self._go_on_in(None)
+                (entry,) = self._store_commit(columns, _ALONE, None, 0)
+                assert entry.position is not None, "a message without a sequence id is no duplicate"
+                return as_message_id((*entry.position, -1))
             receipt = self._send(Outgoing(columns, [len(value)], None), txn)
         else:
             receipt = self.send_batch(
@@ -234,16 +240,6 @@ class Producer:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed(f"this producer on {self.topic} is closed")
-
-    def _send_alone(self, columns: Columns) -> MessageId:
-        """Store one checked message, outside transactions and without a sequence id: always a new message."""
-        if self._closed:
-            self._check_open()
-        if self._buffering is not None:
-            self._go_on_in(None)
-        (entry,) = self._store_commit(columns, _ALONE, None, 0)
-        assert entry.position is not None, "a message without a sequence id is no duplicate"
-        return as_message_id((*entry.position, -1))
 
     def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
         """Store checked messages, or have the transaction buffer the messages."""

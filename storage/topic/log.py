@@ -34,7 +34,7 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     now_ms = batch.now_ms
     if _is_due_to_roll(state, now_ms):
         roll(topic, now_ms)
-    timestamp = batch.timestamp()
+    timestamp = batch.superblock.issue_timestamp(batch.clock)
     flags = 0
     if timestamp // NS_PER_MS < now_ms:
         # The clock may step back between both readings: no publish time is later than its timestamp.
