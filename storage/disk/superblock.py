@@ -144,8 +144,8 @@ class Superblock:
         self.wall_offset_ns = clock.wall_ns() - self.last_clock_ns
         return True
 
-    def issue_timestamp(self, clock: Clock) -> int:
-        """Issue the next timestamp: max(clock, last + 1), in nanoseconds since 1970."""
-        wall_ns, following = clock.wall_ns(), self.last_timestamp + 1
+    def issue_timestamp(self, wall_ns: int) -> int:
+        """Issue the next timestamp: max(wall clock, last + 1), in nanoseconds since 1970."""
+        following = self.last_timestamp + 1
         self.last_timestamp = wall_ns if wall_ns > following else following
         return self.last_timestamp

@@ -367,7 +367,7 @@ class WriteBatch(ReadView):
 
     def timestamp(self) -> int:
         """The next timestamp of the oracle: strictly growing, recorded with this batch."""
-        return self.superblock.issue_timestamp(self.clock)
+        return self.superblock.issue_timestamp(self.clock.wall_ns())
 
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
