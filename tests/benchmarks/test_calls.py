@@ -9,9 +9,9 @@ from benchmarks.contract import Sense, Target
 from benchmarks.report import Comparison, table_lines
 
 LIMITS = {
-    "send": 165,
-    "transaction of 3 x 10 messages": 740,
-    "begin + abort": 97,
+    "send": 100,
+    "transaction of 3 x 10 messages": 425,
+    "begin + abort": 68,
     "transfer": 1030,
     "put": 590,
     "scan, per row": 20,
