@@ -162,13 +162,7 @@ class Producer:
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
             columns = Columns([value])
             if txn is None:
-                if self._closed:
-                    self._check_open()
-                if self._buffering is not None:
-                    self._go_on_in(None)
-                (entry,) = self._store_commit(columns, _ALONE, None, 0)
-                assert entry.position is not None, "a message without a sequence id is no duplicate"
-                return as_message_id((*entry.position, -1))
+                return self._send_alone(columns)
             receipt = self._send(Outgoing(columns, [len(value)], None), txn)
         else:
             receipt = self.send_batch(
@@ -241,18 +235,25 @@ class Producer:
         if self._closed:
             raise StoreClosed(f"this producer on {self.topic} is closed")
 
+    def _send_alone(self, columns: Columns) -> MessageId:
+        """Store one checked message, outside transactions and without a sequence id: always a new message."""
+        if self._closed:
+            self._check_open()
+        self._go_on_in(None)
+        (entry,) = self._store_commit(columns, _ALONE, None, 0)
+        assert entry.position is not None, "a message without a sequence id is no duplicate"
+        return as_message_id((*entry.position, -1))
+
     def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
         """Store checked messages, or have the transaction buffer the messages."""
         if self._closed:
             self._check_open()
         # An abstract class answers `isinstance` slowly.
-        is_attached = type(txn) is SerializableTransaction or isinstance(txn, Transaction)
+        attached = txn if type(txn) is SerializableTransaction or isinstance(txn, Transaction) else None
         # A producer that knows of its fencing fails at once.
-        if is_attached and self._appender.fenced is None:
-            assert isinstance(txn, Transaction)
-            work = txn.work_in(self._connection)
-            if self._buffering is not work:
-                self._go_on_in(work)
+        if attached is not None and self._appender.fenced is None:
+            work = attached.work_in(self._connection)
+            self._go_on_in(work)
             buffered = work.buffer_messages(self._appender, outgoing)
             if buffered is not None:
                 return buffered

@@ -10,7 +10,7 @@ from benchmarks.report import Comparison, table_lines
 
 LIMITS = {
     "send": 100,
-    "transaction of 3 x 10 messages": 425,
+    "transaction of 3 x 10 messages": 420,
     "begin + abort": 68,
     "transfer": 1030,
     "put": 590,
