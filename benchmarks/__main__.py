@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import machine, report
 from benchmarks.bench import Bench
+from benchmarks.calls import with_calls
 from benchmarks.options import add_directory, add_names, all_known
 from benchmarks.report import Comparison
 from benchmarks.rows import ROWS
@@ -47,6 +48,7 @@ def _run(bench: Bench, rows: list[str], json_file: Path | None) -> int:
     for row in rows:
         print(f"{row} ...", file=sys.stderr, flush=True)
         comparisons += ROWS[row](bench)
+    comparisons = with_calls(comparisons)
     for line in report.table_lines(comparisons, judge=bench.sizes.name == FULL.name):
         print(line)
     if json_file is not None:

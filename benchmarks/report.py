@@ -10,17 +10,18 @@ from pathlib import Path
 from benchmarks.bursts import Sample
 from benchmarks.contract import Sense, Target
 
-HEADINGS = ("row", "what", "beside", "measured", "goal", "aim", "reached?")
+HEADINGS = ("row", "what", "beside", "measured", "goal", "aim", "calls", "reached?")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A target with its two measured figures, in the target's unit."""
+    """A target with its two measured figures, in the target's unit, and the calls of our operation, if counted."""
 
     target: Target
     ours: float
     peer: float | None = None
     details: Mapping[str, object] = field(default_factory=dict)
+    calls: float | None = None
 
     @property
     def measured(self) -> float:
@@ -44,6 +45,7 @@ class Comparison:
             "goal": target.goal,
             "aim": target.aim,
             "reached": self.reached or None,
+            "calls": self.calls,
             "details": self.details,
         }
 
@@ -73,6 +75,7 @@ def _cells(comparison: Comparison, judge: bool) -> tuple[str, ...]:
         _figure(comparison.measured),
         "" if target.goal is None else sign + _figure(target.goal),
         "" if target.aim is None else _figure(target.aim),
+        "" if comparison.calls is None else _figure(comparison.calls),
         comparison.reached if judge else "",
     )
 

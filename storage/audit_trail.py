@@ -90,7 +90,7 @@ def record(
         effects: a row, stored in its JSON form.
     """
     batch.superblock.last_audit += 1
-    fields = [batch.recorded_ms, identity.fields(), action, target, reason, to_json(effects)]
+    fields = [batch.now_ms, identity.fields(), action, target, reason, to_json(effects)]
     batch.put(AUDIT, key1(kind + batch.superblock.last_audit), pack(fields))
     _forget(batch, kind)
 

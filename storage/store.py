@@ -25,7 +25,7 @@ from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
 from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
-from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.txn.options import CheckMode, Priority, TransactionIsolation, options_of
 from storage.values.arguments import check_count, check_flags
 from storage.values.names import named
 from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
@@ -359,7 +359,7 @@ class Store(TransactionRunner):
         from storage.client.work.beginning import BeginRequest
         from storage.txn.begin import timeout_ms_of
 
-        options = TransactionOptions(isolation, check, priority)
+        options = options_of(isolation, check, priority)
         request = BeginRequest(timeout_ms_of(timeout), labels, options)
         return Transaction.begin(self.connection, self.engine.coordinator, request)
 
@@ -374,7 +374,7 @@ class Store(TransactionRunner):
         """
         from storage.txn.begin import NewTransaction, timeout_ms_of
 
-        new = NewTransaction(timeout_ms_of(timeout), labels, TransactionOptions(isolation, check, priority))
+        new = NewTransaction(timeout_ms_of(timeout), labels, options_of(isolation, check, priority))
         coordinator, process = self.engine.coordinator, self.connection.identity
         return self.connection.write(lambda batch: coordinator.begin(batch, process, 0, new)).id
 

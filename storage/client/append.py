@@ -12,6 +12,7 @@ from typing import Protocol
 from storage.disk.schema import STORE
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
+from storage.limits import MESSAGE_OVERHEAD_BYTES
 from storage.process.identity import ProcessIdentity
 from storage.topic import catalogue as topics, log, state as states
 from storage.topic.catalogue import Topic
@@ -48,31 +49,48 @@ class ProducerProgress:
 
     __slots__ = ("creation", "credential", "last_sequence_id", "name", "next_sequence", "topic")
 
-    def __init__(self, topic: Topic, credential: Credential, creation: Creation | None) -> None:
-        self.topic = topic
-        self.credential = credential
-        self.creation = creation
-        self.name = credential.name
-        self.next_sequence = 0
-        self.last_sequence_id = -1
+    topic: Topic
+    credential: Credential
+    creation: Creation | None
+    name: str | None
+    next_sequence: int
+    last_sequence_id: int
 
-    def copy(self) -> ProducerProgress:
-        """A copy for a batch that may come to nothing, or run again."""
-        same = ProducerProgress(self.topic, self.credential, self.creation)
-        same.name = self.name
-        same.next_sequence, same.last_sequence_id = self.next_sequence, self.last_sequence_id
-        return same
+    def __init__(self, before: ProducerProgress | None = None) -> None:
+        """Args:
+        before: is copied, for a batch that may come to nothing, or run again.
+        """
+        if before is not None:
+            self.topic, self.credential, self.creation = before.topic, before.credential, before.creation
+            self.name = before.name
+            self.next_sequence, self.last_sequence_id = before.next_sequence, before.last_sequence_id
+
+    @classmethod
+    def start(cls, topic: Topic, credential: Credential, creation: Creation | None) -> ProducerProgress:
+        """The progress of a producer that has sent nothing yet."""
+        progress = cls()
+        progress.topic, progress.credential, progress.creation = topic, credential, creation
+        progress.name = credential.name
+        progress.next_sequence, progress.last_sequence_id = 0, -1
+        return progress
 
 
 class Outgoing:
-    """The messages of one call, checked: columns, the size of each message, and the sequence ids if any were given."""
+    """The messages of one call, checked.
 
-    __slots__ = ("columns", "sequence_ids", "sizes")
+    Attributes:
+        sizes: the size of each message.
+        sequence_ids: None if none were given.
+        buffered_bytes: that the messages take in an outbox.
+    """
+
+    __slots__ = ("buffered_bytes", "columns", "sequence_ids", "sizes")
 
     def __init__(self, columns: Columns, sizes: Sequence[int], sequence_ids: Sequence[int] | None) -> None:
         self.columns = columns
         self.sizes = sizes
         self.sequence_ids = sequence_ids
+        self.buffered_bytes = sum(sizes) + columns.count * MESSAGE_OVERHEAD_BYTES
 
 
 class Appender:
@@ -94,7 +112,7 @@ class Appender:
         self._coordinator = coordinator
         self._process = process
         self.open_transactions = FencedTransactions(coordinator, process)
-        self.progress = ProducerProgress(topic, credential, creation)
+        self.progress = ProducerProgress.start(topic, credential, creation)
         self.fenced: ProducerFenced | None = None
 
     def refusal(
@@ -142,7 +160,7 @@ class BatchAppend:
         progress: the producer's, as the batch leaves it.
     """
 
-    __slots__ = ("_appender", "_batch", "_session", "_topic", "_txn", "progress")
+    __slots__ = ("_appender", "_batch", "_checked_at", "_session", "_topic", "_txn", "progress")
 
     def __init__(self, appender: Appender, batch: WriteBatch, txn: int) -> None:
         """Args:
@@ -152,8 +170,8 @@ class BatchAppend:
         self._batch = batch
         self._txn = txn
         self._topic: OpenTopic[WriteBatch] | None = None
-        self._session = 0
-        self.progress = appender.progress.copy()
+        self._session = self._checked_at = 0
+        self.progress = ProducerProgress(appender.progress)
 
     def check_publish(self) -> None:
         """Open the topic, and check that the producer may publish now.
@@ -171,10 +189,16 @@ class BatchAppend:
             if self._batch.count(STORE) > 1:  # beside the format, a limit may be set
                 _check_room(self._topic)
             self._session, progress.name = progress.credential.check_publish(self._topic, progress.name)
+            self._checked_at = self._batch.superblock.changes
         except ProducerFenced as error:
             if error.details["lastSequenceId"] is None and progress.last_sequence_id >= 0:
                 error.details["lastSequenceId"] = progress.last_sequence_id
             raise
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the batch has written since the check, so that the check may say something else now."""
+        return self._batch.superblock.changes != self._checked_at
 
     def append(
         self, columns: Columns | PackedEntries, start: int, stops: list[int], ids: Sequence[int] | None
@@ -195,7 +219,7 @@ class BatchAppend:
         entries = []
         for stop in stops:
             given = None if ids is None else ids[start:stop]
-            entries.append(self._append_entry(columns.part(start, stop), start, given))
+            entries += [self._append_entry(columns.part(start, stop), start, given)]
             start = stop
         return entries
 
@@ -204,23 +228,23 @@ class BatchAppend:
     ) -> StoredEntry:
         name, topic = self.progress.name, self._topic
         assert name is not None and topic is not None, "a producer that may publish has a name"
-        topic_id = self.progress.topic.topic_id
-        fresh: Sequence[int] = range(part.count)
+        topic_id, count = self.progress.topic.topic_id, part.count
+        fresh: Sequence[int] = range(count)
         if given is not None:
             fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn, LastUse.now(topic))
             if not fresh:
                 return StoredEntry(start, fresh, None, ())
             if len(fresh) < len(given):
                 assert isinstance(part, Columns), "packed entries come without sequence ids"
-                part, given = part.pick(fresh), [given[index] for index in fresh]
+                part, given, count = part.pick(fresh), [given[index] for index in fresh], len(fresh)
         elif self.progress.credential.keeps_sequences:
             sequence_ids = SequenceIds(self._batch, topic_id, name)
-            self.progress.next_sequence = sequence_ids.assign(len(fresh), self._txn, LastUse.now(topic))
+            self.progress.next_sequence = sequence_ids.assign(count, self._txn, LastUse.now(topic))
         sequence = self.progress.next_sequence
-        ids: Sequence[int] = given if given is not None else range(sequence, sequence + len(fresh))
+        ids: Sequence[int] = given if given is not None else range(sequence, sequence + count)
         position = self._write_entry(name, part, ids, is_given=given is not None)
         if given is None:
-            self.progress.next_sequence = sequence + len(fresh)
+            self.progress.next_sequence = sequence + count
         self.progress.last_sequence_id = ids[-1]
         return StoredEntry(start, fresh, position, ids)
 
@@ -228,7 +252,7 @@ class BatchAppend:
         self, name: str, part: Columns | PackedColumns, ids: Sequence[int], *, is_given: bool
     ) -> Position:
         """Write one entry to the log, and note the entry with the transaction."""
-        topic, count = self._topic, len(ids)
+        topic, count = self._topic, part.count
         assert topic is not None, "an append follows a check"
         first: int | list[int] = ids[0]
         if is_given and list(ids) != list(range(ids[0], ids[0] + count)):
@@ -236,14 +260,14 @@ class BatchAppend:
         body = part.body(name, first)
         if self._txn:
             # Only a message in a transaction needs the module.
-            from storage.txn import uncommitted_entries
+            from storage.txn.uncommitted_entries import SequenceRange, append
 
-            used: list[uncommitted_entries.SequenceRange] = []
+            used: list[SequenceRange] = []
             if is_given:
                 used = [(name, sequence_id, sequence_id) for sequence_id in ids]
             elif self.progress.credential.keeps_sequences:
                 used = [(name, ids[0], ids[-1])]
-            position = uncommitted_entries.append(topic, self._txn, count, body, used)
+            position = append(topic, self._txn, count, body, used)
         else:
             position = log.append(topic, MESSAGES, count, 0, body)
         times = times_in(body)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, overload
 
 from storage.client.append import Appender, BatchAppend, Creation, Outgoing
 from storage.client.block_end import close_after
-from storage.client.transaction import Transaction, txn_number
+from storage.client.transaction import SerializableTransaction, Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue, ProducerFenced, StoreClosed
@@ -238,7 +238,8 @@ class Producer:
 
     def _send_alone(self, columns: Columns) -> MessageId:
         """Store one checked message, outside transactions and without a sequence id: always a new message."""
-        self._check_open()
+        if self._closed:
+            self._check_open()
         self._go_on_in(None)
         (entry,) = self._store_commit(columns, _ALONE, None, 0)
         assert entry.position is not None, "a message without a sequence id is no duplicate"
@@ -246,10 +247,13 @@ class Producer:
 
     def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
         """Store checked messages, or have the transaction buffer the messages."""
-        self._check_open()
+        if self._closed:
+            self._check_open()
+        # An abstract class answers `isinstance` slowly.
+        attached = txn if type(txn) is SerializableTransaction or isinstance(txn, Transaction) else None
         # A producer that knows of its fencing fails at once.
-        if txn is not None and isinstance(txn, Transaction) and self._appender.fenced is None:
-            work = txn.work_in(self._connection)
+        if attached is not None and self._appender.fenced is None:
+            work = attached.work_in(self._connection)
             self._go_on_in(work)
             buffered = work.buffer_messages(self._appender, outgoing)
             if buffered is not None:

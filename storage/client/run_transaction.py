@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from storage.actions import Hint, Keyword
 from storage.errors import Conflict
 from storage.limits import RETRIES
-from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.txn.options import CheckMode, Priority, TransactionIsolation, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ class TransactionRunner:
         """
         from storage.client.tries import Tries
 
-        options = TransactionOptions(isolation, check, priority)
+        options = options_of(isolation, check, priority)
         tries = Tries(self.connection, retries, options.priority)
         while True:
             received = () if receive is None else (receive(),)

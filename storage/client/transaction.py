@@ -229,21 +229,19 @@ class Transaction(ABC):
 class SerializableTransaction(Transaction):
     """Reads and writes tables, sends and acknowledges; see `Work`."""
 
+    work: Work = None  # type: ignore[assignment]
+
     def __init__(self, connection: Connection, work: Work, request: BeginRequest) -> None:
         super().__init__(connection, request)
-        self._work = work
-
-    @property
-    def work(self) -> Work:
-        return self._work
+        self.work = work
 
     @property
     def known_id(self) -> TxnID | None:
-        return TxnID(self._work.txn_id) if self._work.txn_id else None
+        return TxnID(self.work.txn_id) if self.work.txn_id else None
 
     @property
     def state(self) -> TransactionState:
-        return self._work.state
+        return self.work.state
 
     def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:
         if check is not None:
@@ -251,14 +249,14 @@ class SerializableTransaction(Transaction):
         return self.work_in(connection)
 
     def flush(self) -> None:
-        self._work.flush_buffers()
+        self.work.flush_buffers()
 
     def commit_now(self) -> bool:
-        ended = self._work.commit()
+        ended = self.work.commit()
         return ended is None or not ended.already
 
     def _abort(self, reason: str | None) -> None:
-        self._work.abort(reason)
+        self.work.abort(reason)
 
     def __str__(self) -> str:
         return str(self.id)

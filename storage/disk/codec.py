@@ -7,7 +7,7 @@ from struct import Struct, error as struct_error
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
-from msgpack import UnpackException, packb, unpackb
+from msgpack import Packer, UnpackException, unpackb
 
 from storage.actions import Action, Hint
 from storage.disk.schema import Database
@@ -41,7 +41,7 @@ def key_through(object_id: int, at: Position) -> bytes:
 
 def seal(database: Database, key: bytes, payload: bytes) -> bytes:
     """The stored value: CRC-32 of seed, key and payload, followed by the payload."""
-    return crc32(payload[: database.sealed], crc32(key, database.seed)).to_bytes(4, "big") + payload
+    return crc32(key + payload[: database.sealed], database.seed).to_bytes(4, "big") + payload
 
 
 UNDECODABLE: Final = (struct_error, UnpackException, ValueError, TypeError, LookupError, AttributeError)
@@ -55,10 +55,7 @@ def unseal(database: Database, key: bytes, data: bytes) -> memoryview:
         CorruptStore: the checksum does not agree.
     """
     payload = memoryview(data)[4:]
-    if (
-        crc32(payload[: database.sealed], crc32(key, database.seed)) != int.from_bytes(data[:4], "big")
-        or len(data) < 4
-    ):
+    if crc32(key + payload[: database.sealed], database.seed).to_bytes(4, "big") != data[:4]:
         raise corrupt(database, key, "the checksum does not agree")
     return payload
 
@@ -70,7 +67,7 @@ def unsealed(database: Database, key: bytes, data: bytes) -> bytes:
         CorruptStore
     """
     payload = data[4:]
-    if crc32(payload, crc32(key, database.seed)) != int.from_bytes(data[:4], "big") or len(data) < 4:
+    if crc32(payload, crc32(key, database.seed)).to_bytes(4, "big") != data[:4]:
         raise corrupt(database, key, "the checksum does not agree")
     return payload
 
@@ -111,7 +108,7 @@ def corrupt(database: Database, key: bytes, why: str) -> CorruptStore:
 
 def pack(fields: Any) -> bytes:
     """MessagePack of a record."""
-    data: bytes = packb(fields, use_bin_type=True)
+    data: bytes = Packer(use_bin_type=True).pack(fields)
     return data
 
 

@@ -38,7 +38,7 @@ _IN_ORDER = (directory.LOCK, directory.LMDB_LOCK, directory.DATA)
 def create(path: str, clock: Clock) -> None:
     """Create an empty store; see `Store.create`."""
     check_platform()
-    check_wall(clock)
+    check_wall(clock.wall_ns())
     path = directory.resolved(path, os.path.abspath)
     with building(path) as build_dir:
         directory.check_local(build_dir, os.stat(build_dir).st_dev)

@@ -115,7 +115,8 @@ class DataMap:
             StoreInvalid: the store is open for reading only.
             OldFormat: the store has an earlier format.
         """
-        self.check_usable()
+        if self.failed is not None:
+            self.check_usable()
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         if self.is_old:
@@ -198,8 +199,9 @@ class DataMap:
             StoreClosed, StoreFull, ReadersFull
         """
         while True:
-            self.check_usable()
-            with self._views_done:
+            if self.failed is not None:
+                self.check_usable()
+            with self.lock:
                 while self._changes:
                     self._views_done.wait()
                 self._views += 1
@@ -221,7 +223,7 @@ class DataMap:
 
     def end_view(self) -> None:
         """Count a view as ended."""
-        with self._views_done:
+        with self.lock:
             self._views -= 1
             if self._changes:
                 self._views_done.notify_all()

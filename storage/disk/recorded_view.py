@@ -33,7 +33,7 @@ class RecordedView(AbstractContextManager[ReadView]):
         context, gate = self._context, self._gate
         try:
             gate.enter(self._timeout_s, self._on_wait)
-            check_wall(self._clock)
+            check_wall(self._clock.wall_ns())
             view = context.__enter__()
             try:
                 self._record(view)

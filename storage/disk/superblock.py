@@ -18,13 +18,13 @@ _RECORD = Struct(">16s16sqQQQQQQQQQQQQQQQQQQQq")
 _WALL_END_NS = (1 << 63) - (1 << 53)
 
 
-def check_wall(clock: Clock) -> None:
+def check_wall(wall_ns: int) -> None:
     """Check that the wall clock is in the years whose nanoseconds records and kernel locks can hold, before a write.
 
     Raises:
         StoreInvalid
     """
-    if not 0 <= clock.wall_ns() < _WALL_END_NS:
+    if not 0 <= wall_ns < _WALL_END_NS:
         raise StoreInvalid(
             "the wall clock of this machine is not in the years 1970 to 2261; nothing was changed",
             hint="Set the clock. Reading goes on meanwhile.",
@@ -126,9 +126,10 @@ class Superblock:
 
     def now_ns(self, clock: Clock) -> int:
         """The store clock, which stands at its last reading until the first write after a reboot."""
-        if not self.is_clock_running(clock):
+        if clock.boot_id() != self.boot_id:
             return self.last_clock_ns
-        return max(clock.boot_ns() + self.clock_offset_ns, self.last_clock_ns)
+        now_ns = clock.boot_ns() + self.clock_offset_ns
+        return now_ns if now_ns > self.last_clock_ns else self.last_clock_ns
 
     def is_clock_running(self, clock: Clock) -> bool:
         """Whether a write in this boot has continued the store clock."""
@@ -136,14 +137,15 @@ class Superblock:
 
     def start_clock(self, clock: Clock) -> bool:
         """Continue the store clock in this boot from its last recorded reading; False if the clock runs already."""
-        if self.is_clock_running(clock):
+        if clock.boot_id() == self.boot_id:
             return False
         self.boot_id = clock.boot_id()
         self.clock_offset_ns = self.last_clock_ns - clock.boot_ns()
         self.wall_offset_ns = clock.wall_ns() - self.last_clock_ns
         return True
 
-    def issue_timestamp(self, clock: Clock) -> int:
-        """Issue the next timestamp: max(clock, last + 1), in nanoseconds since 1970."""
-        self.last_timestamp = max(clock.wall_ns(), self.last_timestamp + 1)
+    def issue_timestamp(self, wall_ns: int) -> int:
+        """Issue the next timestamp: max(wall clock, last + 1), in nanoseconds since 1970."""
+        following = self.last_timestamp + 1
+        self.last_timestamp = wall_ns if wall_ns > following else following
         return self.last_timestamp

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from struct import error as struct_error
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from storage.disk.codec import corrupt, decoded, key1, missing, seal, unseal
+from storage.disk.kept_records import KeptRecords, OpenRecord, Records
 from storage.disk.overlay import Overlay
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
-from storage.disk.superblock import Superblock
+from storage.disk.superblock import Superblock, check_wall
 from storage.errors import CorruptStore, TxnctlError
-from storage.limits import KEY_BYTES_MAX
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
 from storage.values.named_tuple import NamedTuple
@@ -27,12 +27,6 @@ SUPERBLOCK_KEY = key1(0)
 
 _decoded: tuple[bytes | None, Superblock | None] = None, None
 """The stored bytes of a superblock with their checksum, and the superblock: decoding takes a tenth of a short view."""
-
-
-class OpenRecord(Protocol):
-    """An object that stands under one key, and that a batch writes when the batch finishes."""
-
-    def encode(self) -> bytes: ...
 
 
 R = TypeVar("R", bound=OpenRecord)
@@ -130,7 +124,8 @@ class ReadView:
         """Keys with `prefix`, from `start` on, up to and including `stop`, in order."""
         length = len(prefix)
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
-            if not _seek(cursor, prefix, start):
+            begin = start or prefix
+            if not (cursor.set_range(begin) if begin else cursor.first()):
                 return
             for key, data in cursor.iternext():
                 if key[:length] != prefix or (stop is not None and key > stop):
@@ -216,13 +211,6 @@ def _decode_superblock(data: Any) -> Superblock:
     return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, data), Superblock.decode)
 
 
-def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
-    """Go to the first key with `prefix`, from `start` on; False behind the last key."""
-    if not (start or prefix):
-        return bool(cursor.first())
-    return bool(cursor.set_range(prefix if start is None else start))
-
-
 class BatchContext(NamedTuple):
     """The open store as a batch needs it."""
 
@@ -238,88 +226,108 @@ class WriteBatch(ReadView):
 
     Open records (topic states, cursors, counters) are shared by all code that runs in the batch. `write_open` writes
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
+
+    Attributes:
+        superblock: to be changed by this batch alone.
+        open_records: by database and key, each with the payload that is stored; None for a new record.
+        kept: records of the commit before that are as stored, and not open yet.
+        now_ns, now_ms: store clock and wall time of the batch, each read once.
     """
 
     __slots__ = (
-        "_open",
-        "_recorded_ms",
-        "_undo",
-        "bytes",
-        "lock_file",
-        "naming",
-        "read_cache",
-        "received_marks",
-        "starts_clock",
-    )
+        "_undo", "bytes", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records", "read_cache",
+        "received_marks", "starts_clock", "superblock",
+    )  # fmt: skip
 
-    def __init__(self, raw: Any, context: BatchContext, naming: int) -> None:
+    superblock: Superblock
+    now_ns: int
+
+    def __init__(
+        self, raw: Any, context: BatchContext, naming: int, before: KeptRecords | None = None
+    ) -> None:
+        """Args:
+        before: the records of the commit just before, if a batch of this process made it.
+
+        Raises:
+            StoreInvalid: the wall clock.
+        """
         super().__init__(raw, context.databases, context.clock)
+        wall_ns = context.clock.wall_ns()
+        check_wall(wall_ns)
+        self.now_ms = wall_ns // 1_000_000
         self.lock_file = context.lock_file
         self.read_cache = context.read_cache
         self.received_marks = context.received_marks
         self.naming = naming
         self.bytes = 0
-        self._recorded_ms: int | None = None
-        self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
+        self.open_records: Records = {}
         self._undo: list[Callable[[], object]] = []
+        if before is None or before.superblock is None:
+            self.superblock, self.kept = _decode_superblock(self._superblock_record()), Records()
+        else:
+            self.superblock, self.kept = before.superblock, before.records
+            self.superblock.changes = 0
         self.starts_clock = self.superblock.start_clock(context.clock)
+        self.now_ns = self.superblock.now_ns(context.clock)
         if self.superblock.read_generation:
             self._catch_up()
 
     def _catch_up(self) -> None:
         self.read_cache.catch_up(self.superblock)
 
-    def _read_superblock(self) -> Superblock:
-        """The superblock, to be changed by this batch alone."""
-        return _decode_superblock(self._superblock_record())
-
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
-        assert 0 < len(key) <= KEY_BYTES_MAX, "bounded names make bounded keys"
-        self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
-        self.bytes += len(payload)
+        """Write a record now. LMDB refuses a key that is empty, or longer than 511 bytes."""
+        value = seal(database, key, payload)
+        self._raw.put(key, value, db=self._databases[database.name])
+        self.bytes += len(value)
         self.superblock.changes += 1
+        if (database, key) in self.kept:
+            del self.kept[database, key]
 
     def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
         name = (database, key)
-        if name in self._open:
-            known: Any = self._open[name][0]
+        if name in self.kept and name not in self.open_records:
+            self.open_records[name] = self.kept[name]
+        if name in self.open_records:
+            known: Any = self.open_records[name][0]
             record: R = known
             return record
         payload = self.get(database, key)
         if payload is None:
             return None
         record = decoded(database, key, payload, decode)
-        self._open[name] = record, payload
+        self.open_records[name] = record, payload
         return record
 
     def opened(self, database: Database, key: bytes) -> Any:
-        known = self._open.get((database, key))
+        known = self.open_records.get((database, key))
         return None if known is None else known[0]
 
     def add(self, database: Database, key: bytes, record: OpenRecord) -> None:
         """Open a new record. Until the batch finishes, only `open` and `opened` find it."""
-        self._open[database, key] = record, None
+        self.open_records[database, key] = record, None
 
     def put_record(self, database: Database, key: bytes, record: OpenRecord) -> None:
         """Write a record now, and close it if it is open."""
-        self._open.pop((database, key), None)
+        self.open_records.pop((database, key), None)
         self.put(database, key, record.encode())
 
     def remove(self, database: Database, key: bytes) -> None:
         """Delete a record, and close it if it is open."""
-        self._open.pop((database, key), None)
+        self.open_records.pop((database, key), None)
         self.delete(database, key)
 
     def close_records(self, database: Database, prefix: bytes) -> None:
         """Close the open records with `prefix`, which are removed: this batch writes none of them."""
-        names = [name for name in self._open if name[0] is database and name[1].startswith(prefix)]
+        self.kept = {}
+        names = [name for name in self.open_records if name[0] is database and name[1].startswith(prefix)]
         for name in names:
-            del self._open[name]
+            del self.open_records[name]
 
     def write_open(self) -> None:
         """Write the open records that have changed, and remove those that encode to nothing."""
-        for name in self._open:
-            record, before = self._open[name]
+        for name in self.open_records:
+            record, before = self.open_records[name]
             try:
                 payload: Any = record.encode()
             except (struct_error, CorruptStore) as error:
@@ -327,6 +335,7 @@ class WriteBatch(ReadView):
                 raise corrupt(*name, why) from error
             if payload == before:
                 continue
+            self.open_records[name] = record, payload
             if payload:
                 self.put(*name, payload)
             else:
@@ -335,6 +344,8 @@ class WriteBatch(ReadView):
     def delete(self, database: Database, key: bytes) -> bool:
         """Remove the record; False if there is none."""
         self.superblock.changes += 1
+        if (database, key) in self.kept:
+            del self.kept[database, key]
         removed: bool = self._raw.delete(key, db=self._databases[database.name])
         return removed
 
@@ -343,6 +354,7 @@ class WriteBatch(ReadView):
     ) -> int:
         """Remove at most `limit` records with `prefix`, up to and including `stop`; return the number removed."""
         removed = 0
+        self.kept = {}
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
             while removed < limit and cursor.set_range(prefix):
                 key = cursor.key()
@@ -355,19 +367,7 @@ class WriteBatch(ReadView):
 
     def timestamp(self) -> int:
         """The next timestamp of the oracle: strictly growing, recorded with this batch."""
-        return self.superblock.issue_timestamp(self.clock)
-
-    @property
-    def now_ms(self) -> int:
-        """Wall time, for the record."""
-        return self.clock.wall_ns() // 1_000_000
-
-    @property
-    def recorded_ms(self) -> int:
-        """The wall time of the batch: one reading, for records that are found by the time they have in common."""
-        if self._recorded_ms is None:
-            self._recorded_ms = self.now_ms
-        return self._recorded_ms
+        return self.superblock.issue_timestamp(self.clock.wall_ns())
 
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
@@ -385,7 +385,7 @@ class WriteBatch(ReadView):
     def finish(self) -> None:
         """Write the superblock; called once, just before the commit."""
         superblock = self.superblock
-        superblock.last_clock_ns = superblock.now_ns(self.clock)
+        superblock.last_clock_ns = self.now_ns
         superblock.commits += 1
         self._raw.put(
             SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, superblock.encode()), db=self._databases["heads"]

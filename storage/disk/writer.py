@@ -19,6 +19,7 @@ from storage import faults
 from storage.actions import Action, Hint
 from storage.disk import data_file
 from storage.disk.data_map import DataMap
+from storage.disk.kept_records import KeptRecords
 from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
@@ -26,7 +27,6 @@ from storage.disk.received_marks import ReceivedMarks
 from storage.disk.recorded_view import RecordedView
 from storage.disk.reserve import Reserve, ReserveShare, setting
 from storage.disk.schema import TXN_DEADLINES
-from storage.disk.superblock import check_wall
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
@@ -93,6 +93,8 @@ class Writer:
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
+        self._kept = KeptRecords()
+        self._last_context: BatchContext | None = None
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
         self.prologue_due_ns = 0
@@ -148,7 +150,7 @@ class Writer:
         data_map = self._map
         if data_map.failed is not None or data_map.read_only or data_map.is_old:
             data_map.check_written()
-        return self._write(_Task(change, naming, dry_run, upgrades=False), timeout_s, on_wait, share)
+        return self._write(_Task(change, naming, dry_run, False), timeout_s, on_wait, share)
 
     def rehearse(self, change: Callable[[WriteBatch], T], naming: int = 0) -> T:
         """Run `change` on an overlay over one view and return its result: a dry run that keeps no writer waiting.
@@ -162,7 +164,6 @@ class Writer:
         data_map = self._map
         data_map.check_written()
         data_map.locks.gate.check_in_place()
-        check_wall(data_map.clock)
         task = _Task(change, naming, dry_run=True, upgrades=False)
         with refusing(f"cannot use the files of {data_map.path}"):
             while True:
@@ -183,8 +184,12 @@ class Writer:
             raise
 
     def _context(self, databases: dict[str, object]) -> BatchContext:
-        data_map = self._map
-        return BatchContext(databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks)
+        data_map, context = self._map, self._last_context
+        if context is None or context.databases is not databases or context.lock_file is not data_map.locks:
+            context = self._last_context = BatchContext(
+                databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
+            )
+        return context
 
     def upgrade(
         self,
@@ -203,22 +208,11 @@ class Writer:
         return self._write(task, timeout_s, on_wait, ReserveShare.WHOLE)
 
     def _write(self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare) -> T:
-        try:
-            return self._write_in_gate(task, timeout_s, on_wait, share)
-        except OSError as error:
-            refused = system_refusal(f"cannot use the files of {self._map.path}", error)
-            if refused is None:
-                raise
-            raise refused from error
-
-    def _write_in_gate(
-        self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare
-    ) -> T:
+        """Enter the gate, run the task until it needs no more room, and leave the gate."""
         gate, data_bytes = self._map.locks.gate, 0
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
-            check_wall(self._map.clock)
             while True:
                 try:
                     return self._write_once(task)
@@ -236,6 +230,11 @@ class Writer:
                     if not self._reserve.give_up(share):
                         raise
                     data_bytes = self._preallocation.file_bytes()
+        except OSError as error:
+            refused = system_refusal(f"cannot use the files of {self._map.path}", error)
+            if refused is None:
+                raise
+            raise refused from error
         finally:
             if self._reserve.is_given_up:
                 self._keep_reserve()
@@ -265,12 +264,13 @@ class Writer:
 
     def _write_once(self, task: _Task[T]) -> T:
         dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
+        number, kept = raw.id(), self._kept
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
             context = self._context(databases)
-            batch = WriteBatch(raw, context, task.naming)
+            batch = WriteBatch(raw, context, task.naming, kept.take(data_map.raw, number))
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
             try:
@@ -292,6 +292,7 @@ class Writer:
                 raw.abort()
             else:
                 self._commit(raw, batch)
+                kept.keep(data_map.raw, number, batch)
                 if task.upgrades:
                     data_map.upgraded(databases)
             if not dry_run:
@@ -343,13 +344,6 @@ class Writer:
         next_due_ns = self.prologue(batch, is_due)
         return next_due_ns if is_due else self.prologue_due_ns
 
-    def _take_room(self, needed: int) -> None:
-        room = self._preallocation
-        room.left -= needed
-        if room.left < 0:
-            raw = self._map.raw
-            room.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
-
     def _commit(self, raw: Any, batch: WriteBatch) -> None:
         reserve = self._reserve
         batch.finish()
@@ -360,29 +354,35 @@ class Writer:
             if now_ns >= reserve.look_ns:
                 reserve_bytes = reserve.missing(batch, now_ns)
             if reserve_bytes is None:
-                self._take_room(batch.bytes + _SPARE_BYTES)
+                room, needed = self._preallocation, batch.bytes + _SPARE_BYTES
+                room.left -= needed
+                if room.left < 0:
+                    room.provide(
+                        (self._map.raw.info()["last_pgno"] + 1) * self._map.raw.stat()["psize"], needed
+                    )
         faults.reach("environment.before_commit")
-        self._commit_raw(raw)
-        if reserve_bytes is not None:
-            reserve.keep(reserve_bytes)
-        faults.reach("environment.after_commit")
-
-    def _commit_raw(self, raw: Any) -> None:
-        path = self._map.path
         try:
             raw.commit()
         except lmdb.MapFullError:
             raise
         except lmdb.Error as error:
-            try:
-                self._map.raw.begin(write=True).abort()
-            except lmdb.Error:
-                self._map.failed = "a commit failed while its last page was written"
-                raise OutcomeUnknown(
-                    f"the disk failed during the commit in {path}: {error}",
-                    hint=Hint(
-                        "Open the store again and run `{}`, or send the sequence id again.",
-                        Action("store.reports.show_transaction", "TXN"),
-                    ),
-                ) from error
-            raise refused(path, error) from error
+            raise self._failed_commit(error) from error
+        if reserve_bytes is not None:
+            reserve.keep(reserve_bytes)
+        faults.reach("environment.after_commit")
+
+    def _failed_commit(self, error: lmdb.Error) -> TxnctlError:
+        """The error for a commit that the disk failed: of unknown outcome if the environment has failed with it."""
+        path = self._map.path
+        try:
+            self._map.raw.begin(write=True).abort()
+        except lmdb.Error:
+            self._map.failed = "a commit failed while its last page was written"
+            return OutcomeUnknown(
+                f"the disk failed during the commit in {path}: {error}",
+                hint=Hint(
+                    "Open the store again and run `{}`, or send the sequence id again.",
+                    Action("store.reports.show_transaction", "TXN"),
+                ),
+            )
+        return refused(path, error)

@@ -120,7 +120,8 @@ class WriterGate:
         """
         path = self._locks.path
         try:
-            is_in_place = os.path.samestat(self._status, os.stat(path))
+            before, status = self._status, os.stat(path)
+            is_in_place = status.st_ino == before.st_ino and status.st_dev == before.st_dev
         except (FileNotFoundError, NotADirectoryError):
             is_in_place = False
         except OSError as error:

@@ -38,40 +38,39 @@ def columns_of(
     """
     if not values:
         raise InvalidValue("there is no message to send")
-    check_many("values", values)
-    check_many("keys", keys)
-    if not set(map(type, values)) <= _PLAIN_TYPES:
+    for noun, given in (("values", values), ("keys", keys)):
+        if given is not None and type(given) is not list:
+            check_many(noun, given)
+    if not _PLAIN_TYPES.issuperset(map(type, values)):
         raise InvalidValue("a message's value is bytes, or None for a tombstone")
     for column in (keys, properties, event_times, delivery_times):
         if column is not None and len(column) != len(values):
             raise InvalidValue(f"{len(values)} values came with {len(column)} of another column")
     return Columns(
         values,
-        _packed_keys(keys),
-        _checked_properties(properties),
-        _checked_times(event_times, "an event time"),
-        _checked_times(delivery_times, "a delivery time"),
+        None if keys is None else _packed_keys(keys),
+        None if properties is None else _checked_properties(properties),
+        None if event_times is None else _checked_times(event_times, "an event time"),
+        None if delivery_times is None else _checked_times(delivery_times, "a delivery time"),
     )
 
 
-def _checked_times(times: Sequence[int | None] | None, what: str) -> Sequence[int | None] | None:
-    for time in times or ():
+def _checked_times(times: Sequence[int | None], what: str) -> Sequence[int | None] | None:
+    for time in times:
         if time is not None and (type(time) is not int or not 0 <= time < 1 << 63):
             raise InvalidValue(f"{what} is milliseconds since 1970, not {time!r}")
-    return None if times is None or all(time is None for time in times) else times
+    return None if all(time is None for time in times) else times
 
 
 def _checked_properties(
-    properties: Sequence[dict[str, str] | None] | None,
+    properties: Sequence[dict[str, str] | None],
 ) -> Sequence[dict[str, str] | None] | None:
-    for pairs in properties or ():
+    for pairs in properties:
         _check_properties(pairs)
-    return properties if properties is not None and any(properties) else None
+    return properties if any(properties) else None
 
 
-def _packed_keys(keys: Sequence[str | bytes | None] | None) -> list[bytes | None] | None:
-    if keys is None:
-        return None
+def _packed_keys(keys: Sequence[str | bytes | None]) -> list[bytes | None] | None:
     try:
         packed = [key.encode() if isinstance(key, str) else key for key in keys]
     except UnicodeEncodeError:
@@ -108,9 +107,10 @@ def sizes_of(columns: Columns) -> list[int]:
         sizes = [len(value) if value is not None else 0 for value in values]
     if columns.keys is not None:
         sizes = [size + len(key or b"") for size, key in zip(sizes, columns.keys, strict=True)]
-    for index, pairs in enumerate(columns.properties or ()):
-        for name, value in (pairs or {}).items():
-            sizes[index] += len(name.encode()) + len(value.encode())
+    if columns.properties is not None:
+        for index, pairs in enumerate(columns.properties):
+            for name, value in (pairs or {}).items():
+                sizes[index] += len(name.encode()) + len(value.encode())
     largest = max(sizes)
     if largest > MESSAGE_BYTES_MAX:
         index = sizes.index(largest)

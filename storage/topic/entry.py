@@ -8,6 +8,7 @@ which covers the body by a checksum of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from struct import Struct, error as struct_error
 from typing import Any, Final
 from zlib import crc32
@@ -45,11 +46,10 @@ class Columns:
         values: bytes or None each, at least one.
         keys, properties, event_times, delivery_times: a list as long as `values`, or None where no message has a value
             there. An entry without delivery times is packed without that column.
+        count: the number of messages.
     """
 
-    __slots__ = ("delivery_times", "event_times", "keys", "properties", "values")
-
-    _IN_ORDER = ("values", "keys", "properties", "event_times", "delivery_times")
+    __slots__ = ("count", "delivery_times", "event_times", "keys", "properties", "values")
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class Columns:
         delivery_times: Sequence[int | None] | None = None,
     ) -> None:
         self.values = values
+        self.count = len(values)
         self.keys = keys
         self.properties = properties
         self.event_times = event_times
@@ -67,7 +68,7 @@ class Columns:
 
     def part(self, start: int, stop: int) -> Columns:
         """The messages start to stop, stop excluded."""
-        if stop - start == len(self.values):
+        if stop - start == self.count:
             return self
         return Columns(
             self.values[start:stop],
@@ -81,15 +82,14 @@ class Columns:
     def joined(cls, parts: Sequence[Columns]) -> Columns:
         """Join the messages of all parts, in order."""
         fields: list[Any] = []
-        for name in cls._IN_ORDER:
-            columns = [getattr(part, name) for part in parts]
-            if all(column is None for column in columns):
-                fields.append(None)
+        for columns in zip(*map(_columns_of, parts), strict=True):
+            if not any(columns):
+                fields += [None]
                 continue
-            column: list[Any] = []
+            joined: list[Any] = []
             for part, own in zip(parts, columns, strict=True):
-                column += own if own is not None else [None] * len(part.values)
-            fields.append(column)
+                joined += own if own is not None else [None] * part.count
+            fields += [joined]
         return cls(*fields)
 
     def pick(self, indexes: Sequence[int]) -> Columns:
@@ -102,11 +102,6 @@ class Columns:
             _unless_empty([self.delivery_times[i] for i in indexes]) if self.delivery_times else None,
         )
 
-    @property
-    def count(self) -> int:
-        """The number of messages."""
-        return len(self.values)
-
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
         """Pack the body; `sequence` is the first id, or every id where the ids have gaps."""
         return pack([producer_name, sequence, *self._fields()])
@@ -118,6 +113,9 @@ class Columns:
     def _fields(self) -> list[Any]:
         fields = [self.values, self.keys, self.properties, self.event_times]
         return fields if self.delivery_times is None else [*fields, self.delivery_times]
+
+
+_columns_of = attrgetter("values", "keys", "properties", "event_times", "delivery_times")
 
 
 def _unless_empty(times: Sequence[int | None]) -> Sequence[int | None] | None:

@@ -31,16 +31,16 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     """
     faults.reach("ledger.before_append")
     batch, state = topic.view, topic.state
-    now_ms = batch.now_ms
+    wall_ns = batch.clock.wall_ns()
+    now_ms = wall_ns // NS_PER_MS
     if _is_due_to_roll(state, now_ms):
         roll(topic, now_ms)
-    timestamp = batch.timestamp()
-    # The clock may step back between both readings: no publish time is later than its timestamp.
-    now_ms = min(now_ms, timestamp // NS_PER_MS)
+    # Of one reading of the clock: no publish time is later than its timestamp.
+    timestamp = batch.superblock.issue_timestamp(wall_ns)
+    flags = _order_flag(topic, now_ms) if timestamp // NS_PER_MS > now_ms else 0
     payload = encode(
-        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body,
-        _order_flag(topic, now_ms, timestamp),
-    )  # fmt: skip
+        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body, flags
+    )
     position = as_position((state.ledger_id, state.next_entry))
     batch.put(ENTRIES, key3(topic.topic_id, state.ledger_id, state.next_entry), payload)
     state.next_entry += 1
@@ -59,10 +59,10 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     return position
 
 
-def _order_flag(topic: OpenTopic[WriteBatch], publish_ms: int, timestamp: int) -> int:
-    """IN_ORDER where the wall clock is behind the timestamps, and was not set back since the ledger's last entry."""
-    if timestamp // NS_PER_MS <= publish_ms:
-        return 0
+def _order_flag(topic: OpenTopic[WriteBatch], publish_ms: int) -> int:
+    """The flag of an entry whose publish time is behind the timestamps: IN_ORDER where the wall clock was not set back
+    since the ledger's last entry.
+    """
     if topic.state.next_entry == 0:
         return IN_ORDER
     previous = read(topic.view, topic.topic_id, topic.state.last_confirmed)

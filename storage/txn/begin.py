@@ -19,6 +19,8 @@ from storage.txn.record import TransactionRecord
 from storage.values.names import check_name
 from storage.values.txn_state import STATE_CODES, TransactionState
 
+_OPEN = STATE_CODES.index(TransactionState.OPEN)
+
 
 class Started:
     """The begin of a transaction: timestamp (0: not issued yet), wall time in ms, store clock in ns."""
@@ -60,8 +62,9 @@ def timeout_ms_of(seconds: float | None) -> int:
     Raises:
         InvalidValue: no number, or negative.
     """
-    timeout_s = TRANSACTION_TIMEOUT_MS / 1000 if seconds is None else seconds
-    return nanoseconds(timeout_s, "a transaction's timeout") // 1_000_000
+    if seconds is None:
+        return TRANSACTION_TIMEOUT_MS
+    return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
 
 
 def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
@@ -115,12 +118,11 @@ def new_record(
     batch.superblock.last_txn += 1
     record = TransactionRecord()
     record.txn_id, record.version = batch.superblock.last_txn, 1
-    record.state_code = STATE_CODES.index(TransactionState.OPEN)
+    record.state_code = _OPEN
     record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
     record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
     record.lease, record.owner_fields, record.labels = lease, owner.fields(), begin.labels or {}
-    record.isolation, record.priority = options.isolation.value, options.priority.value
-    record.check = options.check.value if options.check is not None else None
+    record.isolation, record.check, record.priority = options.stored
     record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
     record.ended_ms = record.ended_timestamp = record.reason_code = record.reason_text = None
     record.ended_by_fields = None

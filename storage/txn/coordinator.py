@@ -143,13 +143,14 @@ class Coordinator:
 
         Args:
             prepare: does the last work of the transaction within the same batch, once the commit is certain.
-            record: the record, if the transaction was begun in this very batch.
+            record: the record, if the transaction was begun in this very batch, and is in no index.
 
         Raises:
             TransactionNotFound, TransactionNotOpen (it was aborted), TransactionTimedOut
             ProducerFenced: the transaction has messages of an epoch that is over; the abort is durable before the
                 error is raised.
         """
+        is_new = record is not None
         if record is None:
             record = records.get(batch, txn_id)
         verdict = judge_end(record.state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
@@ -160,13 +161,13 @@ class Coordinator:
         if verdict is Verdict.TOO_LATE:
             self._end(batch, record, _Decision(TransactionState.ABORTED, process, AbortReason.TIMED_OUT))
             raise batch.refuse(errors.timed_out(record))
-        refusal = self._refusal(batch, txn_id)
+        refusal = None if is_new else self._refusal(batch, txn_id)
         if refusal is not None:
             self.abort_fenced(batch, record, process, refusal.message)
             raise batch.refuse(refusal)
         if prepare is not None:
             prepare(record)
-        return self._end(batch, record, _Decision(TransactionState.COMMITTED, process))
+        return self._end(batch, record, _Decision(TransactionState.COMMITTED, process), is_indexed=not is_new)
 
     def _refusal(self, view: ReadView, txn_id: int) -> TxnctlError | None:
         """The error of the first participant that forbids the commit."""
@@ -228,20 +229,19 @@ class Coordinator:
         if version > record.version if is_aborted else version != record.version:
             raise errors.changed(record, version)
 
-    def _end(self, batch: WriteBatch, record: TransactionRecord, decision: _Decision) -> Ended:
+    def _end(
+        self, batch: WriteBatch, record: TransactionRecord, decision: _Decision, *, is_indexed: bool = True
+    ) -> Ended:
         """Decide a transaction in this store transaction: every part, then the record."""
         assert record.state_code == _OPEN, "only an open transaction is decided"
         faults.reach("txn.before_parts")
-        effects = []
+        effects, is_committed = [], decision.state is TransactionState.COMMITTED
         for key, part in list(batch.scan(TXN_PARTS, key1(record.txn_id))):
-            participant = self._participant(key[8])
-            object_id, committed = (
-                int.from_bytes(key[9:17], "big"),
-                decision.state is TransactionState.COMMITTED,
-            )
-            effects.append(participant.decide(batch, record.txn_id, object_id, part, committed))
+            participant, object_id = self._participant(key[8]), int.from_bytes(key[9:17], "big")
+            effects += [participant.decide(batch, record.txn_id, object_id, part, is_committed)]
             faults.reach("txn.between_parts")
-        batch.delete(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id))
+        if is_indexed:
+            batch.delete(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id))
         if record.lease:
             batch.delete(LEASE_TXNS, key2(record.lease, record.txn_id))
         record.state_code = STATE_CODES.index(decision.state)

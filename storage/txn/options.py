@@ -44,11 +44,14 @@ class Priority(Enum):
 class TransactionOptions:
     """Isolation, check mode and priority, given by value or name.
 
+    Attributes:
+        stored: isolation, check mode and priority as a transaction's record has them.
+
     Raises:
         InvalidValue: no such constant; a check mode on a serializable transaction, which has none.
     """
 
-    __slots__ = ("check", "isolation", "priority")
+    __slots__ = ("check", "isolation", "priority", "stored")
 
     def __init__(
         self,
@@ -75,7 +78,21 @@ class TransactionOptions:
         self.check = check
         if isolation is TransactionIsolation.READ_COMMITTED and check is None:
             self.check = CheckMode.MINIMAL
+        self.stored = (isolation.value, None if self.check is None else self.check.value, self.priority.value)
 
 
 SERIALIZABLE = TransactionOptions()
 """The default options."""
+
+
+def options_of(
+    isolation: TransactionIsolation | str, check: CheckMode | str | None, priority: Priority | str
+) -> TransactionOptions:
+    """The options of a new transaction; mostly the default ones, made once.
+
+    Raises:
+        InvalidValue: as `TransactionOptions`
+    """
+    if isolation is SERIALIZABLE.isolation and check is None and priority is SERIALIZABLE.priority:
+        return SERIALIZABLE
+    return TransactionOptions(isolation, check, priority)

@@ -137,9 +137,9 @@ def append(
     part.entries += 1
     part.messages += count
     part.bytes += len(body)
-    if part.last != (position.ledger_id, position.entry_id - 1):
+    if part.last != (position[0], position[1] - 1):
         part.run = position
-    runs.write_run(batch, topic_id, txn, part.run, (position.entry_id, part.messages))
+    runs.write_run(batch, topic_id, txn, part.run, (position[1], part.messages))
     part.last = position
     for sequence_range in used:
         part.note_sequence(sequence_range)

@@ -169,5 +169,5 @@ def test_table_shows_goal_and_verdict() -> None:
     """Ensure that a missed goal stands out."""
     slow = Comparison(Target("X1", "what", "beside", Sense.SPEED, goal=0.5, aim=0.8), ours=4.0, peer=1.0)
     assert list(table_lines([slow]))[-1].split(" | ") == [
-        "X1 ", "what", "beside", "0.25    ", ">= 0.50", "0.80", "NO",
+        "X1 ", "what", "beside", "0.25    ", ">= 0.50", "0.80", "     ", "NO",
     ]  # fmt: skip

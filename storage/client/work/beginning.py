@@ -88,11 +88,12 @@ class Beginning:
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
-        if self.started is not None:
+        if self.started is not None and self.started.timestamp:
             self._open_timestamps.release(self.started.timestamp)
 
     def __del__(self) -> None:
-        self.release_timestamp()  # A transaction that no object refers to cannot write.
+        if self.started is not None and self.started.timestamp:
+            self.release_timestamp()  # A transaction that no object refers to cannot write.
 
     @property
     def deadline_ns(self) -> int:

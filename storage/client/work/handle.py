@@ -91,7 +91,8 @@ class TransactionHandle:
             StoreClosed, StoreInvalid
         """
         self.connection.check_writable()
-        self.resolve()
+        if self._outcome is not None:
+            self.resolve()
         if self._ended is not None:
             self.run_batch(_no_change)
 
@@ -203,7 +204,8 @@ class TransactionHandle:
             StoreClosed, StoreInvalid, WriterBusy
         """
         self.connection.check_writable()
-        self.resolve()
+        if self._outcome is not None:
+            self.resolve()
         if not self.txn_id:
             if self._ended is not TransactionState.COMMITTED:
                 self._ended = TransactionState.ABORTED
@@ -273,7 +275,8 @@ class TransactionHandle:
         share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Write one batch and settle its outcome, even after an exception."""
-        self.resolve()
+        if self._outcome is not None:
+            self.resolve()
         self._outcome = outcome
         try:
             record, result = self.connection.write(

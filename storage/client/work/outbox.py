@@ -5,13 +5,15 @@ Consecutive sends of one producer are one batch, cut into as few entries as the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import chain
+from operator import attrgetter
 
 from storage import faults
 from storage.client.append import Appender, BatchAppend, Outgoing
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced
-from storage.limits import MESSAGE_OVERHEAD_BYTES, WRITE_BYTES_TARGET
+from storage.limits import WRITE_BYTES_TARGET
 from storage.topic.batching import commits_of
 from storage.topic.entry import Columns
 from storage.txn.record import TransactionRecord
@@ -54,9 +56,9 @@ class BufferedBatch(WriteGroup):
         start = 0
         if self._calls:
             before, latest = self._calls[-1]
-            start = before + len(latest.sizes)
+            start = before + latest.columns.count
         self._calls.append((start, outgoing))
-        return BatchReceipt(self, start, len(outgoing.sizes))
+        return BatchReceipt(self, start, outgoing.columns.count)
 
     def append(self, batch_append: BatchAppend) -> list[StoredEntry]:
         """Append all messages.
@@ -65,12 +67,16 @@ class BufferedBatch(WriteGroup):
             SequenceConflict, ProducerBusy
         """
         calls = [outgoing for _, outgoing in self._calls]
-        columns = calls[0].columns if len(calls) == 1 else Columns.joined([call.columns for call in calls])
-        sizes = [size for call in calls for size in call.sizes]
-        stops = [stop for _, stops in commits_of(sizes) for stop in stops]
+        columns, sizes = calls[0].columns, calls[0].sizes
+        if len(calls) > 1:
+            columns = Columns.joined([call.columns for call in calls])
+            sizes = list(chain.from_iterable(map(attrgetter("sizes"), calls)))
+        commits = commits_of(sizes)
+        stops = commits[0][1] if len(commits) == 1 else [stop for _, stops in commits for stop in stops]
         are_numbered = calls[0].sequence_ids is not None
         ids = [used for call in calls for used in call.sequence_ids or ()] if are_numbered else None
-        batch_append.check_publish()
+        if batch_append.has_changed:
+            batch_append.check_publish()
         return batch_append.append(columns, 0, stops, ids)
 
     def settle(self, entries: list[StoredEntry]) -> None:
@@ -83,10 +89,20 @@ class Outbox:
     """A part of a transaction; see the module and `Part`.
 
     Attributes:
+        is_empty: whether no message is buffered.
         since_ns: when the oldest message was sent, on the boot clock.
     """
 
-    __slots__ = ("_appends", "_batches", "_bytes", "_bytes_max", "_entries", "_fenced", "since_ns")
+    __slots__ = (
+        "_appends",
+        "_batches",
+        "_bytes",
+        "_bytes_max",
+        "_entries",
+        "_fenced",
+        "is_empty",
+        "since_ns",
+    )
 
     def __init__(self, bytes_max: int = WRITE_BYTES_TARGET) -> None:
         """Args:
@@ -98,15 +114,12 @@ class Outbox:
         self._appends: dict[Appender, BatchAppend] = {}
         self._entries: list[list[StoredEntry]] = []
         self._fenced: tuple[Appender, ProducerFenced] | None = None
+        self.is_empty = True
         self.since_ns = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._batches
 
     def has_room(self, outgoing: Outgoing) -> bool:
         """Whether the messages fit beside those buffered already."""
-        return self._bytes + buffered_bytes(outgoing.sizes) <= self._bytes_max
+        return self._bytes + outgoing.buffered_bytes <= self._bytes_max
 
     def add(self, appender: Appender, outgoing: Outgoing, locate: Locate) -> BatchReceipt:
         """Buffer checked messages.
@@ -116,7 +129,9 @@ class Outbox:
                 reason why that is impossible.
         """
         batches = self._batches
-        self._bytes += buffered_bytes(outgoing.sizes)
+        # First, so that an interrupt leaves no message in an outbox that says that there is none.
+        self.is_empty = False
+        self._bytes += outgoing.buffered_bytes
         if batches and batches[-1].takes(appender, outgoing):
             return batches[-1].add(outgoing)
         buffered = BufferedBatch(appender, locate)
@@ -151,7 +166,8 @@ class Outbox:
         """
         for buffered in self._batches:
             entries = buffered.append(self._appends[buffered.appender])
-            record.messages += sum(len(entry.fresh) for entry in entries)
+            for entry in entries:
+                record.messages += len(entry.fresh)
             self._entries.append(entries)
             faults.reach("txn.between_kept_sends")
 
@@ -174,9 +190,5 @@ class Outbox:
     def _drop(self) -> None:
         # The messages go first, so that an interrupt in between never stores a message again.
         self._batches = []
+        self.is_empty = True
         self._appends, self._entries, self._fenced, self._bytes = {}, [], None, 0
-
-
-def buffered_bytes(sizes: Sequence[int]) -> int:
-    """The bytes that messages of these sizes take in an outbox."""
-    return sum(sizes) + len(sizes) * MESSAGE_OVERHEAD_BYTES

@@ -72,7 +72,7 @@ def grant(
     """Note that the topic's epoch, raised before, was granted."""
     batch, state = topic.view, topic.state
     granted = Ownership(state.epoch, session, how, process.fields())
-    granted.granted_ms, granted.after, granted.aborted = batch.recorded_ms, state.last_confirmed, aborted
+    granted.granted_ms, granted.after, granted.aborted = batch.now_ms, state.last_confirmed, aborted
     _save(batch, topic.topic_id, granted)
     if state.epoch >= OWNERS_KEPT:
         batch.delete(OWNERS, key2(topic.topic_id, state.epoch - OWNERS_KEPT))
@@ -90,7 +90,7 @@ def end(
     owned = find(batch, topic.topic_id, topic.state.epoch)
     if owned is None or owned.ended_by is not None:
         return
-    owned.ended_ms, owned.ended_by, owned.successor = batch.recorded_ms, ended_by, successor
+    owned.ended_ms, owned.ended_by, owned.successor = batch.now_ms, ended_by, successor
     owned.through, owned.closed_by = topic.state.last_confirmed, closed_by
     _save(batch, topic.topic_id, owned)
 

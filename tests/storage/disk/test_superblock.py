@@ -20,7 +20,7 @@ class TestOracle:
         head, last = Superblock(STORE_ID, clock), 0
         for jump_ns in jumps_ns:
             clock.wall_now_ns += jump_ns
-            issued = head.issue_timestamp(clock)
+            issued = head.issue_timestamp(clock.wall_ns())
             assert issued == max(clock.wall_now_ns, last + 1)
             last = issued
 
@@ -28,9 +28,9 @@ class TestOracle:
         """A head read back goes on where it stood."""
         clock = ManualClock()
         head = Superblock(STORE_ID, clock)
-        issued = head.issue_timestamp(clock)
+        issued = head.issue_timestamp(clock.wall_ns())
         clock.wall_now_ns = 0
-        assert Superblock.decode(memoryview(head.encode())).issue_timestamp(clock) == issued + 1
+        assert Superblock.decode(memoryview(head.encode())).issue_timestamp(clock.wall_ns()) == issued + 1
 
 
 class TestStoreClock:

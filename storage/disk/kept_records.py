@@ -1,0 +1,61 @@
+"""Kept records: the superblock, states and cursors of the last commit, decoded, for the next batch of the process.
+
+Every commit of a topic reads, checks and decodes the few records that the commit before has encoded. A committed batch
+leaves them here instead. The next batch takes them if no commit of any process came in between, which the numbers of
+LMDB's transactions tell. A batch that comes to nothing may have changed the objects, so it leaves none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from storage.disk.schema import CURSORS, HEADS, Database
+
+if TYPE_CHECKING:
+    from storage.disk.superblock import Superblock
+    from storage.disk.view import WriteBatch
+
+
+class OpenRecord(Protocol):
+    """An object that stands under one key, and that a batch writes when the batch finishes."""
+
+    def encode(self) -> bytes: ...
+
+
+Records = dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | bytes | None]]
+"""Open records by database and key, each with the payload that is stored, or None."""
+
+_KEPT: Final = (HEADS, CURSORS)
+_RECORDS_MAX: Final = 64
+
+
+class KeptRecords:
+    """See the module. An environment of LMDB and the number of a write transaction in it name a commit.
+
+    Attributes:
+        superblock: as committed; None before the first commit.
+        records: records as committed, at most 64.
+    """
+
+    __slots__ = ("_commit", "records", "superblock")
+
+    def __init__(self) -> None:
+        self._commit: tuple[Any, int] = (None, 0)
+        self.superblock: Superblock | None = None
+        self.records: Records = {}
+
+    def take(self, environment: Any, number: int) -> KeptRecords | None:
+        """Leave the records to the batch that begins as `number`; None if another commit came in between."""
+        is_next = self._commit == (environment, number - 1)
+        self._commit = (None, 0)
+        return self if is_next else None
+
+    def keep(self, environment: Any, number: int, batch: WriteBatch) -> None:
+        """Keep the records of a batch that was committed as `number`."""
+        kept = batch.kept
+        for name in batch.open_records:
+            record, payload = batch.open_records[name]
+            if payload and name[0] in _KEPT:
+                kept[name] = record, payload
+        self._commit, self.superblock = (environment, number), batch.superblock
+        self.records = kept if len(kept) <= _RECORDS_MAX else {}
