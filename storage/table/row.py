@@ -27,6 +27,12 @@ _U64_MAX = (1 << 64) - 1
 VALUE_AT: Final = _COMMITTED.size
 """The offset in the payload of a row at which the finalised value begins."""
 
+PLAIN: Final = bytes((COMMITTED,))
+"""The flags of a row of one finalised value."""
+
+STORED: Final = Struct(">I" + _COMMITTED.format.removeprefix(">"))
+"""A plain row as stored, before its value: checksum, flags, version, transaction, length of the value."""
+
 
 def check_key(key: object) -> bytes:
     """Return `key`, checked as the key of a row.
@@ -93,6 +99,18 @@ def decode(key: bytes, payload: bytes | memoryview) -> StoredRow:
         return StoredRow(committed, intent)
     except (error, IndexError, CorruptStore) as problem:
         raise corrupt(ROWS, key, str(problem)) from None
+
+
+def plain_version(payload: memoryview, until: int) -> Version | None:
+    """The version of a row that has one finalised value and nothing else, of a version up to `until`; else None.
+
+    Raises:
+        struct.error: the payload is no row.
+    """
+    if payload[:1] != PLAIN:
+        return None
+    _, version, txn, _ = _COMMITTED.unpack_from(payload)
+    return Version(version, txn, bytes(payload[VALUE_AT:])) if version <= until else None
 
 
 def holder_of(payload: bytes) -> tuple[Database, bytes] | None:

@@ -20,7 +20,7 @@ from hashlib import md5
 from pathlib import Path
 
 from storage import CheckMode, Store, Table, Transaction, TxnID
-from storage.client.table import Row
+from storage.table.visibility import Row
 from storage.errors import ConditionFailed, TxnctlError
 from storage.process.clock import Clock
 from tests.processes.parent import has_let_go, say

@@ -8,7 +8,7 @@ from storage.client.work.outbox import Outbox
 from storage.client.work.write_set import WriteSet
 from storage.disk.view import WriteBatch
 from storage.table.key_range import KeyRange
-from storage.table.visibility import Version
+from storage.table.visibility import Row
 from storage.txn.record import TransactionRecord
 
 
@@ -80,10 +80,10 @@ class Buffers:
     def merged(
         self,
         table_id: int,
-        rows: list[tuple[bytes, Version]],
+        rows: list[Row],
         part: KeyRange,
         rest: KeyRange | None,
         version: tuple[int, int],
-    ) -> list[tuple[bytes, Version]]:
+    ) -> list[Row]:
         """A page of rows with the buffered writes among them; see `WriteSet.merged`."""
         return self.write_set.merged(table_id, rows, part, rest, version)

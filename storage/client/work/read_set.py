@@ -22,13 +22,13 @@ from storage.table.arbiter import Arbiter
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.key_range import KeyRange
 from storage.table.read import MustPush
-from storage.table.visibility import OPEN, Version
+from storage.table.visibility import OPEN, Row, Version
 from storage.txn import record as records
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
 
 T = TypeVar("T")
-Rows = list[tuple[bytes, Version]]
+Rows = list[Row]
 Page = tuple[Rows, KeyRange | None]
 """Rows, and the rest of the range; None if the page reaches the end."""
 
@@ -71,7 +71,7 @@ class ReadSet:
             cache.record_key(table_id, key, handle.timestamp, handle.txn_id)
 
         def look(view: ReadView) -> Version | None:
-            pick = reading.at_timestamp(view, table_id, handle.timestamp, handle.txn_id)
+            pick = reading.AtTimestamp(view, table_id, handle.timestamp, handle.txn_id)
             return reading.one(view, table_id, key, pick)
 
         return self._recorded(table, note, look)
@@ -142,7 +142,7 @@ class ReadSet:
             rows, rest = self._rows(view, table, part, min(left, PAGE_ENTRIES))
             if len(rows) >= left:
                 rows = rows[:left]
-                rest = part.after(rows[-1][0])
+                rest = part.after(rows[-1].key)
             done = key_range.without(rest)
             cache.record_range(table.table_id, done.start, done.end, handle.timestamp, handle.txn_id)
             pages[:] = [(rows, rest)]
@@ -152,7 +152,7 @@ class ReadSet:
     def _rows(self, view: ReadView, table: TableEntry, part: KeyRange, limit: int) -> Page:
         """Rows of a view, with the buffered writes among them."""
         version = self._handle.timestamp, self._handle.txn_id
-        pick = reading.at_timestamp(view, table.table_id, *version)
+        pick = reading.AtTimestamp(view, table.table_id, *version)
         rows, rest = reading.page(view, table.table_id, part, pick, limit)
         return self._merge(table.table_id, rows, part, rest, version), rest
 

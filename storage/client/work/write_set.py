@@ -11,12 +11,12 @@ from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX
 from storage.table import catalogue as tables
 from storage.table.arbiter import Arbiter
 from storage.table.key_range import KeyRange
-from storage.table.visibility import Version
+from storage.table.visibility import Row
 from storage.table.write import Write, Writing, check_tables
 from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 
-Rows = list[tuple[bytes, Version]]
+Rows = list[Row]
 
 
 class WriteSet:
@@ -81,11 +81,9 @@ class WriteSet:
         }
         if not own:
             return rows
-        merged = {key: row for key, row in rows if key not in own}
-        for key, value in own.items():
-            if value is not None:
-                merged[key] = Version(*version, value)
-        return sorted(merged.items(), reverse=part.reverse)
+        merged = [row for row in rows if row.key not in own]
+        merged += [Row(key, value, *version) for key, value in own.items() if value is not None]
+        return sorted(merged, reverse=part.reverse)
 
     def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
         """See that every key may be written.
