@@ -174,11 +174,13 @@ class Connection:
             raise StoreInvalid(
                 f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
             )
-        self.environment.check_written()
+        self._environment.check_written()
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
         """Open a view for a serializable read; see `Writer.recorded_view`."""
-        return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
+        if self.is_closed:
+            self._refuse()
+        return self._environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
 
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
         """Write a change that may wait: now if the gate is free, else before the next write of this connection."""

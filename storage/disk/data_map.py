@@ -115,7 +115,8 @@ class DataMap:
             StoreInvalid: the store is open for reading only.
             OldFormat: the store has an earlier format.
         """
-        self.check_usable()
+        if self.failed is not None:
+            self.check_usable()
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         if self.is_old:
@@ -123,9 +124,9 @@ class DataMap:
 
     # Views
 
-    def view(self) -> _CountedView:
+    def view(self) -> CountedView:
         """A context manager that opens one consistent view."""
-        return _CountedView(self)
+        return CountedView(self)
 
     def fetcher(
         self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow
@@ -198,8 +199,9 @@ class DataMap:
             StoreClosed, StoreFull, ReadersFull
         """
         while True:
-            self.check_usable()
-            with self._views_done:
+            if self.failed is not None:
+                self.check_usable()
+            with self.lock:
                 while self._changes:
                     self._views_done.wait()
                 self._views += 1
@@ -221,7 +223,7 @@ class DataMap:
 
     def end_view(self) -> None:
         """Count a view as ended."""
-        with self._views_done:
+        with self.lock:
             self._views -= 1
             if self._changes:
                 self._views_done.notify_all()
@@ -290,7 +292,9 @@ class DataMap:
             self.failed = f"a change failed, and the store could not be opened again: {error.message}"
 
 
-class _CountedView:
+class CountedView:
+    """One view of a map, which does not change meanwhile; see `DataMap.view`."""
+
     __slots__ = ("_map", "_raw", "_view")
 
     def __init__(self, data_map: DataMap) -> None:

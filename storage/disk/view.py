@@ -124,6 +124,10 @@ class ReadView:
     def has(self, database: Database, key: bytes) -> bool:
         return self.get(database, key) is not None
 
+    def holds(self, database: Database, key: bytes) -> bool:
+        """Whether there is a record under `key`, which is not checked."""
+        return self._raw.get(key, None, self._databases[database.name]) is not None
+
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
     ) -> Iterator[tuple[bytes, memoryview]]:

@@ -110,7 +110,7 @@ class Beginning:
         assert self.started is not None, "a transaction without a record knows when it began"
         timestamp = self.started.timestamp
         with self._connection.view() as view:
-            is_in_window = not timestamp or timestamp >= retention.window_start(view)
+            is_in_window = not timestamp or retention.is_kept(view, timestamp)
             return view.now_ns < self.deadline_ns and is_in_window
 
     def make_record(

@@ -91,7 +91,8 @@ class TransactionHandle:
             StoreClosed, StoreInvalid
         """
         self.connection.check_writable()
-        self.resolve()
+        if self._outcome is not None:
+            self.resolve()
         if self._ended is not None:
             self.run_batch(_no_change)
 

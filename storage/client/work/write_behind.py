@@ -40,7 +40,8 @@ class WriteBehind:
             TxnctlError: as a batch with the buffered messages.
             StoreClosed, StoreInvalid, TransactionNotOpen
         """
-        self.raise_failure()
+        if self._failure is not None:
+            self.raise_failure()
         self._handle.check_usable()
         outbox = self._buffers.outbox
         if (
