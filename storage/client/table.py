@@ -249,7 +249,7 @@ class Table:
         self, txn: Txn | None, at: int | FinalVersion | None, check_mode: CheckMode | str | None
     ) -> RowReader | Work:
         """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
-        check = named(CheckMode, check_mode, "check mode")
+        check = None if check_mode is None else named(CheckMode, check_mode, "check mode")
         if at is not None:
             if txn is not None or check is not None:
                 raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
@@ -259,9 +259,12 @@ class Table:
             return AtVersion(self._connection, final)
         if txn is None:
             return ReadCommitted(self._connection, check or CheckMode.MINIMAL, None)
+        reader_in: Callable[..., RowReader | Work] | None = getattr(txn, "table_reader", None)
+        if reader_in is not None:
+            return reader_in(self._connection, check)
         from storage.client import table_transaction
 
-        return table_transaction.reader_in(self._connection, self._coordinator(), txn, check)
+        return table_transaction.reader_in(self._connection, self._coordinator(), txn, check)  # type: ignore[arg-type]
 
     # Writing
 
@@ -287,7 +290,8 @@ class Table:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is aborted; run all of it again.
             ReadOnlyTransaction, TransactionNotOpen, TransactionTimedOut, WriterBusy, StoreFull
         """
-        check_flags(if_absent=if_absent)
+        if if_absent is not False:
+            check_flags(if_absent=if_absent)
         return self._write(key, rows.check_value(value), txn, 0 if if_absent else if_version)
 
     def delete(self, key: bytes, *, txn: Txn | None = None, if_version: int | None = None) -> int:
@@ -299,21 +303,24 @@ class Table:
         return self._write(key, None, txn, if_version)
 
     def _write(self, key: bytes, value: bytes | None, txn: Txn | None, expected: int | None) -> int:
-        from storage.client.table_transaction import check_version
-
         rows.check_key(key)
 
         def write(work: Work) -> int:
             if expected is not None:
+                from storage.client.table_transaction import check_version
+
                 check_version(work, self._stored, key, expected)
             return work.write_key(self._entry, key, value)
 
         return self._in(txn, write)
 
     def _in(self, txn: Txn | None, action: Callable[[Work], T]) -> T:
+        work_in: Callable[[Connection], Work] | None = getattr(txn, "work_in", None)
+        if work_in is not None:
+            return action(work_in(self._connection))
         from storage.client import table_transaction
 
-        return table_transaction.write_in(self._connection, self._coordinator(), txn, action)
+        return table_transaction.write_in(self._connection, self._coordinator(), txn, action)  # type: ignore[arg-type]
 
     def import_rows(self, pairs: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
         """Write many keys in one new transaction, in store transactions of a bounded size; how many.

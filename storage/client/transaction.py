@@ -227,6 +227,8 @@ class Transaction(ABC):
 class SerializableTransaction(Transaction):
     """Reads and writes tables, sends and acknowledges; see `Work`."""
 
+    is_readable = False
+
     def __init__(self, connection: Connection, work: Work, request: BeginRequest) -> None:
         super().__init__(connection, request)
         self._work = work
@@ -246,7 +248,7 @@ class SerializableTransaction(Transaction):
     def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:
         if check is not None:
             raise InvalidValue("a serializable transaction has no check mode")
-        return self.work_in(connection)
+        return self._work if connection is self.connection else self.work_in(connection)
 
     def flush(self) -> None:
         self._work.flush_buffers()

@@ -31,15 +31,20 @@ KEYS_SHOWN_MAX = 20
 
 
 class Write:
-    """A key to be written; the value None deletes the key."""
+    """A key to be written; the value None deletes the key.
 
-    __slots__ = ("key", "table", "table_id", "value")
+    Attributes:
+        size: bytes of key and value.
+    """
+
+    __slots__ = ("key", "size", "table", "table_id", "value")
 
     def __init__(self, table_id: int, table: str, key: bytes, value: bytes | None) -> None:
         self.table_id = table_id
         self.table = table
         self.key = key
         self.value = value
+        self.size = len(key) if value is None else len(key) + len(value)
 
 
 class Writing:

@@ -274,7 +274,8 @@ class TransactionHandle:
         share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Write one batch and settle its outcome, even after an exception."""
-        self.resolve()
+        if self._outcome is not None:
+            self.resolve()
         self._outcome = outcome
         try:
             record, result = self.connection.write(

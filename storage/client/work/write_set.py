@@ -50,15 +50,15 @@ class WriteSet:
         """Whether a write fits. A value above the bound is buffered alone."""
         if len(self._writes) >= self._keys_max:
             return False
-        return not self._writes or self._bytes + _size(write) <= BUFFER_BYTES_MAX
+        return not self._writes or self._bytes + write.size <= BUFFER_BYTES_MAX
 
     def add(self, write: Write) -> None:
         """Buffer a write in place of an earlier one of its key."""
-        before = self._writes.pop((write.table_id, write.key), None)
-        if before is not None:
-            self._bytes -= _size(before)
-        self._writes[write.table_id, write.key] = write
-        self._bytes += _size(write)
+        name = write.table_id, write.key
+        if name in self._writes:
+            self._bytes -= self._writes.pop(name).size
+        self._writes[name] = write
+        self._bytes += write.size
 
     def find(self, table_id: int, key: bytes) -> Write | None:
         """The buffered write of a key, or None."""
@@ -134,7 +134,3 @@ def _with_tables(batch: WriteBatch, writes: list[Write]) -> list[Write]:
         write if write.table_id > 0 else Write(ids[write.table], write.table, write.key, write.value)
         for write in writes
     ]
-
-
-def _size(write: Write) -> int:
-    return len(write.key) + len(write.value or b"")
