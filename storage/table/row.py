@@ -24,6 +24,8 @@ _COMMITTED = Struct(">BQQI")
 _INTENT = Struct(">QQ")
 _OLD = Struct(">BQ")
 _U64_MAX = (1 << 64) - 1
+_GROUP_ENDS: Final = [bytes(8 - rest) + bytes((rest,)) for rest in range(8)]
+"""The zeros and the number that end the last group of a key, by the number of key bytes in the group."""
 VALUE_AT: Final = _COMMITTED.size
 """The offset in the payload of a row at which the finalised value begins."""
 
@@ -165,12 +167,11 @@ def grouped(key: bytes) -> bytes:
     Grouped keys sort in the order of the keys, and none is a prefix of a second. `abc` is `61 62 63 00 00 00 00 00` and
     3; `abcdefgh` is 8 bytes and 9, then an empty group. The number is 9 in each group but the last.
     """
-    full, rest = divmod(len(key), 8)
-    if not full:
-        return key.ljust(8, b"\0") + bytes((rest,))
-    groups = [key[at : at + 8] + b"\x09" for at in range(0, 8 * full, 8)]
-    groups.append(key[8 * full :].ljust(8, b"\0") + bytes((rest,)))
-    return b"".join(groups)
+    length, groups = len(key), b""
+    for at in range(0, length - 7, 8):
+        groups += key[at : at + 8] + b"\x09"
+    rest = length % 8
+    return groups + key[length - rest :] + _GROUP_ENDS[rest]
 
 
 def ungrouped(data: bytes) -> bytes:

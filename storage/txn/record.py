@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from storage.actions import Action, Hint
@@ -21,6 +22,7 @@ _FIELDS = (
     "reason_text", "ended_by_fields", "messages", "acknowledgements", "incarnation",
     "uses_tables", "consumed", "written", "conflict",
 )  # fmt: skip
+_fields_of = attrgetter(*_FIELDS)
 
 
 class TransactionRecord:
@@ -103,8 +105,8 @@ class TransactionRecord:
         return now_ns >= self.deadline_ns
 
     def encode(self) -> bytes:
-        fields = [getattr(self, name) for name in _FIELDS]
-        return pack([*fields, True] if self.producers_fenced else fields)
+        fields = _fields_of(self)
+        return pack((*fields, True) if self.producers_fenced else fields)
 
     @classmethod
     def decode(cls, txn_id: int, payload: memoryview) -> TransactionRecord:

@@ -9,10 +9,9 @@ from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX
 from storage.table import catalogue as tables
-from storage.table.arbiter import Arbiter
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Row
-from storage.table.write import Write, Writing, check_tables
+from storage.table.write import Write, Writing
 from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 
@@ -100,8 +99,6 @@ class WriteSet:
                 self._connection.identity,
             )
             writes = _with_tables(batch, writes)
-            check_tables(batch, writes)
-            Arbiter(batch, coordinator, owner).begin_use(record)
             self._writing = Writing(batch, coordinator, record, owner, writes)
             self._writing.judge()
 
