@@ -40,14 +40,11 @@ class WriteBehind:
             TxnctlError: as a batch with the buffered messages.
             StoreClosed, StoreInvalid, TransactionNotOpen
         """
+        handle, outbox = self._handle, self._buffers.outbox
         if self._failure is not None:
             self.raise_failure()
-        self._handle.check_usable()
-        outbox = self._buffers.outbox
-        if (
-            not outbox.is_empty
-            and self._handle.connection.clock.boot_ns() - outbox.since_ns >= WRITE_BEHIND_NS
-        ):
+        handle.check_usable()
+        if not outbox.is_empty and handle.connection.clock.boot_ns() - outbox.since_ns >= WRITE_BEHIND_NS:
             self.store(outbox)
 
     def store(self, part: Part, timeout_s: float | None = None) -> None:
