@@ -248,7 +248,7 @@ class SerializableTransaction(Transaction):
     def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:
         if check is not None:
             raise InvalidValue("a serializable transaction has no check mode")
-        return self._work if connection is self.connection else self.work_in(connection)
+        return self.work if connection is self.connection else self.work_in(connection)
 
     def flush(self) -> None:
         self._work.flush_buffers()
