@@ -188,7 +188,7 @@ def old_prefix(table_id: int, key: bytes) -> bytes:
 
 def old_key(table_id: int, key: bytes, version: int) -> bytes:
     """The stored key of a superseded version: of one table key the newest version comes first."""
-    return old_prefix(table_id, key) + key1(_U64_MAX - version)
+    return key1(table_id) + grouped(key) + key1(_U64_MAX - version)
 
 
 def version_of(key: bytes) -> int:
