@@ -100,7 +100,8 @@ class Writing:
         record, new = self._record, {write.table_id: 0 for write in self._writes}
         for write, writer, judged in self._rows:
             row = self._own(writer, write.key, judged)
-            new[write.table_id] += writer.place(write.key, row, self._version(write))
+            written = Version(record.timestamp, record.txn_id, write.value)
+            new[write.table_id] += writer.place(write.key, row, written)
         for table_id, count in new.items():
             before = intents.count_of(self._batch, record.txn_id, table_id)
             intents.save_count(self._batch, record.txn_id, table_id, before + count)
@@ -108,17 +109,16 @@ class Writing:
     def commit(self) -> None:
         """Write committed versions without intents: the transaction is decided in this batch."""
         self._doom_losers()
+        record = self._record
         shown: dict[int, list[bytes]] = {table_id: [] for table_id in self._writers}
         for write, writer, judged in self._rows:
             row = judged if judged.intent is None else self._own(writer, write.key, judged)
             if row.intent is not None:
-                left = intents.count_of(self._batch, self._record.txn_id, write.table_id) - 1
-                intents.save_count(self._batch, self._record.txn_id, write.table_id, left)
-            writer.write(write.key, row, self._version(write))
-            shown[write.table_id].append(write.key)
-        self._record.written = [
-            [table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()
-        ]
+                left = intents.count_of(self._batch, record.txn_id, write.table_id) - 1
+                intents.save_count(self._batch, record.txn_id, write.table_id, left)
+            writer.write(write.key, row, Version(record.timestamp, record.txn_id, write.value))
+            shown[write.table_id] += [write.key]
+        record.written = [[table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()]
 
     def _load(self) -> None:
         """Find the rows as they are stored.
@@ -148,9 +148,6 @@ class Writing:
         if writer.is_of_deleted_table:
             check_exists(self._batch, TableEntry(write.table, write.table_id, 0, {}))
         return writer
-
-    def _version(self, write: Write) -> Version:
-        return Version(self._record.timestamp, self._record.txn_id, write.value)
 
     def _own(self, writer: RowWriter, key: bytes, row: StoredRow) -> StoredRow:
         """The row without a foreign intent: an intent of a decided transaction is finalised on the way."""

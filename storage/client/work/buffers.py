@@ -62,15 +62,18 @@ class Buffers:
         return self.outbox.is_empty and self.write_set.is_empty
 
     def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
-        self.outbox.check(batch, record)
+        if not self.outbox.is_empty:
+            self.outbox.check(batch, record)
         self.write_set.check(batch, record)
 
     def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:
         self.write_set.apply(batch, record, commits=commits)
-        self.outbox.apply(batch, record, commits=commits)
+        if not self.outbox.is_empty:
+            self.outbox.apply(batch, record, commits=commits)
 
     def settle(self) -> None:
-        self.outbox.settle()
+        if not self.outbox.is_empty:
+            self.outbox.settle()
         self.write_set.settle()
 
     def discard(self) -> None:
