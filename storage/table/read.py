@@ -52,14 +52,16 @@ class Pick(ABC):
 
     Attributes:
         until: a row without an intent is seen as it is up to this version; any other row is for `pick`.
+        passed: heads of intents (`row.intent_head`) that the reader passes over: their rows are as rows without one.
     """
 
-    __slots__ = ("_known", "_view", "until")
+    __slots__ = ("_known", "_view", "passed", "until")
 
     def __init__(self, view: ReadView, until: int) -> None:
         self._view = view
         self._known: StateOf | None = None
         self.until = until
+        self.passed: set[bytes] = set()
 
     @abstractmethod
     def pick(self, key: bytes, row: StoredRow) -> Version | None:
@@ -85,7 +87,7 @@ class AtTimestamp(Pick):
     __slots__ = ("_me", "_table_id")
 
     def __init__(self, view: ReadView, table_id: int, at: int, me: int) -> None:
-        self._view, self._known, self.until = view, None, at
+        super().__init__(view, at)
         self._table_id = table_id
         self._me = me
 
@@ -155,39 +157,43 @@ def _walk(
 ) -> tuple[list[Row], bytes | None, int]:
     """The visible rows of a page, the key that ends the page (None: the range is walked to its end), all rows seen.
 
-    Most rows have one finalised value. They are checked and decoded in the loop, as `unseal` and `decode` do, because
-    a call for each of these steps would cost most of the time of a scan.
+    Most rows have one finalised value, or an intent beside it that the reader passes over. They are checked and decoded
+    in the loop, as `unseal` and `decode` do, because a call for each of these steps would cost most of a scan.
     """
     visible: list[Row] = []
     seen = size = 0
-    prefix, until, seed, new_tuple = key1(table_id), pick.until, ROWS.seed, tuple.__new__
-    unpack_plain, value_at = rows.STORED.unpack_from, rows.STORED.size
+    prefix, until, passed, seed, new_tuple = key1(table_id), pick.until, pick.passed, ROWS.seed, tuple.__new__
+    unpack, value_at, one_value, plain = rows.STORED.unpack_from, rows.STORED.size, rows.ONE_VALUE, rows.PLAIN
     start = prefix + key_range.start
     end = key1(table_id + 1) if key_range.end is None else prefix + key_range.end
-    reverse, looks_at = key_range.reverse, min(limit, PAGE_ENTRIES)
+    reverse, looks_at, bytes_max, add = (
+        key_range.reverse,
+        min(limit, PAGE_ENTRIES),
+        PAGE_BYTES,
+        visible.append,
+    )
     key = b""
     try:
         for key, data in view.stored(ROWS, end if reverse else start, reverse=reverse):
-            if key < start or key >= end:
+            if key >= end or key < start:
                 break
             seen += 1
-            row: Row | None = None
-            if data[4:5] == rows.PLAIN:
-                checksum, _, version, txn, length = unpack_plain(data)
+            flags = data[4:5]
+            if flags in one_value:
+                checksum, _, version, txn, length = unpack(data)
                 if checksum != crc32(key + data[4:], seed):
                     raise corrupt(ROWS, key, "the checksum does not agree")
-                size += value_at + length
-                if version <= until:
-                    row = new_tuple(Row, (key[8:], data[value_at:], version, txn))
+                intent_at = value_at + length
+                size += intent_at
+                if version <= until and (flags == plain or data[intent_at : intent_at + 16] in passed):
+                    add(new_tuple(Row, (key[8:], data[value_at:intent_at], version, txn)))
                 else:
-                    row = _picked(pick, key, data)
+                    visible += _picked(pick, key, data)
             else:
                 size += len(data)
-                row = _picked(pick, key, data)
-            if row is not None:
-                visible.append(row)
-            if (seen >= looks_at or size >= PAGE_BYTES) and (
-                len(visible) >= limit or seen >= PAGE_ENTRIES or size >= PAGE_BYTES
+                visible += _picked(pick, key, data)
+            if (seen >= looks_at or size >= bytes_max) and (
+                len(visible) >= limit or seen >= PAGE_ENTRIES or size >= bytes_max
             ):
                 return visible, key[8:], seen
     except struct_error as problem:
@@ -195,12 +201,15 @@ def _walk(
     return visible, None, seen
 
 
-def _picked(pick: Pick, key: bytes, data: bytes) -> Row | None:
-    """The row that the reader sees of a stored row that is not plain."""
-    version = pick.pick(key[8:], rows.decode(key, unseal(ROWS, key, data)))
+def _picked(pick: Pick, key: bytes, data: bytes) -> list[Row]:
+    """The row that the reader sees of a stored row whose newest version is not simply seen; none or one."""
+    row = rows.decode(key, unseal(ROWS, key, data))
+    version = pick.pick(key[8:], row)
+    if row.intent is not None and version is row.committed:
+        pick.passed.add(rows.intent_head(row.intent))
     if version is None or version.value is None:
-        return None
-    return Row(key[8:], version.value, version.version, version.txn)
+        return []
+    return [Row(key[8:], version.value, version.version, version.txn)]
 
 
 def _walked(view: ReadView, key_range: KeyRange, seen: int) -> tuple[int, int] | None:

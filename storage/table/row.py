@@ -32,8 +32,11 @@ VALUE_AT: Final = _COMMITTED.size
 PLAIN: Final = bytes((COMMITTED,))
 """The flags of a row of one finalised value."""
 
+ONE_VALUE: Final = (PLAIN, bytes((COMMITTED | INTENT,)), bytes((COMMITTED | INTENT | INTENT_DELETED,)))
+"""The flags of rows of a finalised value, without an intent and with one."""
+
 STORED: Final = Struct(">I" + _COMMITTED.format.removeprefix(">"))
-"""A plain row as stored, before its value: checksum, flags, version, transaction, length of the value."""
+"""A row with a finalised version as stored, before the value: checksum, flags, version, transaction, length."""
 
 
 def check_key(key: object) -> bytes:
@@ -141,6 +144,11 @@ def intent_version(payload: bytes, at: int) -> int:
 def intent_value(payload: bytes, at: int) -> bytes | None:
     """The value of the intent that begins at `at`."""
     return None if payload[0] & INTENT_DELETED else payload[at + 16 :]
+
+
+def intent_head(intent: Version) -> bytes:
+    """The bytes of a row with which its intent begins, before the value: version and transaction."""
+    return _INTENT.pack(intent.version, intent.txn)
 
 
 def encode_old(version: Version) -> bytes:
