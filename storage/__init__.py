@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from storage.client.delayed_messages import DelayedMessages
     from storage.client.producer import Producer
     from storage.client.reader import Reader
-    from storage.client.table import Row, Table
+    from storage.client.table import Table
     from storage.client.transaction import Transaction
     from storage.errors import TxnctlError
     from storage.store import Store
     from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
+    from storage.table.visibility import Row
     from storage.topic.message import Message
     from storage.topic.message_batch import MessageBatch
     from storage.topic.producers.access_mode import AccessMode
@@ -63,7 +64,7 @@ _HOMES = {
     "CheckMode": "txn.options",
     "Priority": "txn.options",
     "TransactionIsolation": "txn.options",
-    "Row": "client.table",
+    "Row": "table.visibility",
     "Table": "client.table",
 }
 

@@ -11,6 +11,7 @@ Without a transaction a read is read-committed, and a write is a serializable tr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from storage.client.table_reader import AtVersion, ReadCommitted, RowReader, committed_value
@@ -24,7 +25,7 @@ from storage.table import catalogue as tables, row as rows, state as states
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.row import COMMITTED, VALUE_AT
-from storage.table.visibility import Version
+from storage.table.visibility import Row, Version
 from storage.txn.options import CheckMode
 from storage.values.arguments import check_count, check_flags
 from storage.values.names import named
@@ -42,24 +43,6 @@ if TYPE_CHECKING:
     Txn = Transaction | TxnID | str
 
 T = TypeVar("T")
-
-
-class Row:
-    """A key with the value that was seen, the version of the value, and the number of the writing transaction.
-
-    The number is 0 for a write of the reading transaction itself, as long as that has no number.
-    """
-
-    __slots__ = ("key", "txn", "value", "version")
-
-    def __init__(self, key: bytes, value: bytes, version: int, txn: int) -> None:
-        self.key = key
-        self.value = value
-        self.version = version
-        self.txn = txn
-
-    def __repr__(self) -> str:
-        return f"Row({self.key!r}, {self.value!r}, {self.version}, {self.txn})"
 
 
 class Table:
@@ -177,7 +160,10 @@ class Table:
     ) -> Row | None:
         """As `get`, with the version."""
         version = self._find(key, txn, at, check)
-        return None if version is None else _row(key, version)
+        if version is None:
+            return None
+        assert version.value is not None, "a deleted key is not seen"
+        return Row(key, version.value, version.version, version.txn)
 
     def _find(
         self, key: bytes, txn: Txn | None, at: int | FinalVersion | None, check: CheckMode | str | None
@@ -213,8 +199,7 @@ class Table:
         key_range = KeyRange.of(prefix, start, end, reverse)
         if limit is not None:
             check_count("a limit", limit)
-        pages = self._reader(txn, at, check).read_pages(self._stored, key_range, limit)
-        return (_row(key, version) for page in pages for key, version in page)
+        return chain.from_iterable(self._reader(txn, at, check).read_pages(self._stored, key_range, limit))
 
     def version_at(self, at: int | None = None) -> FinalVersion:
         """The version that a read at a timestamp uses, for several reads of one moment; without one the newest.
@@ -264,7 +249,7 @@ class Table:
         self, txn: Txn | None, at: int | FinalVersion | None, check_mode: CheckMode | str | None
     ) -> RowReader | Work:
         """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
-        check = named(CheckMode, check_mode, "check mode")
+        check = None if check_mode is None else named(CheckMode, check_mode, "check mode")
         if at is not None:
             if txn is not None or check is not None:
                 raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
@@ -274,9 +259,12 @@ class Table:
             return AtVersion(self._connection, final)
         if txn is None:
             return ReadCommitted(self._connection, check or CheckMode.MINIMAL, None)
+        reader_in: Callable[..., RowReader | Work] | None = getattr(txn, "table_reader", None)
+        if reader_in is not None:
+            return reader_in(self._connection, check)
         from storage.client import table_transaction
 
-        return table_transaction.reader_in(self._connection, self._coordinator(), txn, check)
+        return table_transaction.reader_in(self._connection, self._coordinator(), txn, check)  # type: ignore[arg-type]
 
     # Writing
 
@@ -302,7 +290,8 @@ class Table:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is aborted; run all of it again.
             ReadOnlyTransaction, TransactionNotOpen, TransactionTimedOut, WriterBusy, StoreFull
         """
-        check_flags(if_absent=if_absent)
+        if if_absent is not False:
+            check_flags(if_absent=if_absent)
         return self._write(key, rows.check_value(value), txn, 0 if if_absent else if_version)
 
     def delete(self, key: bytes, *, txn: Txn | None = None, if_version: int | None = None) -> int:
@@ -314,21 +303,24 @@ class Table:
         return self._write(key, None, txn, if_version)
 
     def _write(self, key: bytes, value: bytes | None, txn: Txn | None, expected: int | None) -> int:
-        from storage.client.table_transaction import check_version
-
         rows.check_key(key)
 
         def write(work: Work) -> int:
             if expected is not None:
+                from storage.client.table_transaction import check_version
+
                 check_version(work, self._stored, key, expected)
             return work.write_key(self._entry, key, value)
 
         return self._in(txn, write)
 
     def _in(self, txn: Txn | None, action: Callable[[Work], T]) -> T:
+        work_in: Callable[[Connection], Work] | None = getattr(txn, "work_in", None)
+        if work_in is not None:
+            return action(work_in(self._connection))
         from storage.client import table_transaction
 
-        return table_transaction.write_in(self._connection, self._coordinator(), txn, action)
+        return table_transaction.write_in(self._connection, self._coordinator(), txn, action)  # type: ignore[arg-type]
 
     def import_rows(self, pairs: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
         """Write many keys in one new transaction, in store transactions of a bounded size; how many.
@@ -392,8 +384,3 @@ def _checked_pair(pair: tuple[bytes, bytes | None]) -> tuple[bytes, bytes | None
     except (TypeError, ValueError):
         raise InvalidValue(f"a row to import is a key with its value, not {pair!r}") from None
     return rows.check_key(key), None if value is None else rows.check_value(value)
-
-
-def _row(key: bytes, version: Version) -> Row:
-    assert version.value is not None, "a deleted key is not seen"
-    return Row(key, version.value, version.version, version.txn)

@@ -16,7 +16,7 @@ from storage.table import read as reading, row as rows
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.key_range import KeyRange
 from storage.table.read import Pick
-from storage.table.visibility import COMMITTED, OPEN, Version
+from storage.table.visibility import COMMITTED, OPEN, Row, Version
 from storage.txn import record as records
 from storage.txn.options import CheckMode
 
@@ -48,9 +48,7 @@ class RowReader(ABC):
             check_exists(view, table)
             return reading.one(view, table.table_id, key, self._pick(view, table))
 
-    def read_pages(
-        self, table: TableEntry, key_range: KeyRange, limit: int | None
-    ) -> Iterator[list[tuple[bytes, Version]]]:
+    def read_pages(self, table: TableEntry, key_range: KeyRange, limit: int | None) -> Iterator[list[Row]]:
         """The rows that the reader sees in a range, a page at a time, in the direction of the range.
 
         Raises:
@@ -87,7 +85,7 @@ class ReadCommitted(RowReader):
             _check_readable(view, self._txn_id)
         if self._start is None:
             self._start = self._connection.environment.read_cache.last_issued(view.superblock)
-        return reading.as_committed(view, self._check, self._start)
+        return reading.AsCommitted(view, self._check, self._start)
 
 
 class AtVersion(RowReader):
@@ -105,7 +103,7 @@ class AtVersion(RowReader):
             from storage.client.final_version import before_retention
 
             raise before_retention(table.name, self._final, start)
-        return reading.at_timestamp(view, table.table_id, self._final.version, 0)
+        return reading.AtTimestamp(view, table.table_id, self._final.version, 0)
 
 
 def committed_value(

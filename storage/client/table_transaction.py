@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from storage.client.table_reader import ReadCommitted
-from storage.client.transaction import Transaction, txn_number
+from storage.client.transaction import txn_number
 from storage.client.work.beginning import BeginRequest
 from storage.client.work.work import Work, begin_work, work_by_record
 from storage.disk.connection import Connection
@@ -22,21 +22,17 @@ from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 T = TypeVar("T")
-Txn = Transaction | TxnID | str
 
 
 def reader_in(
-    connection: Connection, coordinator: Coordinator, txn: Txn, check: CheckMode | None
+    connection: Connection, coordinator: Coordinator, txn: TxnID | str, check: CheckMode | None
 ) -> Work | ReadCommitted:
-    """Reads tables in a transaction: the work of a serializable one, or a read-committed reader.
+    """Reads tables in a transaction named by number: the work of a serializable one, or a read-committed reader.
 
     Raises:
         InvalidValue: a check mode in a serializable transaction.
-        TransactionNotOpen: a read-committed transaction that has ended.
         TransactionNotFound, InvalidTxnId
     """
-    if isinstance(txn, Transaction):
-        return txn.table_reader(connection, check)
     record = _record(connection, txn)
     if record.isolation == TransactionIsolation.SERIALIZABLE.value:
         if check is not None:
@@ -53,16 +49,14 @@ def _record(connection: Connection, txn: TxnID | str) -> TransactionRecord:
 
 
 def write_in(
-    connection: Connection, coordinator: Coordinator, txn: Txn | None, action: Callable[[Work], T]
+    connection: Connection, coordinator: Coordinator, txn: TxnID | str | None, action: Callable[[Work], T]
 ) -> T:
-    """Write in a serializable transaction: the one given, or one of the call's own, which the call commits.
+    """Write in a serializable transaction: the one named, or one of the call's own, which the call commits.
 
     Raises:
         ReadOnlyTransaction: the transaction is read-committed.
         WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut
     """
-    if isinstance(txn, Transaction):
-        return action(txn.work_in(connection))
     if txn is not None:
         return action(work_by_record(connection, coordinator, _record(connection, txn)))
     work = begin_work(connection, coordinator, BeginRequest(TRANSACTION_TIMEOUT_MS, None))

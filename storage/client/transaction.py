@@ -230,6 +230,7 @@ class SerializableTransaction(Transaction):
     """Reads and writes tables, sends and acknowledges; see `Work`."""
 
     work: Work = None  # type: ignore[assignment]
+    is_readable = False
 
     def __init__(self, connection: Connection, work: Work, request: BeginRequest) -> None:
         super().__init__(connection, request)
@@ -246,7 +247,7 @@ class SerializableTransaction(Transaction):
     def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:
         if check is not None:
             raise InvalidValue("a serializable transaction has no check mode")
-        return self.work_in(connection)
+        return self.work if connection is self.connection else self.work_in(connection)
 
     def flush(self) -> None:
         self.work.flush_buffers()

@@ -178,7 +178,9 @@ class Connection:
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
         """Open a view for a serializable read; see `Writer.recorded_view`."""
-        return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
+        if self.is_closed:
+            self._refuse()
+        return self._environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
 
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
         """Write a change that may wait: now if the gate is free, else before the next write of this connection."""

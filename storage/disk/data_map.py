@@ -124,9 +124,9 @@ class DataMap:
 
     # Views
 
-    def view(self) -> _CountedView:
+    def view(self) -> CountedView:
         """A context manager that opens one consistent view."""
-        return _CountedView(self)
+        return CountedView(self)
 
     def fetcher(
         self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow
@@ -292,7 +292,9 @@ class DataMap:
             self.failed = f"a change failed, and the store could not be opened again: {error.message}"
 
 
-class _CountedView:
+class CountedView:
+    """One view of a map, which does not change meanwhile; see `DataMap.view`."""
+
     __slots__ = ("_map", "_raw", "_view")
 
     def __init__(self, data_map: DataMap) -> None:

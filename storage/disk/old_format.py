@@ -6,7 +6,7 @@ reading needs no conversion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from storage.actions import Action, Hint
 from storage.disk.schema import Database
@@ -24,6 +24,14 @@ class OldFormatView(ReadView):
 
     def get(self, database: Database, key: bytes) -> memoryview | None:
         return None if self.lacks(database) else super().get(database, key)
+
+    def holds(self, database: Database, key: bytes) -> bool:
+        return not self.lacks(database) and super().holds(database, key)
+
+    def stored(
+        self, database: Database, at: bytes, *, reverse: bool = False
+    ) -> Iterable[tuple[bytes, bytes]]:
+        return () if self.lacks(database) else super().stored(database, at, reverse=reverse)
 
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None

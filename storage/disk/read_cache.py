@@ -28,6 +28,7 @@ from storage.disk.read_cache_layout import (
     HEADER_BYTES,
     IDENTITY,
     ISSUED_AT,
+    ISSUED_END,
     LAYOUT_AT,
     LAYOUT_BYTES,
     MAGIC,
@@ -187,8 +188,8 @@ class ReadCache:
     def note_issued(self, timestamp: int) -> None:
         """Record a timestamp that is issued without a commit."""
         data, part = self._file.data, issued_part(timestamp, self._start)
-        assert data is not None and timestamp > self.issued, "timestamps grow"
-        data[ISSUED_AT : ISSUED_AT + len(part)] = part
+        assert data is not None and part[:8] > self._header[ISSUED_AT : ISSUED_AT + 8], "timestamps grow"
+        data[ISSUED_AT:ISSUED_END] = part
         self._header = data[:HEADER_BYTES]
 
     # Generations

@@ -15,6 +15,7 @@ from storage.values.named_tuple import NamedTuple
 IDENTITY: Final = Struct(">8s16sQ16sQQ")  # magic, store id, incarnation, boot id, inode, generation
 MAGIC: Final = b"txnread2"
 ISSUED_AT: Final = IDENTITY.size
+ISSUED_END: Final = ISSUED_AT + 8 + 4
 LAYOUT_AT: Final = 80
 DIRTY_AT: Final = 128
 HEADER_BYTES: Final = 129
@@ -66,12 +67,13 @@ def sealed(content: bytes, start: int) -> bytes:
 
 def issued_part(timestamp: int, start: int) -> bytes:
     """The part of the header with the last timestamp issued."""
-    return sealed(_U64.pack(timestamp), start)
+    part = _U64.pack(timestamp)
+    return part + crc32(part, start).to_bytes(4, "little")
 
 
 def parse_issued(header: bytes, start: int) -> int | None:
     """The last timestamp issued; None if the part is damaged."""
-    part = header[ISSUED_AT : ISSUED_AT + _U64.size + 4]
+    part = header[ISSUED_AT:ISSUED_END]
     return int(_U64.unpack_from(part)[0]) if crc32(part, start) == WHOLE else None
 
 

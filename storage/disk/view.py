@@ -7,7 +7,7 @@ the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import error as struct_error
 from typing import Any, TypeVar
 
@@ -118,6 +118,10 @@ class ReadView:
     def has(self, database: Database, key: bytes) -> bool:
         return self.get(database, key) is not None
 
+    def holds(self, database: Database, key: bytes) -> bool:
+        """Whether there is a record under `key`, which is not checked."""
+        return self._raw.get(key, None, self._databases[database.name]) is not None
+
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
     ) -> Iterator[tuple[bytes, memoryview]]:
@@ -146,6 +150,21 @@ class ReadView:
                     return
                 self._last_read = database, key
                 yield key, unseal(database, key, data)
+
+    def stored(
+        self, database: Database, at: bytes, *, reverse: bool = False
+    ) -> Iterable[tuple[bytes, bytes]]:
+        """Keys from `at` on with their stored values, or in reverse the keys below it, the last one first.
+
+        Nothing is checked on the way: the caller checks each record with the seed of the database.
+        """
+        cursor = self._raw.cursor(db=self._databases[database.name])
+        if reverse:
+            is_found = cursor.prev() if cursor.set_range(at) else cursor.last()
+            records: Iterable[tuple[bytes, bytes]] = cursor.iterprev() if is_found else ()
+        else:
+            records = cursor.iternext() if cursor.set_range(at) else ()
+        return records
 
     def keys(self, database: Database, prefix: bytes = b"", start: bytes | None = None) -> Iterator[bytes]:
         """Keys with `prefix`, from `start` on, in order: checked, as only the checksum proves a key."""

@@ -10,7 +10,7 @@ Must not know: the meaning of a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import lmdb
@@ -107,19 +107,21 @@ class Writer:
 
     def recorded_view(
         self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
-    ) -> AbstractContextManager[ReadView]:
+    ) -> RecordedView:
         """Open a view inside the writer gate and let `record` note the coming reads; then leave the gate.
 
         A writer therefore either sees the note, or committed before the view was opened. Costs no fsync.
         """
-        if self._map.read_only:
-            self._map.check_usable()
+        data_map = self._map
+        if data_map.read_only:
+            data_map.check_usable()
             raise StoreInvalid(
                 "the store is open for reading only, and a serializable read is recorded",
                 hint="Open it with read_only=False, or read at read-committed.",
             )
-        self._map.check_written()
-        return RecordedView(self._map, record, timeout_s, on_wait)
+        if data_map.failed is not None or data_map.is_old:
+            data_map.check_written()
+        return RecordedView(data_map, record, timeout_s, on_wait)
 
     def write(
         self,

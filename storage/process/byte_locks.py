@@ -88,7 +88,7 @@ class ByteLocks:
 
     def _set(self, kind: int, byte: int) -> bool:
         try:
-            fcntl.fcntl(self.descriptor, SET, flock(kind, byte))
+            fcntl.fcntl(self.descriptor, SET, _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0))
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False

@@ -34,17 +34,26 @@ class OpenTimestamps:
         Args:
             deadline_ns: of the transaction, on the boot clock.
         """
-        now_ns = self._clock.boot_ns()
-        for held, until_ns in list(self._deadlines_ns.items()):
-            if until_ns <= now_ns:
-                self.release(held)
+        if self._deadlines_ns:
+            self._release_overdue()
         is_free = self._locks.take_exclusive(_FIRST_BYTE + timestamp)
         assert is_free, "no timestamp is issued twice"
         self._deadlines_ns[timestamp] = deadline_ns
 
+    def _release_overdue(self) -> None:
+        now_ns = self._clock.boot_ns()
+        for held, until_ns in list(self._deadlines_ns.items()):
+            if until_ns <= now_ns:
+                self.release(held)
+
     def release(self, timestamp: int) -> None:
         """Unlock the byte of a timestamp of this process, if it is locked; any thread may call."""
-        if self._deadlines_ns.pop(timestamp, None) is not None and self._locks.descriptor >= 0:
+        # Popped before it is unlocked: of two threads one unlocks.
+        if (
+            timestamp in self._deadlines_ns
+            and self._deadlines_ns.pop(timestamp, None) is not None
+            and self._locks.descriptor >= 0
+        ):
             self._locks.release(_FIRST_BYTE + timestamp)
 
     def lowest(self, up_to: int) -> int | None:

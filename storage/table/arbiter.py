@@ -74,7 +74,7 @@ class Arbiter:
         Raises:
             RequestTooOld: the transaction is older. The doom is durable.
         """
-        if record.timestamp >= retention.window_start(self._batch):
+        if retention.is_kept(self._batch, record.timestamp):
             return
         why = "is older than the versions that are kept"
         hint = Hint(

@@ -36,15 +36,20 @@ _unborn = count_from(1)
 
 
 class TableEntry:
-    """A table in the catalogue; with a negative number one that the first write creates."""
+    """A table in the catalogue; with a negative number one that the first write creates.
 
-    __slots__ = ("created_ms", "name", "properties", "table_id")
+    Attributes:
+        state: database and key of the table's state, which exists as long as the table does.
+    """
+
+    __slots__ = ("created_ms", "name", "properties", "state", "table_id")
 
     def __init__(self, name: str, table_id: int, created_ms: int, properties: dict[str, str]) -> None:
         self.name = name
         self.table_id = table_id
         self.created_ms = created_ms
         self.properties = properties
+        self.state = states.record_of(table_id) if table_id > 0 else None
 
 
 def find(view: ReadView, name: str) -> TableEntry | None:
@@ -75,9 +80,9 @@ def check_exists(view: ReadView, table: TableEntry) -> None:
     TableNotFound: the table was deleted since the handle was made.
     CorruptStore: the table exists, and its state is missing.
     """
-    if not view.has(*states.record_of(table.table_id)):
-        if any(entry.table_id == table.table_id for entry in every(view)):
-            raise missing(*states.record_of(table.table_id))
+    if table.state is None or not view.holds(*table.state):
+        if table.state is not None and any(entry.table_id == table.table_id for entry in every(view)):
+            raise missing(*table.state)
         raise TableNotFound(f"table {table.name} was deleted", table=table.name)
 
 

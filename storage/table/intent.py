@@ -33,6 +33,10 @@ class RowWriter:
         self._state = states.find(batch, table_id)
         self.table_id = table_id
 
+    @property
+    def is_of_deleted_table(self) -> bool:
+        return self._state is None
+
     def load(self, key: bytes) -> StoredRow:
         """The row under a key; both parts None if there is none."""
         stored = self._prefix + key
@@ -42,14 +46,16 @@ class RowWriter:
     def _store(self, key: bytes, before: StoredRow, after: StoredRow) -> None:
         """Replace a row, and count the difference."""
         stored = self._prefix + key
-        if after.committed is None and after.intent is None:
-            self._batch.delete(ROWS, stored)
-        else:
+        version, superseded, state = after.committed, before.committed, self._state
+        is_there = version is not None or after.intent is not None
+        if is_there:
             self._batch.put(ROWS, stored, rows.encode(after))
-        state = self._state
+        else:
+            self._batch.delete(ROWS, stored)
         if state is not None:
-            state.keys += _is_value(after) - _is_value(before)
-            state.rows += _is_there(after) - _is_there(before)
+            is_value = version is not None and version.value is not None
+            state.keys += is_value - (superseded is not None and superseded.value is not None)
+            state.rows += is_there - (superseded is not None or before.intent is not None)
             state.intents += (after.intent is not None) - (before.intent is not None)
 
     def _supersede(self, key: bytes, version: Version | None) -> None:
@@ -101,14 +107,6 @@ class RowWriter:
         if self._state is not None:
             self._state.versions -= versions
             self._state.rows -= rows
-
-
-def _is_value(row: StoredRow) -> int:
-    return row.committed is not None and row.committed.value is not None
-
-
-def _is_there(row: StoredRow) -> int:
-    return row.committed is not None or row.intent is not None
 
 
 def count_of(view: ReadView, txn: int, table_id: int) -> int:

@@ -6,20 +6,22 @@ Nothing here writes, records, or waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from struct import error as struct_error
+from zlib import crc32
 
-from storage.disk.codec import corrupt, key1
+from storage.disk.codec import U64_MAX, corrupt, key1, unseal
 from storage.disk.schema import ROWS, VERSIONS
 from storage.disk.view import ReadView
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.table import row as rows, state as states
 from storage.table.key_range import KeyRange
-from storage.table.visibility import Look, StateOf, StoredRow, Version, latest, snapshot
+from storage.table.visibility import Look, Row, StateOf, StoredRow, Version, latest, snapshot
 from storage.txn import record as records
 from storage.txn.options import CheckMode
 
-Pick = Callable[[bytes, StoredRow], Version | None]
-"""Chooses the visible version of a row, given with its key in the table, a deletion included; None for none."""
+_ALWAYS = U64_MAX
+"""Later than every version."""
 
 
 class MustPush(Exception):
@@ -45,34 +47,73 @@ def state_of(view: ReadView) -> StateOf:
     return look_up
 
 
-def at_timestamp(view: ReadView, table_id: int, at: int, me: int) -> Pick:
-    """Make the choice of a reader at a timestamp.
+class Pick(ABC):
+    """The version of a row that a reader of one view sees.
+
+    Attributes:
+        until: a row without an intent is seen as it is up to this version; any other row is for `pick`.
+        passed: heads of intents (`row.intent_head`) that the reader passes over: their rows are as rows without one.
+    """
+
+    __slots__ = ("_known", "_view", "passed", "until")
+
+    def __init__(self, view: ReadView, until: int) -> None:
+        self._view = view
+        self._known: StateOf | None = None
+        self.until = until
+        self.passed: set[bytes] = set()
+
+    @abstractmethod
+    def pick(self, key: bytes, row: StoredRow) -> Version | None:
+        """Choose the visible version of a row, given with its key in the table, a deletion included; None for none.
+
+        Raises:
+            MustPush
+        """
+
+    def _state_of(self, txn: int) -> int:
+        if self._known is None:
+            self._known = state_of(self._view)
+        return self._known(txn)
+
+
+class AtTimestamp(Pick):
+    """The choice of a reader at a timestamp.
 
     Args:
         me: the reader's transaction; 0 if the reader has written no intents.
-
-    Raises:
-        MustPush: by the choice.
     """
-    look_up = state_of(view)
 
-    def pick(key: bytes, row: StoredRow) -> Version | None:
-        version = snapshot(row, at, me, look_up)
+    __slots__ = ("_me", "_table_id")
+
+    def __init__(self, view: ReadView, table_id: int, at: int, me: int) -> None:
+        super().__init__(view, at)
+        self._table_id = table_id
+        self._me = me
+
+    def pick(self, key: bytes, row: StoredRow) -> Version | None:
+        version = snapshot(row, self.until, self._me, self._state_of)
         if version is Look.PUSH:
             assert row.intent is not None, "only an intent is pushed"
-            raise MustPush(row.intent.txn, table_id, key)
+            raise MustPush(row.intent.txn, self._table_id, key)
         if version is Look.OLDER:
-            return superseded(view, table_id, key, at)
+            return superseded(self._view, self._table_id, key, self.until)
         assert version is None or isinstance(version, Version), "a push and what is older were dealt with"
         return version
 
-    return pick
 
+class AsCommitted(Pick):
+    """The choice of a read-committed reader that began when `start` was the last timestamp issued."""
 
-def as_committed(view: ReadView, check: CheckMode, start: int) -> Pick:
-    """Make the choice of a read-committed reader that began when `start` was the last timestamp issued."""
-    look_up = state_of(view)
-    return lambda _, row: latest(row, check, start, look_up)
+    __slots__ = ("_check", "_start")
+
+    def __init__(self, view: ReadView, check: CheckMode, start: int) -> None:
+        super().__init__(view, _ALWAYS)
+        self._check = check
+        self._start = start
+
+    def pick(self, key: bytes, row: StoredRow) -> Version | None:  # noqa: ARG002  the key is for a push
+        return latest(row, self._check, self._start, self._state_of)
 
 
 def superseded(view: ReadView, table_id: int, key: bytes, at: int) -> Version | None:
@@ -87,33 +128,88 @@ def one(view: ReadView, table_id: int, key: bytes, pick: Pick) -> Version | None
     payload = view.get(ROWS, stored)
     if payload is None:
         return None
-    version = pick(key, rows.decode(stored, payload))
+    plain = rows.plain_version(payload, pick.until)
+    version = pick.pick(key, rows.decode(stored, payload)) if plain is None else plain
     return None if version is None or version.value is None else version
 
 
 def page(
     view: ReadView, table_id: int, key_range: KeyRange, pick: Pick, limit: int
-) -> tuple[list[tuple[bytes, Version]], KeyRange | None]:
-    """Read some rows of a range in its direction; return rows and the rest of the range, None after the last row.
+) -> tuple[list[Row], KeyRange | None]:
+    """Read some rows of a range in its direction; return rows and the rest of the range, None after the last.
 
     Raises:
         CorruptStore: a whole table, read in one state of the store, has fewer rows than it counts, or more.
     """
-    visible: list[tuple[bytes, Version]] = []
-    seen = size = 0
-    for key, payload in _walk(view, table_id, key_range):
-        version = pick(key[8:], rows.decode(key, payload))
-        seen, size = seen + 1, size + len(payload)
-        if version is not None and version.value is not None:
-            visible.append((key[8:], version))
-        if len(visible) >= limit or seen >= PAGE_ENTRIES or size >= PAGE_BYTES:
-            rest = key_range.after(key[8:])
-            rest.walked = _walked(view, key_range, seen)
-            return visible, rest
+    visible, last, seen = _walk(view, table_id, key_range, pick, limit)
     walked = _walked(view, key_range, seen)
+    if last is not None:
+        rest = key_range.after(last)
+        rest.walked = walked
+        return visible, rest
     if walked is not None:
         _check_rows(view, table_id, walked[1])
     return visible, None
+
+
+def _walk(
+    view: ReadView, table_id: int, key_range: KeyRange, pick: Pick, limit: int
+) -> tuple[list[Row], bytes | None, int]:
+    """The visible rows of a page, the key that ends the page (None: the range is walked to its end), all rows seen.
+
+    Most rows have one finalised value, or an intent beside it that the reader passes over. They are checked and decoded
+    in the loop, as `unseal` and `decode` do, because a call for each of these steps would cost most of a scan.
+    """
+    visible: list[Row] = []
+    seen = size = 0
+    prefix, until, passed, seed, new_tuple = key1(table_id), pick.until, pick.passed, ROWS.seed, tuple.__new__
+    unpack, value_at, one_value, plain = rows.STORED.unpack_from, rows.STORED.size, rows.ONE_VALUE, rows.PLAIN
+    start = prefix + key_range.start
+    end = key1(table_id + 1) if key_range.end is None else prefix + key_range.end
+    reverse, looks_at, bytes_max, add = (
+        key_range.reverse,
+        min(limit, PAGE_ENTRIES),
+        PAGE_BYTES,
+        visible.append,
+    )
+    key = b""
+    try:
+        for key, data in view.stored(ROWS, end if reverse else start, reverse=reverse):
+            if key >= end or key < start:
+                break
+            seen += 1
+            flags = data[4:5]
+            if flags in one_value:
+                checksum, _, version, txn, length = unpack(data)
+                if checksum != crc32(key + data[4:], seed):
+                    raise corrupt(ROWS, key, "the checksum does not agree")
+                intent_at = value_at + length
+                size += intent_at
+                if version <= until and (flags == plain or data[intent_at : intent_at + 16] in passed):
+                    add(new_tuple(Row, (key[8:], data[value_at:intent_at], version, txn)))
+                else:
+                    visible += _picked(pick, key, data)
+            else:
+                size += len(data)
+                visible += _picked(pick, key, data)
+            if (seen >= looks_at or size >= bytes_max) and (
+                len(visible) >= limit or seen >= PAGE_ENTRIES or size >= bytes_max
+            ):
+                return visible, key[8:], seen
+    except struct_error as problem:
+        raise corrupt(ROWS, key, f"it cannot be decoded: {problem}") from None
+    return visible, None, seen
+
+
+def _picked(pick: Pick, key: bytes, data: bytes) -> list[Row]:
+    """The row that the reader sees of a stored row whose newest version is not simply seen; none or one."""
+    row = rows.decode(key, unseal(ROWS, key, data))
+    version = pick.pick(key[8:], row)
+    if row.intent is not None and version is row.committed:
+        pick.passed.add(rows.intent_head(row.intent))
+    if version is None or version.value is None:
+        return []
+    return [Row(key[8:], version.value, version.version, version.txn)]
 
 
 def _walked(view: ReadView, key_range: KeyRange, seen: int) -> tuple[int, int] | None:
@@ -128,21 +224,3 @@ def _check_rows(view: ReadView, table_id: int, rows_found: int) -> None:
     if state is not None and state.rows != rows_found:
         why = f"{rows_found} rows are found; the table has {state.rows}"
         raise corrupt(ROWS, key1(table_id), why)
-
-
-def _walk(view: ReadView, table_id: int, key_range: KeyRange) -> Iterator[tuple[bytes, memoryview]]:
-    prefix = key1(table_id)
-    if key_range.is_empty:
-        return
-    if key_range.reverse:
-        before = prefix + key_range.end if key_range.end is not None else key1(table_id + 1)
-        low = prefix + key_range.start
-        for key, payload in view.scan_back(ROWS, prefix, before):
-            if key < low:
-                return
-            yield key, payload
-        return
-    for key, payload in view.scan(ROWS, prefix, prefix + key_range.start):
-        if key_range.end is not None and key[8:] >= key_range.end:
-            return
-        yield key, payload

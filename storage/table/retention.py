@@ -37,6 +37,16 @@ def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
     return max(wall_ns - superblock.table_retention_ms * 1_000_000, collected)
 
 
+def is_kept(view: ReadView, timestamp: int) -> bool:
+    """Whether a timestamp can be read: whether it is `window_start` or later."""
+    superblock, clock = view.superblock, view.clock
+    if timestamp < superblock.collected_timestamp:
+        return False
+    wall_ns = clock.wall_ns()
+    is_recent = timestamp >= wall_ns - superblock.table_retention_ms * 1_000_000
+    return is_recent or not agree(superblock, clock, wall_ns)
+
+
 def find_decided(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
     """Find intents of decided transactions, from a key of TXN_KEYS on: their keys there, and the key to go on from."""
     decided: list[bytes] = []

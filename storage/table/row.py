@@ -24,8 +24,19 @@ _COMMITTED = Struct(">BQQI")
 _INTENT = Struct(">QQ")
 _OLD = Struct(">BQ")
 _U64_MAX = (1 << 64) - 1
+_GROUP_ENDS: Final = [bytes(8 - rest) + bytes((rest,)) for rest in range(8)]
+"""The zeros and the number that end the last group of a key, by the number of key bytes in the group."""
 VALUE_AT: Final = _COMMITTED.size
 """The offset in the payload of a row at which the finalised value begins."""
+
+PLAIN: Final = bytes((COMMITTED,))
+"""The flags of a row of one finalised value."""
+
+ONE_VALUE: Final = (PLAIN, bytes((COMMITTED | INTENT,)), bytes((COMMITTED | INTENT | INTENT_DELETED,)))
+"""The flags of rows of a finalised value, without an intent and with one."""
+
+STORED: Final = Struct(">I" + _COMMITTED.format.removeprefix(">"))
+"""A row with a finalised version as stored, before the value: checksum, flags, version, transaction, length."""
 
 
 def check_key(key: object) -> bytes:
@@ -95,6 +106,18 @@ def decode(key: bytes, payload: bytes | memoryview) -> StoredRow:
         raise corrupt(ROWS, key, str(problem)) from None
 
 
+def plain_version(payload: memoryview, until: int) -> Version | None:
+    """The version of a row that has one finalised value and nothing else, of a version up to `until`; else None.
+
+    Raises:
+        struct.error: the payload is no row.
+    """
+    if payload[:1] != PLAIN:
+        return None
+    _, version, txn, _ = _COMMITTED.unpack_from(payload)
+    return Version(version, txn, bytes(payload[VALUE_AT:])) if version <= until else None
+
+
 def holder_of(payload: bytes) -> tuple[Database, bytes] | None:
     """Database and key of the record of the transaction whose intent a row has (K2's transaction record holder)."""
     if not payload[0] & INTENT:
@@ -123,6 +146,11 @@ def intent_value(payload: bytes, at: int) -> bytes | None:
     return None if payload[0] & INTENT_DELETED else payload[at + 16 :]
 
 
+def intent_head(intent: Version) -> bytes:
+    """The bytes of a row with which its intent begins, before the value: version and transaction."""
+    return _INTENT.pack(intent.version, intent.txn)
+
+
 def encode_old(version: Version) -> bytes:
     """Encode a superseded version; the version number is in the key."""
     return _OLD.pack(version.value is None, version.txn) + (version.value or b"")
@@ -147,12 +175,11 @@ def grouped(key: bytes) -> bytes:
     Grouped keys sort in the order of the keys, and none is a prefix of a second. `abc` is `61 62 63 00 00 00 00 00` and
     3; `abcdefgh` is 8 bytes and 9, then an empty group. The number is 9 in each group but the last.
     """
-    full, rest = divmod(len(key), 8)
-    if not full:
-        return key.ljust(8, b"\0") + bytes((rest,))
-    groups = [key[at : at + 8] + b"\x09" for at in range(0, 8 * full, 8)]
-    groups.append(key[8 * full :].ljust(8, b"\0") + bytes((rest,)))
-    return b"".join(groups)
+    length, groups = len(key), b""
+    for at in range(0, length - 7, 8):
+        groups += key[at : at + 8] + b"\x09"
+    rest = length % 8
+    return groups + key[length - rest :] + _GROUP_ENDS[rest]
 
 
 def ungrouped(data: bytes) -> bytes:
@@ -169,7 +196,7 @@ def old_prefix(table_id: int, key: bytes) -> bytes:
 
 def old_key(table_id: int, key: bytes, version: int) -> bytes:
     """The stored key of a superseded version: of one table key the newest version comes first."""
-    return old_prefix(table_id, key) + key1(_U64_MAX - version)
+    return key1(table_id) + grouped(key) + key1(_U64_MAX - version)
 
 
 def version_of(key: bytes) -> int:

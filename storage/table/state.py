@@ -35,9 +35,10 @@ class TableState:
         return (self.keys, self.rows, self.versions, self.intents)
 
     def encode(self) -> bytes:
-        if min(self.fields()) < 0 or self.keys > self.rows:
-            raise CorruptStore(f"its counters {self.fields()} count what is not there")
-        return _STATE.pack(*self.fields())
+        fields = self.fields()
+        if min(fields) < 0 or self.keys > self.rows:
+            raise CorruptStore(f"its counters {fields} count what is not there")
+        return _STATE.pack(*fields)
 
     @classmethod
     def decode(cls, payload: memoryview) -> TableState:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from storage.errors import CorruptStore
 from storage.txn.options import CheckMode
+from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import STATE_CODES, TransactionState
 
 OPEN, COMMITTED, ABORTED = (
@@ -45,6 +46,18 @@ class Version:
         return (self.version, self.txn, self.value) == (other.version, other.txn, other.value)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Row(NamedTuple):
+    """A key with the value that was seen, the version of the value, and the number of the writing transaction.
+
+    The number is 0 for a write of the reading transaction itself, as long as that has no number.
+    """
+
+    key: bytes
+    value: bytes
+    version: int
+    txn: int
 
 
 class StoredRow:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage import faults
-from storage.disk.view import ReadView, WriteBatch
+from storage.disk.view import WriteBatch
 from storage.process.identity import ProcessIdentity
 from storage.table import conflict as conflicts, intent as intents, read
 from storage.table.arbiter import Arbiter, survives
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.conflict import DoomCause
 from storage.table.intent import RowWriter
-from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow, Version, newest
+from storage.table.visibility import COMMITTED, OPEN, StoredRow, Version, newest
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
@@ -31,15 +31,20 @@ KEYS_SHOWN_MAX = 20
 
 
 class Write:
-    """A key to be written; the value None deletes the key."""
+    """A key to be written; the value None deletes the key.
 
-    __slots__ = ("key", "table", "table_id", "value")
+    Attributes:
+        size: bytes of key and value.
+    """
+
+    __slots__ = ("key", "size", "table", "table_id", "value")
 
     def __init__(self, table_id: int, table: str, key: bytes, value: bytes | None) -> None:
         self.table_id = table_id
         self.table = table
         self.key = key
         self.value = value
+        self.size = len(key) if value is None else len(key) + len(value)
 
 
 class Writing:
@@ -58,25 +63,31 @@ class Writing:
         self._arbiter = Arbiter(batch, coordinator, process)
         self._writes = writes
         self._writers: dict[int, RowWriter] = {}
-        self._rows: list[tuple[Write, StoredRow]] = []
+        self._rows: list[tuple[Write, RowWriter, StoredRow]] = []
         self._losers: list[tuple[TransactionRecord, Write]] = []
 
     def judge(self) -> None:
-        """Pass only if every key may be written. Only a refusal changes anything.
+        """Pass only if every key may be written. Only a refusal changes anything, but for the use of tables.
 
         Raises:
+            TableNotFound: the table of a write was deleted.
             WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
         """
-        self._arbiter.check_window(self._record)
-        look_up = read.state_of(self._batch)
         self._load()
+        record = self._record
+        self._arbiter.begin_use(record)
+        self._arbiter.check_window(record)
         self._check_reads()
-        for write, row in self._rows:
-            self._check_versions(write, row, look_up)
-        pushed: dict[int, Write] = {}
-        for write, row in self._rows:
+        look_up = read.state_of(self._batch)
+        me, pushed = record.txn_id, dict[int, Write]()
+        for write, _, row in self._rows:
+            version = newest(row, me, look_up)
+            if version is not None and version.version >= record.timestamp:
+                cause = (write.table, write.key, version.txn, version.version)
+                self._refuse(DoomCause(conflicts.VERSION, *cause))
+        for write, _, row in self._rows:
             intent = row.intent
-            if intent is not None and intent.txn != self._record.txn_id and look_up(intent.txn) == OPEN:
+            if intent is not None and intent.txn != me and look_up(intent.txn) == OPEN:
                 pushed.setdefault(intent.txn, write)
         self._losers = [(records.get(self._batch, txn), write) for txn, write in pushed.items()]
         for holder, write in self._losers:
@@ -87,10 +98,10 @@ class Writing:
         """Leave intents."""
         self._doom_losers()
         record, new = self._record, {write.table_id: 0 for write in self._writes}
-        for write, judged in self._rows:
-            writer = self._writer(write.table_id)
+        for write, writer, judged in self._rows:
             row = self._own(writer, write.key, judged)
-            new[write.table_id] += writer.place(write.key, row, self._version(write))
+            written = Version(record.timestamp, record.txn_id, write.value)
+            new[write.table_id] += writer.place(write.key, row, written)
         for table_id, count in new.items():
             before = intents.count_of(self._batch, record.txn_id, table_id)
             intents.save_count(self._batch, record.txn_id, table_id, before + count)
@@ -98,21 +109,30 @@ class Writing:
     def commit(self) -> None:
         """Write committed versions without intents: the transaction is decided in this batch."""
         self._doom_losers()
-        shown: dict[int, list[bytes]] = {}
-        for write, judged in self._rows:
-            writer = self._writer(write.table_id)
-            row = self._own(writer, write.key, judged)
+        record = self._record
+        shown: dict[int, list[bytes]] = {table_id: [] for table_id in self._writers}
+        for write, writer, judged in self._rows:
+            row = judged if judged.intent is None else self._own(writer, write.key, judged)
             if row.intent is not None:
-                left = intents.count_of(self._batch, self._record.txn_id, write.table_id) - 1
-                intents.save_count(self._batch, self._record.txn_id, write.table_id, left)
-            writer.write(write.key, row, self._version(write))
-            shown.setdefault(write.table_id, []).append(write.key)
-        self._record.written = [
-            [table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()
-        ]
+                left = intents.count_of(self._batch, record.txn_id, write.table_id) - 1
+                intents.save_count(self._batch, record.txn_id, write.table_id, left)
+            writer.write(write.key, row, Version(record.timestamp, record.txn_id, write.value))
+            shown[write.table_id] += [write.key]
+        record.written = [[table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()]
 
     def _load(self) -> None:
-        self._rows = [(write, self._writer(write.table_id).load(write.key)) for write in self._writes]
+        """Find the rows as they are stored.
+
+        Raises:
+            TableNotFound: the table of a write was deleted.
+        """
+        writers = self._writers
+        self._rows = []
+        for write in self._writes:
+            if write.table_id not in writers:
+                writers[write.table_id] = self._new_writer(write)
+            writer = writers[write.table_id]
+            self._rows.append((write, writer, writer.load(write.key)))
 
     def _doom_losers(self) -> None:
         """Abort the holders of intents that lost the push."""
@@ -123,14 +143,11 @@ class Writing:
             self._load()
         faults.reach("table.before_write")
 
-    def _writer(self, table_id: int) -> RowWriter:
-        writer = self._writers.get(table_id)
-        if writer is None:
-            writer = self._writers[table_id] = RowWriter(self._batch, table_id)
+    def _new_writer(self, write: Write) -> RowWriter:
+        writer = RowWriter(self._batch, write.table_id)
+        if writer.is_of_deleted_table:
+            check_exists(self._batch, TableEntry(write.table, write.table_id, 0, {}))
         return writer
-
-    def _version(self, write: Write) -> Version:
-        return Version(self._record.timestamp, self._record.txn_id, write.value)
 
     def _own(self, writer: RowWriter, key: bytes, row: StoredRow) -> StoredRow:
         """The row without a foreign intent: an intent of a decided transaction is finalised on the way."""
@@ -149,11 +166,6 @@ class Writing:
         if read is not None:
             table = next(write.table for write in self._writes if write is read.place)
             self._refuse(DoomCause(conflicts.READ, table, read.place.key, read.txn, read.timestamp))
-
-    def _check_versions(self, write: Write, row: StoredRow, look_up: StateOf) -> None:
-        version = newest(row, self._record.txn_id, look_up)
-        if version is not None and version.version >= self._record.timestamp:
-            self._refuse(DoomCause(conflicts.VERSION, write.table, write.key, version.txn, version.version))
 
     def _refuse(self, conflict: DoomCause) -> None:
         self._arbiter.doom(self._record, AbortReason.REFUSED_WRITE, conflict)
@@ -175,11 +187,3 @@ def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, process:
             Arbiter(batch, coordinator, process).check_window(record)
 
     return coordinator.commit(batch, txn_id, process, prepare)
-
-
-def check_tables(view: ReadView, writes: Sequence[Write]) -> None:
-    """Raises:
-    TableNotFound: the table of a write was deleted.
-    """
-    for table_id, name in {write.table_id: write.table for write in writes}.items():
-        check_exists(view, TableEntry(name, table_id, 0, {}))

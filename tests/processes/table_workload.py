@@ -20,9 +20,9 @@ from hashlib import md5
 from pathlib import Path
 
 from storage import CheckMode, Store, Table, Transaction, TxnID
-from storage.client.table import Row
 from storage.errors import ConditionFailed, TxnctlError
 from storage.process.clock import Clock
+from storage.table.visibility import Row
 from tests.processes.parent import has_let_go, say
 from tests.processes.table_log import UNKNOWN, Log, decode, encode
 from tests.row_json import row_json

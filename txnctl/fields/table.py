@@ -10,7 +10,7 @@ from txnctl.output.field import Help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage.client.table import Row
+    from storage.table.visibility import Row
 
 NAME = {"table": Help("The table.", kind="id")}
 

@@ -111,7 +111,7 @@ class Beginning:
         assert self.started is not None, "a transaction without a record knows when it began"
         timestamp = self.started.timestamp
         with self._connection.view() as view:
-            is_in_window = not timestamp or timestamp >= retention.window_start(view)
+            is_in_window = not timestamp or retention.is_kept(view, timestamp)
             return view.now_ns < self.deadline_ns and is_in_window
 
     def make_record(
@@ -141,7 +141,8 @@ class Beginning:
 
 def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     """The start of a transaction without a record; None if only a record can give a timestamp."""
-    cache, clock = connection.environment.read_cache, connection.clock
+    environment, clock = connection.environment, connection.clock
+    cache, locks = environment.read_cache, environment.lock_file
     started: list[Started] = []
     if not cache.is_attached:
         with connection.view() as view:
@@ -149,20 +150,23 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
                 return Started(0, clock.wall_ms(), view.now_ns)
 
     def issue(view: ReadView) -> None:
+        superblock = view.superblock
         cache.drop_lost()  # A timestamp from a removed file is below the watermark of the next file.
-        if not cache.is_valid(view.superblock):
+        if not cache.is_valid(superblock):
             raise NeedsWrite
-        timestamp = max(clock.wall_ns(), max(cache.issued, view.superblock.last_timestamp) + 1)
-        if timestamp > view.superblock.timestamp_mark:
+        issued, wall_ns = cache.issued, clock.wall_ns()
+        following = (issued if issued > superblock.last_timestamp else superblock.last_timestamp) + 1
+        timestamp = wall_ns if wall_ns > following else following
+        if timestamp > superblock.timestamp_mark:
             raise NeedsWrite
-        started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
+        started.append(Started(timestamp, wall_ns // 1_000_000, superblock.now_ns(clock)))
         deadline_ns = clock.boot_ns() + timeout_ms * 1_000_000
         # Held before issued: a reader that knows of the timestamp meets the lock.
-        connection.environment.lock_file.open_timestamps.hold(timestamp, deadline_ns)
+        locks.open_timestamps.hold(timestamp, deadline_ns)
         cache.note_issued(timestamp)
 
     # A process about to write a key would be refused over a read of this newer transaction, so its commit comes first.
-    connection.environment.lock_file.gate.back_off(connection.lock_timeout_s)
+    locks.gate.back_off(connection.lock_timeout_s)
     for is_reserved in (False, True):
         with suppress(NeedsWrite), connection.recorded_view(issue):
             return started[0]

@@ -8,7 +8,7 @@ from storage.client.work.outbox import Outbox
 from storage.client.work.write_set import WriteSet
 from storage.disk.view import WriteBatch
 from storage.table.key_range import KeyRange
-from storage.table.visibility import Version
+from storage.table.visibility import Row
 from storage.txn.record import TransactionRecord
 
 
@@ -62,15 +62,18 @@ class Buffers:
         return self.outbox.is_empty and self.write_set.is_empty
 
     def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
-        self.outbox.check(batch, record)
+        if not self.outbox.is_empty:
+            self.outbox.check(batch, record)
         self.write_set.check(batch, record)
 
     def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:
         self.write_set.apply(batch, record, commits=commits)
-        self.outbox.apply(batch, record, commits=commits)
+        if not self.outbox.is_empty:
+            self.outbox.apply(batch, record, commits=commits)
 
     def settle(self) -> None:
-        self.outbox.settle()
+        if not self.outbox.is_empty:
+            self.outbox.settle()
         self.write_set.settle()
 
     def discard(self) -> None:
@@ -80,10 +83,10 @@ class Buffers:
     def merged(
         self,
         table_id: int,
-        rows: list[tuple[bytes, Version]],
+        rows: list[Row],
         part: KeyRange,
         rest: KeyRange | None,
         version: tuple[int, int],
-    ) -> list[tuple[bytes, Version]]:
+    ) -> list[Row]:
         """A page of rows with the buffered writes among them; see `WriteSet.merged`."""
         return self.write_set.merged(table_id, rows, part, rest, version)

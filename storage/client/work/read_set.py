@@ -22,13 +22,13 @@ from storage.table.arbiter import Arbiter
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.key_range import KeyRange
 from storage.table.read import MustPush
-from storage.table.visibility import OPEN, Version
+from storage.table.visibility import OPEN, Row, Version
 from storage.txn import record as records
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
 
 T = TypeVar("T")
-Rows = list[tuple[bytes, Version]]
+Rows = list[Row]
 Page = tuple[Rows, KeyRange | None]
 """Rows, and the rest of the range; None if the page reaches the end."""
 
@@ -52,10 +52,11 @@ class ReadSet:
             use the transaction too; else the next batch of this process says so.
     """
 
-    __slots__ = ("_handle", "_merge", "marks_first")
+    __slots__ = ("_cache", "_handle", "_merge", "marks_first")
 
     def __init__(self, handle: TransactionHandle, merge: Merge, *, marks_first: bool) -> None:
         self._handle = handle
+        self._cache = handle.connection.environment.read_cache
         self._merge = merge
         self.marks_first = marks_first
 
@@ -71,7 +72,7 @@ class ReadSet:
             cache.record_key(table_id, key, handle.timestamp, handle.txn_id)
 
         def look(view: ReadView) -> Version | None:
-            pick = reading.at_timestamp(view, table_id, handle.timestamp, handle.txn_id)
+            pick = reading.AtTimestamp(view, table_id, handle.timestamp, handle.txn_id)
             return reading.one(view, table_id, key, pick)
 
         return self._recorded(table, note, look)
@@ -142,7 +143,7 @@ class ReadSet:
             rows, rest = self._rows(view, table, part, min(left, PAGE_ENTRIES))
             if len(rows) >= left:
                 rows = rows[:left]
-                rest = part.after(rows[-1][0])
+                rest = part.after(rows[-1].key)
             done = key_range.without(rest)
             cache.record_range(table.table_id, done.start, done.end, handle.timestamp, handle.txn_id)
             pages[:] = [(rows, rest)]
@@ -152,7 +153,7 @@ class ReadSet:
     def _rows(self, view: ReadView, table: TableEntry, part: KeyRange, limit: int) -> Page:
         """Rows of a view, with the buffered writes among them."""
         version = self._handle.timestamp, self._handle.txn_id
-        pick = reading.at_timestamp(view, table.table_id, *version)
+        pick = reading.AtTimestamp(view, table.table_id, *version)
         rows, rest = reading.page(view, table.table_id, part, pick, limit)
         return self._merge(table.table_id, rows, part, rest, version), rest
 
@@ -161,7 +162,7 @@ class ReadSet:
         handle = self._handle
         while True:
             try:
-                with handle.connection.recorded_view(lambda view: self._admit(view, table, note)) as view:
+                with handle.connection.recorded_view(partial(self._admit, table, note)) as view:
                     result = look(view)
                 handle.uses_tables = True
                 return result
@@ -170,7 +171,7 @@ class ReadSet:
             except MustPush as met:
                 handle.run_batch(partial(self._push, met=met, table=table), share=ReserveShare.PART)
 
-    def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
+    def _admit(self, table: TableEntry, note: Note, view: ReadView) -> None:
         """Inside the gate: see that the transaction may read, and record the read.
 
         Raises:
@@ -178,12 +179,8 @@ class ReadSet:
                 transaction may never read.
             TableNotFound
         """
-        handle, cache, superblock = (
-            self._handle,
-            self._handle.connection.environment.read_cache,
-            view.superblock,
-        )
-        if not cache.is_valid(superblock):
+        handle, cache = self._handle, self._cache
+        if not cache.is_valid(view.superblock):
             raise NeedsWrite
         if handle.txn_id:
             record = records.get(view, handle.txn_id)
@@ -192,15 +189,11 @@ class ReadSet:
                 record.state_code == OPEN
                 and not self.needs_mark(record)
                 and record.isolation == TransactionIsolation.SERIALIZABLE.value
+                and not record.is_overdue(view.now_ns)
             )
-            deadline_ns = record.deadline_ns
         else:
-            is_usable, deadline_ns = handle.timestamp > 0, handle.beginning.deadline_ns
-        if (
-            not is_usable
-            or superblock.now_ns(view.clock) >= deadline_ns
-            or handle.timestamp < retention.window_start(view)
-        ):
+            is_usable = handle.timestamp > 0 and not handle.beginning.is_overdue
+        if not is_usable or not retention.is_kept(view, handle.timestamp):
             raise NeedsWrite
         check_exists(view, table)
         try:

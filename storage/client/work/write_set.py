@@ -9,14 +9,13 @@ from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX
 from storage.table import catalogue as tables
-from storage.table.arbiter import Arbiter
 from storage.table.key_range import KeyRange
-from storage.table.visibility import Version
-from storage.table.write import Write, Writing, check_tables
+from storage.table.visibility import Row
+from storage.table.write import Write, Writing
 from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 
-Rows = list[tuple[bytes, Version]]
+Rows = list[Row]
 
 
 class WriteSet:
@@ -50,15 +49,15 @@ class WriteSet:
         """Whether a write fits. A value above the bound is buffered alone."""
         if len(self._writes) >= self._keys_max:
             return False
-        return not self._writes or self._bytes + _size(write) <= BUFFER_BYTES_MAX
+        return not self._writes or self._bytes + write.size <= BUFFER_BYTES_MAX
 
     def add(self, write: Write) -> None:
         """Buffer a write in place of an earlier one of its key."""
-        before = self._writes.pop((write.table_id, write.key), None)
-        if before is not None:
-            self._bytes -= _size(before)
-        self._writes[write.table_id, write.key] = write
-        self._bytes += _size(write)
+        name = write.table_id, write.key
+        if name in self._writes:
+            self._bytes -= self._writes.pop(name).size
+        self._writes[name] = write
+        self._bytes += write.size
 
     def find(self, table_id: int, key: bytes) -> Write | None:
         """The buffered write of a key, or None."""
@@ -81,11 +80,9 @@ class WriteSet:
         }
         if not own:
             return rows
-        merged = {key: row for key, row in rows if key not in own}
-        for key, value in own.items():
-            if value is not None:
-                merged[key] = Version(*version, value)
-        return sorted(merged.items(), reverse=part.reverse)
+        merged = [row for row in rows if row.key not in own]
+        merged += [Row(key, value, *version) for key, value in own.items() if value is not None]
+        return sorted(merged, reverse=part.reverse)
 
     def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
         """See that every key may be written.
@@ -102,8 +99,6 @@ class WriteSet:
                 self._connection.identity,
             )
             writes = _with_tables(batch, writes)
-            check_tables(batch, writes)
-            Arbiter(batch, coordinator, owner).begin_use(record)
             self._writing = Writing(batch, coordinator, record, owner, writes)
             self._writing.judge()
 
@@ -136,7 +131,3 @@ def _with_tables(batch: WriteBatch, writes: list[Write]) -> list[Write]:
         write if write.table_id > 0 else Write(ids[write.table], write.table, write.key, write.value)
         for write in writes
     ]
-
-
-def _size(write: Write) -> int:
-    return len(write.key) + len(write.value or b"")

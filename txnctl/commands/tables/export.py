@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.client.table import Row
+    from storage.table.visibility import Row
     from txnctl.cli.context import Context
     from txnctl.commands.tables.reader import Reading
     from txnctl.commands.tables.scan import KeyBounds

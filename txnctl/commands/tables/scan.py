@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
-    from storage.client.table import Row, Table
+    from storage.client.table import Table
+    from storage.table.visibility import Row
     from txnctl.cli.context import Context
     from txnctl.commands.tables.reader import Reading
 

@@ -90,7 +90,7 @@ def test_a_page_protects_the_part_that_was_read(
     keys = [b"a", b"b", b"c", b"cc"]
     writers = {key: store.begin_transaction() for key in keys}
     rows, rest = read_set(new_handle()).read_page(entry, ALL, ALL, limit)
-    assert ([key for key, _ in rows], rest is None) == ([b"a", b"b", b"c", b"d"][:limit], limit is None)
+    assert ([row.key for row in rows], rest is None) == ([b"a", b"b", b"c", b"d"][:limit], limit is None)
     assert [key for key in keys if is_refused(table, key, writers[key])] == protected
 
 
@@ -100,10 +100,10 @@ def test_buffered_writes_are_counted_by_the_limit(
     """They are merged before the page is cut."""
 
     def without_a(_t: int, rows: Rows, _p: KeyRange, _r: KeyRange | None, _at: tuple[int, int]) -> Rows:
-        return [row for row in rows if row[0] != b"a"]
+        return [row for row in rows if row.key != b"a"]
 
     rows, rest = ReadSet(new_handle(), without_a, marks_first=False).read_page(entry, ALL, ALL, 2)
-    assert [key for key, _ in rows] == [b"b"]
+    assert [row.key for row in rows] == [b"b"]
     assert rest is not None
     assert rest.start == b"b\0"
 

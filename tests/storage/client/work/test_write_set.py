@@ -10,7 +10,7 @@ from storage.disk.view import WriteBatch
 from storage.errors import TableNotFound, WriteTooOld
 from storage.limits import BUFFER_BYTES_MAX
 from storage.table.key_range import KeyRange
-from storage.table.visibility import Version
+from storage.table.visibility import Row
 from storage.table.write import Write
 from storage.txn import record as records
 from tests.row_json import row_json
@@ -79,10 +79,10 @@ class TestMerging:
         for key, value in ((b"a", b"new"), (b"b", None), (b"c", b"own"), (b"z", b"outside")):
             write_set.add(put(key, value))
         write_set.add(put(b"b", b"of another table", table_id=2))
-        rows = [(key, Version(1, 1, b"old")) for key in (b"a", b"b", b"d")]
+        rows = [Row(key, b"old", 1, 1) for key in (b"a", b"b", b"d")]
         part = KeyRange(b"a", b"m", reverse)
         merged = write_set.merged(1, rows[::-1] if reverse else rows, part, None, (9, 3))
-        seen = [(key, row.value, row.version, row.txn) for key, row in merged]
+        seen = [tuple(row) for row in merged]
         expected = [(b"a", b"new", 9, 3), (b"c", b"own", 9, 3), (b"d", b"old", 1, 1)]
         assert seen == (expected[::-1] if reverse else expected)
 
@@ -92,7 +92,7 @@ class TestMerging:
         for key in (b"b", b"x"):
             write_set.add(put(key))
         merged = write_set.merged(1, [], part, part.after(b"m"), (9, 3))
-        assert [key for key, _ in merged] == [b"b"]
+        assert [row.key for row in merged] == [b"b"]
 
 
 class TestBatch:
