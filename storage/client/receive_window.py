@@ -154,7 +154,7 @@ class ReceiveWindow:
             for piece in self._queue:
                 if ready >= count or message_bound.readable_since(view, piece.entry) > timestamp:
                     break
-                ready += len(piece.indexes)
+                ready += piece.count
         return min(count, ready)
 
     def untouched(self) -> Messages:

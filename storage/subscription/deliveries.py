@@ -6,7 +6,7 @@ its span, unless it has a record of its own: an earlier release wrote it, or the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import takewhile
 from typing import Generic, TypeVar
@@ -22,6 +22,12 @@ from storage.values.position import Position
 
 Untouched = Callable[[Delivery, int], int]
 """The messages of a record, among some, that no application has received."""
+
+EntryMessages = tuple[Position, int, int]
+"""An entry, some of its messages, and the number that the entry has."""
+
+Change = Callable[[Delivery, int], None]
+"""A change of messages in the record of an entry or of a span."""
 
 V = TypeVar("V", bound=ReadView, covariant=True)
 
@@ -140,6 +146,25 @@ class Deliveries(Generic[V]):
         self._view.put(DELIVERIES, key, pack([span.SPAN_ENTRIES, []]))
         self._view.add(DELIVERIES, key, record)
         return record
+
+    def change_in_spans(
+        self: Deliveries[WriteBatch], chosen: Sequence[EntryMessages], change: Change
+    ) -> None:
+        """Change messages of entries in the records of their spans, a span at once; none has a record of its own."""
+        sets = span.by_span([(at, messages) for at, messages, _ in chosen])
+        sizes = span.by_span([(at, (1 << count) - 2) for at, _, count in chosen if count > 1])
+        for first, messages in sets.items():
+            record = self.find_span(first) or self._new_span(first)
+            if len(record.parts) < SPAN_FATES_MAX // 2:
+                record.sizes |= sizes.get(first, 0)
+                change(record, messages)
+                self._count(record)
+                continue
+            for at, inside, count in chosen:
+                if span.first_of(at) == first:
+                    delivery = record.of_entry(at) or Delivery(at, count, [])
+                    change(delivery, inside)
+                    self.put(delivery)
 
     def _count(self, record: Delivery) -> None:
         released = record.released

@@ -5,7 +5,6 @@ from __future__ import annotations
 import cProfile
 import pstats
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 

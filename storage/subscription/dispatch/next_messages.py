@@ -13,9 +13,16 @@ the log itself says when to examine a skipped message again (docs/decisions/0024
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from storage.disk.view import ReadView
-from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
-from storage.subscription import acked_ranges, message_set, pending_ack
+from storage.limits import (
+    DELAYED_RECORDS_MAX,
+    DISPATCH_BYTES_MAX,
+    DISPATCH_SCAN_ENTRIES_MAX,
+    HELD_MESSAGES_MAX,
+)
+from storage.subscription import acked_ranges, message_set, pending_ack, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import compacted_walk
 from storage.subscription.dispatch.blocked_keys import MessageOrder
@@ -25,19 +32,23 @@ from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
-from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
+from storage.subscription.dispatch.walk_result import WHOLE, Selection
 from storage.subscription.dispatch.walk_work import WalkWork
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
 from storage.topic.compaction import compacted_view
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
+from storage.topic.message_batch import Piece
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records, runs
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
 _NO_TXN = 0
+
+_PAGE_ENTRIES_MIN = 64
+"""Markers and aborted entries may lie between the messages."""
 
 
 class Walk:
@@ -87,12 +98,12 @@ class Walk:
         if not self._is_full():
             self._select_new()
         if self._skips is not None:
-            self._selection.dispatched.sort(key=lambda dispatched: dispatched.delivery.at)
+            self._selection.dispatched.sort(key=lambda piece: piece.at)
         return self._selection
 
     def _is_full(self) -> bool:
         is_full = self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
-        return is_full or self._work.is_done or self._selection.has_enough_delays
+        return is_full or self._work.left <= 0 or self._selection.delay_records >= DELAYED_RECORDS_MAX
 
     def _select_again(self) -> None:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
@@ -147,12 +158,18 @@ class Walk:
         if self._reads_compacted:
             after = self._select_compacted(after, through)
         while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX and not self._is_full():
-            page = log.page(self._view, subscription.topic_id, after, through)
+            page = log.page(self._view, subscription.topic_id, after, through, self._page_entries())
             if not page:
                 return
             self._aborted.load(self._topic, after, page[-1].position)
             for entry in page:
                 if entry.position <= after:
+                    continue
+                if self._is_new(entry):
+                    self._deliver(entry, range(entry.count), {}, message_set.everything(entry.count))
+                    after = entry.position
+                    if self._is_full():
+                        break
                     continue
                 jump = self._jump(entry)
                 if jump is not None:
@@ -171,7 +188,23 @@ class Walk:
                     break
             selection.read = max(selection.read, after)
         # Messages held back are recorded where the work ends among them, so that the next walk begins behind them.
-        selection.is_cut = self._work.is_done and bool(selection.held)
+        selection.is_cut = self._work.left <= 0 and bool(selection.held)
+
+    def _page_entries(self) -> int:
+        """The number of entries to read next: not many more than may be delivered, judging by the topic's batches."""
+        state = self._topic.state
+        return max(self._room * max(state.entries, 1) // max(state.messages, 1), _PAGE_ENTRIES_MIN)
+
+    def _is_new(self, entry: Entry) -> bool:
+        """Whether all messages of an entry are to be delivered, by its header: no record, key or time says otherwise."""
+        return (
+            entry.count <= min(self._room, span.SPAN_MESSAGES_MAX)
+            and not self._by_key
+            and not self._records.names(entry)
+            and (not entry.txn or self._skips is None)
+            and delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids)
+            and not (self._subscription.delays and entry.delivery_times)
+        )
 
     def _select_compacted(self, after: Position, through: Position) -> Position:
         """Go on through the compacted view, up to its horizon; return the position reached."""
@@ -247,14 +280,12 @@ class Walk:
         if any(txn == marker.txn for txn, *_ in selection.behind):
             return False  # Messages that this walk has put behind the transaction must be recorded first.
         self._skips.begin_to_examine(marker.txn)
-        ahead, self._records = self._records, RecordsAhead(self._opened)
         for entry, messages in self._skips.entries(skipped, marker.position):
             at = entry.position
             if self._is_full() or at in self._moved or selection.changes >= DISPATCH_SCAN_ENTRIES_MAX:
                 return False
             self._examine_entry(entry, messages, marker)
             selection.examined[marker.txn] = at
-        self._records = ahead
         selection.examined.pop(marker.txn, None)
         selection.ended.append(marker.txn)
         return True
@@ -290,9 +321,10 @@ class Walk:
     def _offer(self, entry: Entry, delivery: Delivery, messages: int) -> None:
         """Select the messages that the consumer can receive."""
         at, selection = delivery.at, self._selection
-        open_ = messages & ~self._records.acknowledged(at, entry.count)
+        open_ = messages & ~self._records.acknowledged(entry)
         early = self._delays.early(entry, delivery, open_)
         if early:
+            self._note_own(delivery)
             open_ &= ~selection.delay(delivery, early)
             self._moved.add(at)
         if not open_ or (open_ == delivery.known() and not delivery.is_released and not self._by_key):
@@ -312,17 +344,32 @@ class Walk:
         else:
             free = message_set.lowest(free, self._room)
         rest = open_ & ~free & ~behind & ~delivery.known()
+        if free or rest:
+            self._note_own(delivery)
         if rest:
             selection.held.append((delivery, rest))
         if free:
-            selection.dispatched.append(Dispatched(entry, delivery, free, delivery.times(free)))
-            entry.txn_state = self._state(entry)
-            self._room -= free.bit_count()
-            self._bytes -= entry.size
-        if free or rest or behind:
+            is_whole = free == message_set.everything(entry.count)
+            indexes = range(entry.count) if is_whole else message_set.indexes(free)
+            self._deliver(entry, indexes, delivery.times(free), free)
+        elif rest or behind:
             self._work.changed(entry)
         if self._skips is not None and (free or rest or behind or exhausted):
             self._moved.add(at)
+
+    def _note_own(self, delivery: Delivery) -> None:
+        if delivery.has_record:
+            self._selection.own[delivery.at] = delivery
+
+    def _deliver(self, entry: Entry, indexes: Sequence[int], times: dict[int, int], messages: int) -> None:
+        """Select messages of an entry; `times` are the earlier deliveries."""
+        piece = Piece(entry, indexes, times, messages)
+        self._selection.dispatched.append(piece)
+        if entry.txn:
+            entry.txn_state = self._state(entry)
+        self._room -= piece.count
+        self._bytes -= entry.size
+        self._work.changed(entry)
 
     def _free(self, delivery: Delivery, open_: int) -> int:
         """Messages that are free and due."""
