@@ -184,7 +184,7 @@ class ReceiveWindow:
 
     def forget_acknowledged(self, items: list[Item]) -> None:
         """Drop messages that were acknowledged before the application received them."""
-        self.forget_through(max(at for at, _ in items))
+        self.forget_through(max(items)[0])
 
     def forget_through(self, highest: Position) -> None:
         """Drop messages up to a position that are not in flight any more."""

@@ -66,7 +66,8 @@ def record(
     number = opened.cursor.delivered
     again = [piece for piece in selection.dispatched if piece.entry.position <= after]
     rows = [
-        [*piece.at, message_set.encode(piece.messages, piece.entry.count), piece.entry.count] for piece in again
+        [*piece.at, message_set.encode(piece.messages, piece.entry.count), piece.entry.count]
+        for piece in again
     ]
     opened.view.put(CONSUMERS, _key(opened, consumer_id), pack([number, after, rows]))
     return number

@@ -62,6 +62,33 @@ class Deliveries(Generic[V]):
             self._known = first, records.find_span(self._view, self._subscription_id, first)
         return self._known[1]
 
+    def split_by_span(
+        self, items: Sequence[tuple[Position, int]], chosen: Callable[[Delivery], int]
+    ) -> tuple[list[tuple[Delivery, int]], list[tuple[Position, int]]]:
+        """The items whose messages are all chosen ones of the record of a span, by span; and the rest.
+
+        Args:
+            items: entries, each once, and messages of each; 0 for all.
+            chosen: the messages of a record to be taken at once.
+        """
+        named = span.by_span([(at, messages) for at, messages in items if messages <= span.MESSAGES])
+        whole = span.by_span([(at, 1) for at, messages in items if not messages])
+        taken, apart = list[tuple[Delivery, int]](), dict[Position, tuple[Delivery | None, int]]()
+        for first, messages in named.items():
+            record = self.find_span(first)
+            known = chosen(record) if record is not None else 0
+            if record is not None and whole:
+                messages |= record.of_entries(whole.get(first, 0))
+            if record is None or messages & ~known:
+                apart[first] = record, known
+            else:
+                taken.append((record, messages))
+        rest = [item for item in items if item[1] > span.MESSAGES]
+        if apart:
+            left = [item for item in items if item[1] <= span.MESSAGES and span.first_of(item[0]) in apart]
+            taken += _split_apart(left, apart, rest)
+        return taken, rest
+
     def among(self, chosen: Callable[[Delivery], int]) -> Iterator[Delivery]:
         """Yield, by entry in position order, the deliveries with chosen messages.
 
@@ -155,7 +182,7 @@ class Deliveries(Generic[V]):
         sizes = span.by_span([(at, (1 << count) - 2) for at, _, count in chosen if count > 1])
         for first, messages in sets.items():
             record = self.find_span(first) or self._new_span(first)
-            if len(record.parts) < SPAN_FATES_MAX // 2:
+            if record.has_room:
                 record.sizes |= sizes.get(first, 0)
                 change(record, messages)
                 self._count(record)
@@ -273,6 +300,30 @@ class Deliveries(Generic[V]):
                 held = delivery.of(consumer_id) & messages
                 _free(delivery, held, held, was_received=False)
                 self.put(delivery)
+
+
+def _split_apart(
+    items: Sequence[tuple[Position, int]],
+    apart: dict[Position, tuple[Delivery | None, int]],
+    rest: list[tuple[Position, int]],
+) -> list[tuple[Delivery, int]]:
+    """Split items of spans of which not every named message is a chosen one; add to `rest`.
+
+    Args:
+        apart: the records of the spans, with the chosen messages.
+    """
+    taken = dict.fromkeys(apart, 0)
+    for at, messages in items:
+        first = span.first_of(at)
+        record, chosen = apart[first]
+        named = record.named(at, messages) if record is not None else 0
+        if named and not named & ~chosen:
+            taken[first] |= named
+        else:
+            rest.append((at, messages))
+    return [
+        (record, taken[first]) for first, (record, _) in apart.items() if record is not None and taken[first]
+    ]
 
 
 def _free(delivery: Delivery, held: int, untouched: int, *, was_received: bool) -> None:

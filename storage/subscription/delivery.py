@@ -151,6 +151,15 @@ class Delivery:
             messages = message_set.everything(self.size(at))
         return span.place(at, messages or 1) if messages <= span.MESSAGES else 0
 
+    def of_entries(self, entries: int) -> int:
+        """All messages of entries of this span, given as layer 0, as a set within the span."""
+        return span.every_layer(entries) & (self.sizes | span.EVERY) if self.sizes else entries
+
+    @property
+    def has_room(self) -> bool:
+        """Whether any change of messages of this span leaves it within the bound of different fates."""
+        return len(self.parts) < SPAN_FATES_MAX // 2
+
     def of_entry(self, at: Position) -> Delivery | None:
         """The delivery of an entry of this span, or None. Changes of it do not change the span."""
         if not self.sizes:

@@ -192,8 +192,8 @@ class Entry:
     """
 
     __slots__ = (
-        "_body", "_body_crc", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "flags", "key", "kind",
-        "ledger_id", "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
+        "_body", "_body_crc", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "flags", "key",
+        "kind", "ledger_id", "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
     )  # fmt: skip
 
     bytes_before: int
@@ -215,8 +215,8 @@ class Entry:
         self.position = as_position((self.ledger_id, self.entry_id))
         try:
             (
-                self._body_crc, self.kind, self.flags, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
-                self.messages_before, self.bytes_before,
+                self._body_crc, self.kind, self.flags, self.count, self.txn, self.epoch, self.publish_time,
+                self.timestamp, self.messages_before, self.bytes_before,
             ) = HEADER.unpack_from(payload)  # fmt: skip
         except struct_error:
             raise corrupt(ENTRIES, key, "it is shorter than its header") from None

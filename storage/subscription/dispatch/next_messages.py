@@ -79,6 +79,7 @@ class Walk:
         self._aborted = memory.aborted
         self._reads_compacted = memory.reads_compacted
         self._by_key = opened.subscription.keeps_keys
+        self._heeds_times = opened.subscription.delays
         self._blocked_keys: dict[bytes, MessageOrder] = {}
         self._held_count = 0
         self._states: dict[int, TransactionState] = {}
@@ -162,33 +163,35 @@ class Walk:
             if not page:
                 return
             self._aborted.load(self._topic, after, page[-1].position)
-            for entry in page:
-                if entry.position <= after:
-                    continue
-                if self._is_new(entry):
-                    self._deliver(entry, range(entry.count), {}, message_set.everything(entry.count))
-                    after = entry.position
-                    if self._is_full():
-                        break
-                    continue
+            after = self._select_page(page, after)
+            selection.read = max(selection.read, after)
+            if selection.is_cut:
+                return
+        # Messages held back are recorded where the work ends among them, so that the next walk begins behind them.
+        selection.is_cut = self._work.left <= 0 and bool(selection.held)
+
+    def _select_page(self, page: list[Entry], after: Position) -> Position:
+        """Go on through a page; return the position reached, and cut the selection at a marker to be examined later."""
+        for entry in page:
+            if entry.position <= after:
+                continue
+            if self._is_new(entry):
+                self._deliver(entry, range(entry.count), {}, (1 << entry.count) - 1)
+            else:
                 jump = self._jump(entry)
                 if jump is not None:
                     after = jump
-                    if after >= page[-1].position:
-                        break
                     continue
                 if self._skips is not None and entry.kind != MESSAGES and not self._examine(entry):
-                    selection.read, selection.is_cut = max(selection.read, after), True
-                    return
-                if entry.kind != MESSAGES:
-                    selection.markers.append(entry.txn)
-                self._visit_new(entry)
-                after = entry.position
-                if self._is_full():
+                    self._selection.is_cut = True
                     break
-            selection.read = max(selection.read, after)
-        # Messages held back are recorded where the work ends among them, so that the next walk begins behind them.
-        selection.is_cut = self._work.left <= 0 and bool(selection.held)
+                if entry.kind != MESSAGES:
+                    self._selection.markers.append(entry.txn)
+                self._visit_new(entry)
+            after = entry.position
+            if self._is_full():
+                break
+        return after
 
     def _page_entries(self) -> int:
         """The number of entries to read next: not many more than may be delivered, judging by the topic's batches."""
@@ -196,14 +199,15 @@ class Walk:
         return max(self._room * max(state.entries, 1) // max(state.messages, 1), _PAGE_ENTRIES_MIN)
 
     def _is_new(self, entry: Entry) -> bool:
-        """Whether all messages of an entry are to be delivered, by its header: no record, key or time says otherwise."""
+        """Whether all messages of an entry are delivered, for all that its header says: no record names the entry."""
         return (
-            entry.count <= min(self._room, span.SPAN_MESSAGES_MAX)
+            entry.count <= self._room
+            and entry.count <= span.SPAN_MESSAGES_MAX
             and not self._by_key
             and not self._records.names(entry)
             and (not entry.txn or self._skips is None)
             and delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids)
-            and not (self._subscription.delays and entry.delivery_times)
+            and not (self._heeds_times and entry.delivery_times)
         )
 
     def _select_compacted(self, after: Position, through: Position) -> Position:
