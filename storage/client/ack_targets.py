@@ -26,8 +26,8 @@ def items_of(messages: Acknowledged, origin: MessageOrigin) -> list[Item]:
         InvalidValue: a message of a different topic or store.
     """
     if isinstance(messages, MessageBatch):
-        for message in messages[:1]:
-            check_same_topic(origin, message)
+        if messages and messages.origin is not origin:
+            check_same_topic(origin, messages[0])
         return [(piece.entry.position, piece.messages) for piece in messages.pieces]
     # Texts and positions are sequences too, and no lists of messages.
     is_many = isinstance(messages, Sequence) and not isinstance(messages, MessageId | Position | str | bytes)

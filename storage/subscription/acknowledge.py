@@ -74,8 +74,9 @@ class Acknowledger:
             record.acknowledgements += done
             return done
         self._clear_holders(opened, resolved, force)
-        done = sum(messages.bit_count() for _, messages in in_spans)
+        done = 0
         for delivery, messages in in_spans:
+            done += messages.bit_count()
             opened.deliveries.note_taken(delivery.take(messages), self._consumer_id)
             opened.deliveries.put(delivery)
             opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))

@@ -74,11 +74,12 @@ class Deliveries(Generic[V]):
         named = span.by_span([(at, messages) for at, messages in items if messages <= span.MESSAGES])
         whole = span.by_span([(at, 1) for at, messages in items if not messages])
         taken, apart = list[tuple[Delivery, int]](), dict[Position, tuple[Delivery | None, int]]()
-        for first, messages in named.items():
+        for first, in_part in named.items():
             record = self.find_span(first)
             known = chosen(record) if record is not None else 0
-            if record is not None and whole:
-                messages |= record.of_entries(whole.get(first, 0))
+            messages = (
+                in_part | record.of_entries(whole.get(first, 0)) if record is not None and whole else in_part
+            )
             if record is None or messages & ~known:
                 apart[first] = record, known
             else:
@@ -225,8 +226,10 @@ class Deliveries(Generic[V]):
 
     def note_taken(self, parts: list[DeliveryPart], consumer_id: int) -> None:
         """Raise the generation, so that queues drop messages that a different process has taken from a consumer."""
-        if any(part.holder > 0 and part.holder != consumer_id for part in parts):
-            self._cursor.generation += 1
+        for part in parts:
+            if part.holder > 0 and part.holder != consumer_id:
+                self._cursor.generation += 1
+                return
 
     def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
         """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
