@@ -25,13 +25,13 @@ from storage.limits import (
 from storage.subscription import acked_ranges, message_set, pending_ack, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import compacted_walk
-from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
 from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
+from storage.subscription.dispatch.walk_keys import WalkKeys
 from storage.subscription.dispatch.walk_result import WHOLE, Selection
 from storage.subscription.dispatch.walk_work import WalkWork
 from storage.subscription.isolation import IsolationLevel, delivers
@@ -44,8 +44,6 @@ from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records, runs
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
-
-_NO_TXN = 0
 
 _PAGE_ENTRIES_MIN = 64
 """Markers and aborted entries may lie between the messages."""
@@ -80,16 +78,14 @@ class Walk:
         self._reads_compacted = memory.reads_compacted
         self._by_key = opened.subscription.keeps_keys
         self._heeds_times = opened.subscription.delays
-        self._blocked_keys: dict[bytes, MessageOrder] = {}
-        self._held_count = 0
         self._states: dict[int, TransactionState] = {}
         self._skips = (
             SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
         )
         self._delays = DelayWalk(opened, room)
         self._moved: set[Position] = set()
-        self._spans_again: SpansAgain | None = None
         self._selection = Selection(opened.cursor.read)
+        self._keys = WalkKeys(memory.consumer_id, self._skips, self._selection)
         self._records = RecordsAhead(opened)
 
     def select(self) -> Selection:
@@ -103,7 +99,7 @@ class Walk:
         return self._selection
 
     def _is_full(self) -> bool:
-        is_full = self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
+        is_full = self._room <= 0 or self._bytes <= 0 or self._keys.held_count > HELD_MESSAGES_MAX
         return is_full or self._work.left <= 0 or self._selection.delay_records >= DELAYED_RECORDS_MAX
 
     def _select_again(self) -> None:
@@ -111,8 +107,8 @@ class Walk:
         topic_id, read = self._subscription.topic_id, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
         if self._by_key:
-            self._spans_again = SpansAgain(self._opened, self._memory, self._keys_at)
-        again = self._spans_again
+            self._keys.again = SpansAgain(self._opened, self._memory, self._keys_at)
+        again = self._keys.again
         deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
         delivered = deliveries.among(self._chosen_again) if looks else ()
         for at, delivery, due in self._delays.again(delivered, read):
@@ -130,13 +126,13 @@ class Walk:
             if self._is_full():
                 return
         if again is not None:
-            self._held_count += again.held
+            self._keys.held_count += again.held
             again.end(self._selection)
 
     def _chosen_again(self, record: Delivery) -> int:
         """The messages of a record to examine again: free and due; on Key_Shared all that may block their key."""
-        if self._spans_again is not None and record.is_span:
-            return self._spans_again.chosen(record)
+        if self._keys.again is not None and record.is_span:
+            return self._keys.again.chosen(record)
         now_ns = self._view.now_ns
         chosen = record.known() & ~record.of(self._consumer_id) if self._by_key else record.due(now_ns)
         return chosen & record.through(self._cursor.read, -1)
@@ -203,11 +199,11 @@ class Walk:
         return (
             entry.count <= self._room
             and entry.count <= span.SPAN_MESSAGES_MAX
-            and not self._by_key
             and not self._records.names(entry)
             and (not entry.txn or self._skips is None)
             and delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids)
             and not (self._heeds_times and entry.delivery_times)
+            and not (self._by_key and self._keys.suspects(entry))
         )
 
     def _select_compacted(self, after: Position, through: Position) -> Position:
@@ -340,13 +336,13 @@ class Walk:
             selection.exhausted.append((entry, delivery, exhausted))
             self._work.retired(entry)
             open_ &= ~exhausted
-        elif exhausted and self._spans_again is not None:
-            self._spans_again.awaits_decision = True
+        elif exhausted and self._keys.again is not None:
+            self._keys.again.awaits_decision = True
         behind = 0
         if self._by_key:
-            free, behind = self._free_of_keys(entry, delivery, open_, free)
-        else:
-            free = message_set.lowest(free, self._room)
+            free, behind = self._keys.free(entry, delivery, open_, free)
+        # The messages left when the room is full block their keys too, but no entry is examined afterwards.
+        free = message_set.lowest(free, self._room)
         rest = open_ & ~free & ~behind & ~delivery.known()
         if free or rest:
             self._note_own(delivery)
@@ -358,7 +354,7 @@ class Walk:
             self._deliver(entry, indexes, delivery.times(free), free)
         elif rest or behind:
             self._work.changed(entry)
-        if self._skips is not None and (free or rest or behind or exhausted):
+        if self._skips is not None and (rest or behind or exhausted):
             self._moved.add(at)
 
     def _note_own(self, delivery: Delivery) -> None:
@@ -371,6 +367,8 @@ class Walk:
         self._selection.dispatched.append(piece)
         if entry.txn:
             entry.txn_state = self._state(entry)
+        if self._skips is not None:
+            self._moved.add(entry.position)
         self._room -= piece.count
         self._bytes -= entry.size
         self._work.changed(entry)
@@ -378,54 +376,6 @@ class Walk:
     def _free(self, delivery: Delivery, open_: int) -> int:
         """Messages that are free and due."""
         return open_ & (~delivery.known() | delivery.due(self._view.now_ns))
-
-    def _free_of_keys(self, entry: Entry, delivery: Delivery, open_: int, free: int) -> tuple[int, int]:
-        """Key_Shared: the free messages whose earlier messages of the key are acknowledged or in flight right here.
-
-        And, of messages never delivered, the messages that have to wait behind a skipped transaction.
-        """
-        elsewhere = open_ & ~delivery.of(self._consumer_id)
-        keys, known, behind = entry.keys, delivery.known(), dict[int, int]()
-        self._held_count += (elsewhere & ~free).bit_count()
-        for index in self._suspects(keys, elsewhere, free):
-            bit, key = 1 << index, keys[index] if keys else None
-            assert key is not None, "no key is held by nobody"
-            here = (entry.ledger_id, entry.entry_id, index)
-            txn = self._skips.holder(key, here) if self._skips is not None else _NO_TXN
-            if txn and not known & bit:
-                behind[txn] = behind.get(txn, 0) | bit
-                free &= ~bit
-            elif txn or not free & bit or self._is_blocked(key, here):
-                self._held_count += bool(free & bit)
-                self._blocked_keys[key] = min(self._blocked_keys.get(key, here), here)
-                free &= ~bit
-        self._selection.behind += [(txn, delivery.at, entry.count, bits) for txn, bits in behind.items()]
-        # The messages left when the room is full block their keys too, but no entry is examined afterwards.
-        return message_set.lowest(free, self._room), sum(behind.values())
-
-    def _is_blocked(self, key: bytes, here: MessageOrder) -> bool:
-        """Whether an earlier message of a key, which this walk or the spans know, is not to be delivered here."""
-        again = self._spans_again
-        return self._blocked_keys.get(key, here) < here or (again is not None and again.blocks(key, here))
-
-    def _suspects(self, keys: list[bytes | None] | None, elsewhere: int, free: int) -> list[int]:
-        """The messages of an entry whose key may be blocked, by a message of the same entry included."""
-        if keys is None:
-            return []
-        own = {key for key in keys if key is not None}
-        held = self._blocked_keys.keys() & own
-        if self._spans_again is not None:
-            held |= self._spans_again.among(own)
-        held.update(
-            key for index in message_set.indexes(elsewhere & ~free) if (key := keys[index]) is not None
-        )
-        if self._skips is not None:
-            held |= self._skips.suspects(own)
-        return (
-            [index for index, key in enumerate(keys) if key in held and elsewhere >> index & 1]
-            if held
-            else []
-        )
 
     def _exhausted(self, delivery: Delivery, free: int) -> int:
         """Messages that were redelivered as often as the dead-letter policy allows."""
