@@ -173,6 +173,7 @@ class Walk:
                 continue
             if self._is_new(entry):
                 self._deliver(entry, range(entry.count), {}, (1 << entry.count) - 1)
+                self._work.selected(entry)
             else:
                 jump = self._jump(entry)
                 if jump is not None:
@@ -352,7 +353,7 @@ class Walk:
             is_whole = free == message_set.everything(entry.count)
             indexes = range(entry.count) if is_whole else message_set.indexes(free)
             self._deliver(entry, indexes, delivery.times(free), free)
-        elif rest or behind:
+        if free or rest or behind:
             self._work.changed(entry)
         if self._skips is not None and (rest or behind or exhausted):
             self._moved.add(at)
@@ -371,7 +372,6 @@ class Walk:
             self._moved.add(entry.position)
         self._room -= piece.count
         self._bytes -= entry.size
-        self._work.changed(entry)
 
     def _free(self, delivery: Delivery, open_: int) -> int:
         """Messages that are free and due."""

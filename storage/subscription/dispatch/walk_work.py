@@ -31,6 +31,10 @@ class WalkWork:
         """Count an entry that is acknowledged in passing, or a gap."""
         self.left -= _PASSED
 
+    def selected(self, entry: Entry) -> None:
+        """Count an entry that no record names, of which all messages are delivered."""
+        self.left -= _PASSED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
+
     def changed(self, entry: Entry) -> None:
         """Count an entry of which messages are delivered or held back, and so unpacked."""
         self.left -= _CHANGED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
