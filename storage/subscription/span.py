@@ -207,12 +207,14 @@ def runs(first: Position, inside: int) -> Iterator[tuple[Position, int]]:
 def by_span(messages: Iterable[tuple[Position, int]]) -> dict[Position, int]:
     """Messages by entry, as sets by span; of an entry too large for a span the messages mean nothing there."""
     sets: dict[tuple[int, int], int] = {}
+    first, bits = (0, -1), 0  # of no span
     for (ledger_id, entry_id), inside in messages:
         index = entry_id % SPAN_ENTRIES
-        bits = (inside if inside <= 1 else _spread(inside & MESSAGES)) << index
-        first = (ledger_id, entry_id - index)
-        if first in sets:
-            sets[first] |= bits
-        else:
+        if first != (ledger_id, entry_id - index):
             sets[first] = bits
+            first = ledger_id, entry_id - index
+            bits = sets.get(first, 0)
+        bits |= (inside if inside <= 1 else _spread(inside & MESSAGES)) << index
+    sets[first] = bits
+    del sets[0, -1]
     return {as_position(first): inside for first, inside in sets.items()}
