@@ -39,7 +39,7 @@ def items_of(messages: Acknowledged, origin: MessageOrigin) -> list[Item]:
                 check_same_topic(origin, message)
             add_item(items, message.entry.position, 1 << message.index)
         else:
-            add_item(items, *item_of(message_id_of(message, origin)))
+            add_item(items, *item_of(message))
     return list(items.items())
 
 

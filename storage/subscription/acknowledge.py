@@ -27,7 +27,7 @@ from storage.topic.compaction.compacted_entry import CompactedEntry
 from storage.topic.entry import MESSAGES, Entry
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
-from storage.values.position import LateMessageId, MessageId, Position, message_id_of
+from storage.values.position import LateMessageId, MessageId, Position, as_position, message_id_of
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason, TransactionState
 
@@ -304,13 +304,13 @@ def item_of(message_id: MessageId | LateMessageId) -> Item:
     Raises:
         InvalidPosition: no message id, or one that no message has.
     """
-    message_id = message_id_of(message_id)
-    at = message_id.position
-    if not (0 <= at[0] < 1 << 63 and 0 <= at[1] < 1 << 63 and message_id.batch_index >= -1):
+    ledger_id, entry_id, index = message_id_of(message_id)
+    if not (0 <= ledger_id < 1 << 63 and 0 <= entry_id < 1 << 63 and index >= -1):
         raise InvalidPosition(f"{message_id} is not a message")
-    if message_id.batch_index >= ENTRY_MESSAGES_MAX:
+    at = as_position((ledger_id, entry_id))
+    if index >= ENTRY_MESSAGES_MAX:
         raise missing(at)
-    return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)
+    return at, (1 << index if index >= 0 else _WHOLE)
 
 
 def add_item(items: dict[Position, int], at: Position, bits: int) -> None:

@@ -10,6 +10,7 @@ from storage.limits import DISPATCH_WORK_MAX
 from storage.topic.entry import Entry
 
 _PASSED = 1
+_SELECTED = 2
 _CHANGED = 4
 _MESSAGES_A_UNIT = 16
 _BYTES_A_UNIT = 8192
@@ -33,7 +34,7 @@ class WalkWork:
 
     def selected(self, entry: Entry) -> None:
         """Count an entry that no record names, of which all messages are delivered."""
-        self.left -= _PASSED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
+        self.left -= _SELECTED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
 
     def changed(self, entry: Entry) -> None:
         """Count an entry of which messages are delivered or held back, and so unpacked."""
