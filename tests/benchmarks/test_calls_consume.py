@@ -59,7 +59,7 @@ def take_ids(consumer: Consumer, count: int) -> None:
         pytest.param(1, 1000, take_batch, 36, id="one-by-one-1000"),
         pytest.param(1, 100, take_batch, 38, id="one-by-one-100"),
         pytest.param(1, 1000, take_each, 42, id="one-by-one-each"),
-        pytest.param(1, 1000, take_ids, 44, id="one-by-one-ids"),
+        pytest.param(1, 1000, take_ids, 42, id="one-by-one-ids"),
         pytest.param(10, 1000, take_batch, 4.6, id="tens-1000"),
         pytest.param(10, 10, take_batch, 38, id="tens-10"),
         pytest.param(1000, 1000, take_batch, 0.55, id="thousands"),
