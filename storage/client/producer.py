@@ -40,6 +40,7 @@ from storage.values.txn_id import TxnID
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
+    from storage.client.work.end_queue import EndQueue
     from storage.client.work.work import Work
 
     class MessageFields(TypedDict, total=False):
@@ -75,6 +76,7 @@ class Producer:
         self._coordinator = coordinator
         self._appender = Appender(coordinator, connection.identity, topic, credential, creation)
         self._buffering: Work | None = None
+        self._queue: EndQueue | None = None
         self._has_left = False
         self._closed = False
 
@@ -141,7 +143,8 @@ class Producer:
         """Store one message durably; its id, or DUPLICATE.
 
         A `Transaction` of this process may buffer the message until its flush or commit, a second at the most. The id
-        is then found at the first look, which also raises the errors that depend on the store.
+        is then found at the first look, which also raises the errors that depend on the store. So it is within a group
+        of this thread (`Store.group`), also without a transaction.
 
         Args:
             value: at most 5 MiB with key and properties; None is a tombstone.
@@ -161,7 +164,7 @@ class Producer:
         is_bare = is_bare and deliver_after is None and deliver_at is None
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
             columns = Columns([value])
-            if txn is None:
+            if txn is None and self._connection.reads_at_once:
                 return self._send_alone(columns)
             receipt = self._send(Outgoing(columns, [len(value)], None), txn)
         else:
@@ -256,10 +259,30 @@ class Producer:
         number = 0 if txn is None else txn_number(self._connection, txn)
         self._go_on_in(None)
         commits = commits_of(outgoing.sizes)
+        if not (number or self._connection.reads_at_once or len(commits) > 1):
+            queued = self._queue_send(outgoing, commits[0][1])
+            if queued is not None:
+                return queued
         return self._store(outgoing.columns, commits, outgoing.sequence_ids, number)
+
+    def _queue_send(self, outgoing: Outgoing, stops: list[int]) -> BatchReceipt | None:
+        """Leave messages of one commit to the queue of a group; None outside of a group of this thread."""
+        from storage.client.queued_send import QueuedSend
+        from storage.client.work.end_queue import queue_of
+
+        queue = queue_of(self._connection)
+        if queue is None:
+            return None
+        end = QueuedSend(self._appender, outgoing, stops, queue)
+        self._queue = queue
+        queue.add(end)
+        return end.receipt
 
     def _go_on_in(self, work: Work | None) -> None:
         """Keep the producer's order: messages buffered by another transaction were sent before the next message."""
+        if self._queue is not None and self._connection.queue is not self._queue:
+            self._queue.flush()
+            self._queue = None
         if self._buffering is not None and self._buffering is not work:
             self._buffering.flush_before_producer_leaves()
         self._buffering = work
@@ -314,6 +337,8 @@ class Producer:
             ProducerFenced, LostConflict, TransactionNotOpen, TransactionTimedOut: the transaction is aborted.
             SequenceConflict, ProducerBusy, TopicNotFound, WriterBusy, StoreFull: nothing was written.
         """
+        if self._queue is not None:
+            self._queue.flush()
         if self._buffering is not None:
             self._buffering.flush_messages()
 

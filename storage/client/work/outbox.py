@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from storage import faults
-from storage.client.append import Appender, BatchAppend, Outgoing
+from storage.client.append import Appender, BatchAppend, Outgoing, ProducerProgress
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced
 from storage.limits import MESSAGE_OVERHEAD_BYTES, WRITE_BYTES_TARGET
@@ -103,6 +103,15 @@ class Outbox:
     @property
     def is_empty(self) -> bool:
         return not self._batches
+
+    @property
+    def size(self) -> int:
+        """The bytes buffered."""
+        return self._bytes
+
+    def progress(self) -> list[tuple[Appender, ProducerProgress]]:
+        """The progress of each producer, as `apply` has left it."""
+        return [(appender, batch_append.progress) for appender, batch_append in self._appends.items()]
 
     def has_room(self, outgoing: Outgoing) -> bool:
         """Whether the messages fit beside those buffered already."""
