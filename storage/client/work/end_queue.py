@@ -145,6 +145,8 @@ class EndQueue:
         """Drop what could not be flushed: the transactions are open as before their commit, the messages not stored."""
         with self._lock:
             self._flusher.leave(self)
+            with suppress(TxnctlError):
+                self._settle()
             if self._in_doubt is not None:
                 self._drop(self._in_doubt)
             while self._ends:

@@ -49,6 +49,7 @@ class TransactionHandle:
         timestamp: 0 as long as none is issued.
         uses_tables: whether this process has used a table in the transaction; the next batch marks the record.
         on_discard: called when the transaction is found to have ended without the content buffered in this process.
+        is_committed: whether this process has committed the transaction.
         queued: the commit, while a group has it in its queue; None otherwise.
     """
 
@@ -63,6 +64,7 @@ class TransactionHandle:
         self.timestamp = beginning.started.timestamp if beginning.started is not None else 0
         self.uses_tables = False
         self.on_discard: Callable[[], None] = _nothing
+        self.is_committed = False
         self.queued: QueuedCommit | None = None
         self._is_marked = False
         self._outcome: BatchOutcome | None = None
@@ -162,7 +164,9 @@ class TransactionHandle:
             WriterBusy, StoreFull
         """
         outcome, whole = self.commit_change(prepare, settle)
-        return self._write(outcome, whole)
+        ended = self._write(outcome, whole)
+        self.is_committed = True
+        return ended
 
     def commit_change(
         self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
@@ -202,7 +206,7 @@ class TransactionHandle:
         """The commit that a group had queued is durable."""
         self._adopt(record)
         outcome.settle()
-        self.queued = None
+        self.queued, self.is_committed = None, True
 
     def release_queued(self, outcome: BatchOutcome) -> None:
         """The commit that a group had queued is refused, or in doubt; the transaction is as the store has it."""

@@ -298,12 +298,12 @@ class Work:
             return ended
 
     def _queue_commit(self, subject: object) -> bool:
-        """Leave the commit to the queue of a group; False outside of a group of this thread."""
+        """Leave the commit to the queue of a group; False for a repeated one, and outside of a group of this thread."""
         from storage.client.work.end_queue import queue_of
         from storage.client.work.queued_commit import QueuedCommit
 
         queue = queue_of(self._connection)
-        if queue is None:
+        if queue is None or self._handle.is_committed:
             return False
         outcome, change = self._handle.commit_change(self._prepare_commit, self._buffers.settle)
         end = QueuedCommit(self._handle, self._buffers, queue, change, outcome)
