@@ -38,8 +38,10 @@ from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import TypedDict, Unpack
 
+    from storage.client.async_sends import AsyncSends
     from storage.client.work.end_queue import EndQueue
     from storage.client.work.work import Work
 
@@ -77,6 +79,7 @@ class Producer:
         self._appender = Appender(coordinator, connection.identity, topic, credential, creation)
         self._buffering: Work | None = None
         self._queue: EndQueue | None = None
+        self._async: AsyncSends | None = None
         self._has_left = False
         self._closed = False
 
@@ -182,6 +185,28 @@ class Producer:
             return LateMessageId(lambda: receipt.last_message_id)
         return receipt.last_message_id
 
+    def send_async(self, value: bytes | None, **message: Unpack[MessageFields]) -> Future[MessageId]:
+        """Send one message outside of transactions; the future has what `send` returns or raises.
+
+        A thread stores what was sent in the meantime in one durable commit, in order. While 20,000 messages or 16 MiB
+        wait, the call waits. Every other call of the producer waits until all is stored.
+
+        Raises:
+            InvalidValue, MessageTooLarge, StoreClosed: nothing was sent.
+            as `flush`, if messages that a transaction buffers are in the way
+        """
+        from storage.client.async_sends import AsyncSends, outgoing_of
+
+        connection = self._connection
+        if self._async is None:
+            self._async = AsyncSends(self.topic, self._store_sizes, connection.before_close)
+        outgoing = outgoing_of(connection.clock, self._credential.keeps_sequences, value, message)
+        self._check_open()
+        if not connection.reads_at_once and (queue := connection.queue) is not None:
+            queue.flush()
+        self._keep_order(None)
+        return self._async.put(outgoing)
+
     def send_batch(
         self,
         values: Sequence[bytes | None],
@@ -279,7 +304,12 @@ class Producer:
         return end.receipt
 
     def _go_on_in(self, work: Work | None) -> None:
-        """Keep the producer's order: messages buffered by another transaction were sent before the next message."""
+        """Keep the producer's order: the messages of `send_async`, of groups and transactions come before the next."""
+        if self._async is not None:
+            self._async.drain()
+        self._keep_order(work)
+
+    def _keep_order(self, work: Work | None) -> None:
         if self._queue is not None and self._connection.queue is not self._queue:
             self._queue.flush()
             self._queue = None
@@ -330,13 +360,19 @@ class Producer:
             raise
         return entries
 
+    def _store_sizes(self, columns: Columns, sizes: Sequence[int], ids: Sequence[int] | None) -> BatchReceipt:
+        """Store messages of given sizes now, for `send_async`."""
+        return self._store(columns, commits_of(sizes), ids, 0)
+
     def flush(self) -> None:
-        """Store the messages that a transaction buffers; every unbuffered message was durable when its send returned.
+        """Store what a transaction, a group or `send_async` keeps; every other message was durable at its return.
 
         Raises:
             ProducerFenced, LostConflict, TransactionNotOpen, TransactionTimedOut: the transaction is aborted.
             SequenceConflict, ProducerBusy, TopicNotFound, WriterBusy, StoreFull: nothing was written.
         """
+        if self._async is not None:
+            self._async.drain()
         if self._queue is not None:
             self._queue.flush()
         if self._buffering is not None:
@@ -345,7 +381,7 @@ class Producer:
     def close(self) -> None:
         """Leave the topic to the next producer that waits. A session that another process holds stays open.
 
-        Messages that a transaction buffers are stored before.
+        Messages that a transaction, a group or `send_async` keeps are stored before: every future is resolved.
 
         Raises:
             WriterBusy: nothing more can be sent, and the topic is still held; close the producer again.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from storage.client.append import Appender, ProducerProgress
 from storage.client.work.batch_outcome import BatchOutcome
 from storage.client.work.end import End
+from storage.disk.queued_writes import QueuedWrites
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError
 from storage.txn.coordinator import Ended
@@ -42,6 +43,10 @@ class QueuedCommit(End):
         self._commit = commit
         self._outcome = outcome
         self._record: TransactionRecord | None = None
+
+    def is_in(self, queue: QueuedWrites | None) -> bool:
+        """Whether the commit is in this queue."""
+        return queue is self._queue
 
     def flush(self) -> None:
         """Flush the queue, so that the outcome is known.

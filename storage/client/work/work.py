@@ -160,8 +160,11 @@ class Work:
             WriterBusy
         """
         with self._handle.lock:
-            if self._handle.queued is not None:
-                return  # The queue of the group keeps the order.
+            queued = self._handle.queued
+            if queued is not None:
+                if not queued.is_in(self._connection.queue):
+                    queued.flush()
+                return  # The queue of this thread keeps the order.
             try:
                 if not self._buffers.outbox.is_empty:
                     self._write_behind.store(self._buffers.outbox)

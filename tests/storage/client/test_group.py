@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import TypeVar
 
 import pytest
 
-from storage import DUPLICATE, IsolationLevel, Producer, Store, Table, TransactionState, faults
+from storage import DUPLICATE, Producer, Store, Table, TransactionState, faults
 from storage.disk.view import WriteBatch
 from storage.errors import (
     GroupRefused,
@@ -25,7 +26,7 @@ from storage.limits import GROUP_ENDS_MAX
 from storage.process.clock import ManualClock
 from tests.storage.producer_steps import values
 
-RU = IsolationLevel.READ_UNCOMMITTED
+E = TypeVar("E", bound=BaseException)
 
 
 @pytest.fixture
@@ -38,6 +39,11 @@ def producer(store: Store) -> Producer:
 def _disarmed() -> Iterator[None]:
     yield
     faults.disarm()
+
+
+def ends_in(error: type[E]) -> pytest.RaisesExc[E]:
+    """That the block of a group, all of it, ends in an error."""
+    return pytest.raises(error)
 
 
 def commits(store: Store) -> int:
@@ -73,7 +79,7 @@ class TestFlush:
 
     def test_an_exception_flushes_what_was_committed(self, store: Store, producer: Producer) -> None:
         """The transaction that the exception leaves is aborted; those before it are durable."""
-        with pytest.raises(ZeroDivisionError), store.group():
+        with ends_in(ZeroDivisionError), store.group():
             with store.transaction() as txn:
                 producer.send(b"before", txn=txn)
             with store.transaction() as txn:
@@ -235,7 +241,7 @@ class TestOutcomes:
 
     def test_a_lost_conflict_leaves_the_others(self, store: Store, table: Table, producer: Producer) -> None:
         """The refused transaction is aborted, and the end of the block names it."""
-        with pytest.raises(GroupRefused) as refusal, store.group() as group:
+        with ends_in(GroupRefused) as refusal, store.group() as group:
             with store.transaction() as first:
                 producer.send(b"first", txn=first)
             older = store.transaction()
@@ -263,7 +269,7 @@ class TestOutcomes:
         named = store.create_producer("t", producer_name="p")
         other = store.begin_transaction()
         named.send(b"held", sequence_id=5, txn=other)
-        with pytest.raises(GroupRefused), store.group() as group:
+        with ends_in(GroupRefused), store.group() as group:
             first = named.send(b"a", sequence_id=1)
             second = named.send(b"b", sequence_id=5)
             third = named.send(b"c", sequence_id=6)
@@ -280,7 +286,7 @@ class TestOutcomes:
     def test_every_end_may_be_refused(self, store: Store) -> None:
         """Then nothing is stored."""
         producer = store.create_producer("t", access_mode="exclusive")
-        with pytest.raises(GroupRefused), store.group() as group:
+        with ends_in(GroupRefused), store.group() as group:
             for _ in range(3):
                 producer.send(b"x")
             _in_thread(lambda: store.create_producer("t", access_mode="exclusive-with-fencing"))
@@ -292,7 +298,7 @@ class TestOutcomes:
     def test_an_exception_of_the_block_keeps_refusals_as_a_note(self, store: Store) -> None:
         """The exception itself is raised."""
         producer = store.create_producer("t", access_mode="exclusive")
-        with pytest.raises(ZeroDivisionError) as raised, store.group() as group:
+        with ends_in(ZeroDivisionError) as raised, store.group() as group:
             producer.send(b"x")
             _in_thread(lambda: store.create_producer("t", access_mode="exclusive-with-fencing"))
             raise ZeroDivisionError
@@ -392,7 +398,7 @@ class TestFailures:
     def test_a_busy_gate_leaves_all_to_be_done_again(self, store: Store, table: Table) -> None:
         """The transactions are open, and can be committed one by one."""
         store.connection.cap_lock_timeout(0)
-        with pytest.raises(WriterBusy), store.group() as group:
+        with ends_in(WriterBusy), store.group() as group:
             txn = store.transaction()
             table.put(b"k", b"v", txn=txn)
             txn.commit()
@@ -420,7 +426,7 @@ class TestFailures:
         store = Store.open(path, clock=clock)
         store.create_topic("t")
         producer = store.create_producer("t")
-        with pytest.raises(StoreClosed), store.group() as group:
+        with ends_in(StoreClosed), store.group() as group:
             producer.send(b"x")
             store.close()
         assert len(group.refused) == 1
@@ -444,7 +450,7 @@ class TestFailures:
             faults.disarm()
             raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt), store.group() as group:
+        with ends_in(KeyboardInterrupt), store.group() as group:
             with store.transaction() as txn:
                 producer.send(b"in", txn=txn)
                 table.put(b"k", b"v", txn=txn)
@@ -485,7 +491,7 @@ class TestFailures:
             raise OutcomeUnknown("the disk failed during the commit")
 
         monkeypatch.setattr(writer, "_commit", fail)
-        with pytest.raises(OutcomeUnknown), store.group() as group:
+        with ends_in(OutcomeUnknown), store.group() as group:
             producer.send(b"a")
             with store.transaction() as txn:
                 producer.send(b"b", txn=txn)
