@@ -8,13 +8,18 @@ from benchmarks.bench import Bench
 from benchmarks.bursts import Operation, interleave
 from benchmarks.contender import OURS, Log, open_logs
 from benchmarks.contract import targets_of
+from benchmarks.engine import TOPIC
 from benchmarks.payload import Payload
 from benchmarks.report import Comparison, compare
+from storage import Store
+
+_ON_THE_WAY = 100
 
 
 def one_a_commit(bench: Bench) -> Iterator[Comparison]:
-    """P1."""
-    return _appends("P1", bench, count=1, burst=25)
+    """P1. The last line is our `send_async` beside our `send`, a message each."""
+    yield from _appends("P1", bench, count=1, burst=25)
+    yield _without_waiting(bench)
 
 
 def hundred_a_commit(bench: Bench) -> Iterator[Comparison]:
@@ -39,6 +44,29 @@ def _appends(row: str, bench: Bench, *, count: int, burst: int) -> Iterator[Comp
     for target in targets_of(row):
         if target.beside in samples:
             yield compare(target, samples[OURS], samples[target.beside])
+
+
+def _without_waiting(bench: Bench) -> Comparison:
+    *_, target = targets_of("P1")
+    payload = Payload(_ON_THE_WAY)
+    with bench.scratch() as directory:
+        Store.create(directory / "store")
+        with Store.open(directory / "store") as store:
+            store.create_topic(TOPIC)
+            producer = store.create_producer(TOPIC)
+
+            def send_async() -> None:
+                for future in [producer.send_async(value) for value in payload.batch()]:
+                    future.result()
+
+            def send() -> None:
+                for value in payload.batch():
+                    producer.send(value)
+
+            samples = interleave(
+                {"async": send_async, "send": send}, rounds=bench.sizes.commit_rounds, burst=1, warmup=2
+            )
+    return compare(target, samples["async"].divided(_ON_THE_WAY), samples["send"].divided(_ON_THE_WAY))
 
 
 def _append(log: Log, payload: Payload) -> Operation:
