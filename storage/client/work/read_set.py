@@ -112,6 +112,16 @@ class ReadSet:
         if queue is not None:
             queue.flush_if_written(table.name, key)
 
+    def _flush_queued(self) -> bool:
+        """Flush the queue of the group; False if there is nothing queued."""
+        from storage.client.work.end_queue import queue_of
+
+        queue = queue_of(self._handle.connection)
+        if queue is None or queue.is_empty:
+            return False
+        queue.flush()
+        return True
+
     def needs_mark(self, record: TransactionRecord) -> bool:
         """Whether the record has to be changed before a table may be used."""
         if record.uses_tables:
@@ -180,6 +190,8 @@ class ReadSet:
             except NeedsWrite:
                 handle.run_batch(self.make_ready, share=ReserveShare.PART)
             except MustPush as met:
+                if not handle.connection.reads_at_once and self._flush_queued():
+                    continue  # The intent in the way may be of an end that the group had queued.
                 handle.run_batch(partial(self._push, met=met, table=table), share=ReserveShare.PART)
 
     def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
