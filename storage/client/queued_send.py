@@ -68,6 +68,8 @@ class QueuedSend(End):
         return () if self._progress is None else ((self._appender, self._progress),)
 
     def settle(self) -> None:
+        assert self._progress is not None, "a committed batch has run"
+        self._appender.progress = self._progress
         self._messages.entries = self._entries
 
     def refuse(self, error: TxnctlError) -> None:

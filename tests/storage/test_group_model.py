@@ -23,21 +23,21 @@ from tests.storage.modelled_store import ModelledStore
 
 SLOTS, KEYS, IDS = 3, 3, 4
 
+slot_or_none = st.sampled_from([-1, -1, *range(SLOTS)])
+id_or_none = st.sampled_from([-1, -1, -1, *range(IDS)])
 step = st.one_of(
     st.tuples(st.just("begin"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("put"), st.integers(0, SLOTS - 1), st.integers(0, KEYS - 1)),
     st.tuples(st.just("get"), st.integers(0, SLOTS - 1), st.integers(0, KEYS - 1)),
     st.tuples(st.just("scan"), st.integers(0, SLOTS - 1)),
-    st.tuples(st.just("send"), st.integers(-1, SLOTS - 1), st.integers(-1, IDS - 1)),
+    *[st.tuples(st.just("send"), slot_or_none, id_or_none)] * 5,
     st.tuples(st.just("plain_get"), st.integers(0, KEYS - 1)),
-    st.tuples(st.just("commit"), st.integers(0, SLOTS - 1)),
-    st.tuples(st.just("commit"), st.integers(0, SLOTS - 1)),
+    *[st.tuples(st.just("commit"), st.integers(0, SLOTS - 1))] * 4,
     st.tuples(st.just("abort"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("number_of"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("state"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("read")),
-    st.tuples(st.just("fence")),
-    st.tuples(st.just("toggle")),
+    st.tuples(st.just("fence"), st.integers(0, 9)),
     st.tuples(st.just("toggle")),
     st.tuples(st.just("flush")),
 )
@@ -149,7 +149,9 @@ class Run(ModelledStore):
     def read(self) -> object:
         return [message.value for message in self.store.reader("t")]
 
-    def fence(self) -> None:
+    def fence(self, chance: int) -> None:
+        if chance:
+            return
         self.store.admin.producers.fence_producers("t")
         self.is_fenced = True
 
@@ -187,7 +189,7 @@ class TestGroups:
     """Programs of one thread."""
 
     @settings(max_examples=examples(100), deadline=None)
-    @given(program=st.lists(step, min_size=5, max_size=40))
+    @given(program=st.lists(step, min_size=5, max_size=60))
     def test_a_program_in_groups_does_what_it_does_one_by_one(self, program: list[tuple[Any, ...]]) -> None:
         """Results, outcomes and content."""
         alone, grouped = Run(groups=False), Run(groups=True)

@@ -139,6 +139,16 @@ class TestFlush:
                 producer.send(b"x")
         assert group.durable == 2
 
+    def test_sequence_ids_go_on_from_flush_to_flush(self, store: Store, producer: Producer) -> None:
+        """Also of a producer whose ids are kept in its process alone."""
+        for _ in range(2):
+            with store.group():
+                for _ in range(2):
+                    with store.transaction() as txn:
+                        producer.send(b"in", txn=txn)
+                    producer.send(b"out")
+        assert [message.sequence_id for message in store.reader("t")] == list(range(8))
+
 
 class TestOrder:
     """What cannot wait takes the queue along, and a read sees what its thread has ended before."""
