@@ -30,6 +30,10 @@ class Sample:
         ordered = sorted(self.times)
         return ordered[min(len(ordered) - 1, (len(ordered) * 99) // 100)]
 
+    def divided(self, parts: int) -> Sample:
+        """The same, where each operation was so many of the operations to be reported."""
+        return Sample([time / parts for time in self.times])
+
     def figures(self) -> dict[str, float | int]:
         """Return the saved figures: p10, p50, p90, p99 and the number of operations."""
         ordered = sorted(self.times)

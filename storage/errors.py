@@ -15,6 +15,7 @@
     │                         OldFormat
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
+    ├── GroupRefused (4)
     ├── OutcomeUnknown (10)
     ├── ProgramMissing (11)
     └── JobFailed (12)        ClusterUnreachable · JvmDied
@@ -417,6 +418,16 @@ class OutcomeUnknown(TxnctlError):
 
     code = "outcome-unknown"
     exit_code = 10
+
+
+class GroupRefused(TxnctlError):
+    """Some ends of a group were refused; the others are durable. `Group.refused` has each with its own error.
+
+    No `Conflict`, because a repetition of the whole would repeat what is durable.
+    """
+
+    code = "group-refused"
+    exit_code = 4
 
 
 class ProgramMissing(TxnctlError):

@@ -19,6 +19,7 @@ POINTS = (
     "ledger.after_roll",
     "producer.after_eviction",
     "producer.after_fencing",
+    "group.between_ends",
     "txn.between_kept_sends",
     "txn.before_parts",
     "txn.between_parts",

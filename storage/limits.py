@@ -242,6 +242,17 @@ BUFFER_KEYS_MAX = 1000
 BUFFER_BYTES_MAX = 4 * 1024 * 1024
 """Buffer of an attached transaction, beyond which its intents are written."""
 
+GROUP_ENDS_MAX = 1000
+GROUP_BYTES_MAX = WRITE_BYTES_TARGET
+"""Queue of a group, beyond which it is flushed on the way: ends, and bytes of their messages and puts."""
+
+GROUP_HOLD_NS = 50_000_000
+"""Time after which a store transaction of a group takes no further end; the rest comes in the next one."""
+
+ASYNC_MESSAGES_MAX = 20_000
+ASYNC_BYTES_MAX = 2 * WRITE_BYTES_TARGET
+"""Messages of `send_async` that a producer keeps unstored, and their bytes, beyond which the next call waits."""
+
 FINALIZE_INLINE_MAX = 64
 """Intents finalised with the decision itself; later readers, writers and gc finalise the rest."""
 

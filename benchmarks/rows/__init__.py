@@ -34,6 +34,7 @@ ROWS: dict[str, Row] = {
     "P2": produce.hundred_a_commit,
     "P3": produce.thousand_a_commit,
     "P4": bulk.produce_lines,
+    "P5": produce.without_waiting,
     "C1": consume.consume_and_acknowledge,
     "C4": consume.consume_one_by_one,
     "C2": bulk.consume_ndjson,

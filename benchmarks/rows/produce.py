@@ -1,4 +1,4 @@
-"""P1, P2, P3: durable appends of 100-byte messages, 1, 100 and 1,000 a commit."""
+"""P1, P2, P3, P5: durable appends of 100-byte messages, 1, 100 and 1,000 a commit; and without waiting."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from benchmarks.bench import Bench
 from benchmarks.bursts import Operation, interleave
 from benchmarks.contender import OURS, Log, open_logs
 from benchmarks.contract import targets_of
+from benchmarks.engine import TOPIC
 from benchmarks.payload import Payload
 from benchmarks.report import Comparison, compare
+from storage import Store
+
+_ON_THE_WAY = 100
 
 
 def one_a_commit(bench: Bench) -> Iterator[Comparison]:
@@ -39,6 +43,30 @@ def _appends(row: str, bench: Bench, *, count: int, burst: int) -> Iterator[Comp
     for target in targets_of(row):
         if target.beside in samples:
             yield compare(target, samples[OURS], samples[target.beside])
+
+
+def without_waiting(bench: Bench) -> Iterator[Comparison]:
+    """P5. Our `send_async` beside our `send`: a hundred messages of each, the time of one."""
+    [target] = targets_of("P5")
+    payload = Payload(_ON_THE_WAY)
+    with bench.scratch() as directory:
+        Store.create(directory / "store")
+        with Store.open(directory / "store") as store:
+            store.create_topic(TOPIC)
+            producer = store.create_producer(TOPIC)
+
+            def send_async() -> None:
+                for future in [producer.send_async(value) for value in payload.batch()]:
+                    future.result()
+
+            def send() -> None:
+                for value in payload.batch():
+                    producer.send(value)
+
+            samples = interleave(
+                {"async": send_async, "send": send}, rounds=bench.sizes.commit_rounds, burst=1, warmup=2
+            )
+    yield compare(target, samples["async"].divided(_ON_THE_WAY), samples["send"].divided(_ON_THE_WAY))
 
 
 def _append(log: Log, payload: Payload) -> Operation:

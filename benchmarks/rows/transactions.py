@@ -18,14 +18,15 @@ from storage import Store
 
 _SENDS = 3
 _SMALL_COMMITS = 5
+_ENDS = (10, 100)
 
 
 def thirty_messages(bench: Bench) -> Iterator[Comparison]:
     """T1. Our transaction buffers its sends and is one durable commit, like the first peer; the second peer commits
-    each step, like a transaction of ours that is used by its number.
+    each step, like a transaction of ours that is used by its number. Then ten and a hundred ends of ours are one flush,
+    beside the first peer, which ends one by one.
     """
-    bench.note("T1 measures one end a durable commit: nothing in the API ends ten or a hundred in one")
-    once, each_step = targets_of("T1")
+    once, each_step, *grouped = targets_of("T1")
     payload = Payload(10)
     with bench.scratch() as directory:
         Store.create(directory / "store")
@@ -43,8 +44,31 @@ def thirty_messages(bench: Bench) -> Iterator[Comparison]:
                 burst=10,
                 warmup=2,
             )
+            many = [_grouped(bench, store, database, ends) for ends in _ENDS]
     yield compare(once, samples["ours"], samples["once"])
     yield compare(each_step, samples["ours"], samples["each step"])
+    for target, (ours, peer) in zip(grouped, many, strict=True):
+        yield compare(target, ours, peer)
+
+
+def _grouped(bench: Bench, store: Store, database: SqliteWal, ends: int) -> tuple[Sample, Sample]:
+    """The time of an end: so many of ours in a group, and so many of SQLite one by one."""
+    payload = Payload(10)
+    transaction = _transaction(store, payload)
+
+    def together() -> None:
+        with store.group():
+            for _ in range(ends):
+                transaction()
+
+    def one_by_one() -> None:
+        for _ in range(ends):
+            database.append([value for _ in range(_SENDS) for value in payload.batch()])
+
+    samples = interleave(
+        {"ours": together, "peer": one_by_one}, rounds=bench.sizes.commit_rounds, burst=1, warmup=2
+    )
+    return samples["ours"].divided(ends), samples["peer"].divided(ends)
 
 
 def _transaction(store: Store, payload: Payload) -> Operation:

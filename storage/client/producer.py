@@ -39,8 +39,11 @@ from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import TypedDict, Unpack
 
+    from storage.client.async_sends import AsyncSends
+    from storage.client.work.end_queue import EndQueue
     from storage.client.work.work import Work
 
     class MessageFields(TypedDict, total=False):
@@ -76,6 +79,8 @@ class Producer:
         self._coordinator = coordinator
         self._appender = Appender(coordinator, connection.identity, topic, credential, creation)
         self._buffering: Work | None = None
+        self._queue: EndQueue | None = None
+        self._async: AsyncSends | None = None
         self._has_left = False
         self._closed = False
 
@@ -142,7 +147,8 @@ class Producer:
         """Store one message durably; its id, or DUPLICATE.
 
         A `Transaction` of this process may buffer the message until its flush or commit, a second at the most. The id
-        is then found at the first look, which also raises the errors that depend on the store.
+        is then found at the first look, which also raises the errors that depend on the store. So it is within a group
+        of this thread (`Store.group`), also without a transaction.
 
         Args:
             value: at most 5 MiB with key and properties; None is a tombstone.
@@ -162,7 +168,7 @@ class Producer:
         is_bare = is_bare and deliver_after is None and deliver_at is None
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
             columns = Columns([value])
-            if txn is None:
+            if txn is None and self._connection.reads_at_once:
                 return self._send_alone(columns)
             receipt = self._send(Outgoing(columns, [len(value)], None), txn)
         else:
@@ -179,6 +185,28 @@ class Producer:
         if receipt.is_buffered:
             return LateMessageId(lambda: receipt.last_message_id)
         return receipt.last_message_id
+
+    def send_async(self, value: bytes | None, **message: Unpack[MessageFields]) -> Future[MessageId]:
+        """Send one message outside of transactions; the future has what `send` returns or raises.
+
+        A thread stores what was sent in the meantime in one durable commit, in order. While 20,000 messages or 16 MiB
+        wait, the call waits. Every other call of the producer waits until all is stored.
+
+        Raises:
+            InvalidValue, MessageTooLarge, StoreClosed: nothing was sent.
+            as `flush`, if messages that a transaction buffers are in the way
+        """
+        from storage.client.async_sends import AsyncSends, outgoing_of
+
+        connection = self._connection
+        if self._async is None:
+            self._async = AsyncSends(self.topic, self._store_sizes, connection.before_close)
+        outgoing = outgoing_of(connection.clock, self._credential.keeps_sequences, value, message)
+        self._check_open()
+        if not connection.reads_at_once and (queue := connection.queue) is not None:
+            queue.flush()
+        self._keep_order(None)
+        return self._async.put(outgoing)
 
     def send_batch(
         self,
@@ -261,10 +289,35 @@ class Producer:
         number = 0 if txn is None else txn_number(self._connection, txn)
         self._go_on_in(None)
         commits = commits_of(outgoing.sizes)
+        if not (number or self._connection.reads_at_once or len(commits) > 1):
+            queued = self._queue_send(outgoing, commits[0][1])
+            if queued is not None:
+                return queued
         return self._store(outgoing.columns, commits, outgoing.sequence_ids, number)
 
+    def _queue_send(self, outgoing: Outgoing, stops: list[int]) -> BatchReceipt | None:
+        """Leave messages of one commit to the queue of a group; None outside of a group of this thread."""
+        from storage.client.queued_send import QueuedSend
+        from storage.client.work.end_queue import queue_of
+
+        queue = queue_of(self._connection)
+        if queue is None:
+            return None
+        end = QueuedSend(self._appender, outgoing, stops, queue)
+        self._queue = queue
+        queue.add(end)
+        return end.receipt
+
     def _go_on_in(self, work: Work | None) -> None:
-        """Keep the producer's order: messages buffered by another transaction were sent before the next message."""
+        """Keep the producer's order: the messages of `send_async`, of groups and transactions come before the next."""
+        if self._async is not None:
+            self._async.drain()
+        self._keep_order(work)
+
+    def _keep_order(self, work: Work | None) -> None:
+        if self._queue is not None and self._connection.queue is not self._queue:
+            self._queue.flush()
+            self._queue = None
         if self._buffering is not None and self._buffering is not work:
             self._buffering.flush_before_producer_leaves()
         self._buffering = work
@@ -312,20 +365,28 @@ class Producer:
             raise
         return entries
 
+    def _store_sizes(self, columns: Columns, sizes: Sequence[int], ids: Sequence[int] | None) -> BatchReceipt:
+        """Store messages of given sizes now, for `send_async`."""
+        return self._store(columns, commits_of(sizes), ids, 0)
+
     def flush(self) -> None:
-        """Store the messages that a transaction buffers; every unbuffered message was durable when its send returned.
+        """Store what a transaction, a group or `send_async` keeps; every other message was durable at its return.
 
         Raises:
             ProducerFenced, LostConflict, TransactionNotOpen, TransactionTimedOut: the transaction is aborted.
             SequenceConflict, ProducerBusy, TopicNotFound, WriterBusy, StoreFull: nothing was written.
         """
+        if self._async is not None:
+            self._async.drain()
+        if self._queue is not None:
+            self._queue.flush()
         if self._buffering is not None:
             self._buffering.flush_messages()
 
     def close(self) -> None:
         """Leave the topic to the next producer that waits. A session that another process holds stays open.
 
-        Messages that a transaction buffers are stored before.
+        Messages that a transaction, a group or `send_async` keeps are stored before: every future is resolved.
 
         Raises:
             WriterBusy: nothing more can be sent, and the topic is still held; close the producer again.

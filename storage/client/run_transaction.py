@@ -1,4 +1,4 @@
-"""Running a function in a transaction, again and again until no conflict is lost: the base of `Store`.
+"""Running a function in a transaction, again and again until no conflict is lost, and groups: the base of `Store`.
 
 def transfer(txn):
     balance = int(accounts.get(b"B1", txn=txn) or 0)
@@ -19,6 +19,7 @@ from storage.txn.options import CheckMode, Priority, TransactionIsolation, optio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from storage.client.group import Group
     from storage.client.transaction import Transaction
     from storage.disk.connection import Connection
 
@@ -31,11 +32,26 @@ EVERY_TRY_LOST = Hint(
 
 
 class TransactionRunner:
-    """A store that runs functions in transactions."""
+    """A store that runs functions in transactions, and groups what a thread ends."""
 
     if TYPE_CHECKING:
         connection: Connection
         transaction: Callable[..., Transaction]
+
+    def group(self) -> Group:
+        """Write what this thread commits and sends within the block together: many ends in one flush.
+
+            with store.group() as group:
+                ...
+
+        Raises:
+            GroupRefused: at the end of the block, if some ends were refused; `Group.refused` has them.
+            WriterBusy, StoreFull: nothing of the rest was stored, and its transactions are open as before.
+            OutcomeUnknown: as a commit; for every end that the store transaction had.
+        """
+        from storage.client.group import Group
+
+        return Group(self.connection)
 
     @overload
     def run_transaction(
@@ -63,7 +79,8 @@ class TransactionRunner:
 
         After a lost conflict over a table the whole is run again, in a new transaction of a higher priority, after a
         wait of random length that grows with each loss. So the function may run several times: effects outside of
-        the transaction belong after this call. Any different exception aborts the transaction, and is raised.
+        the transaction belong after this call. Within a group the commit is durable at the return all the same, with
+        the group's queue before it. Any different exception aborts the transaction, and is raised.
 
         Args:
             function: called with the transaction of the try.
@@ -91,6 +108,7 @@ class TransactionRunner:
                 check=check,
                 priority=tries.priority,
             )
+            txn.commits_at_once = True
             try:
                 with txn:
                     return function(txn, *received)

@@ -131,7 +131,7 @@ class Table:
             at is None
             and (check is None or type(check) is CheckMode)
             and (txn is None or self._is_reader_here(txn))
-            and not self._connection.is_closed
+            and self._connection.reads_at_once
             and type(key) is bytes
             and 0 < len(key) <= TABLE_KEY_BYTES_MAX
         ):

@@ -37,6 +37,7 @@ class Transaction(ABC):
     Attributes:
         connection: the handle of the store that the transaction was begun through.
         start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
+        commits_at_once: within a group too, a commit comes back when it is durable, with the group's queue before it.
     """
 
     def __init__(self, connection: Connection, request: BeginRequest) -> None:
@@ -44,6 +45,7 @@ class Transaction(ABC):
         self.start = 0
         self._options = request.options
         self._aborted_here = False
+        self.commits_at_once = False
 
     @staticmethod
     def begin(connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Transaction:
@@ -166,7 +168,7 @@ class Transaction(ABC):
         """
 
     def commit(self) -> None:
-        """Make everything visible at one instant; repeating it succeeds.
+        """Make everything visible at one instant; repeating it succeeds. Within a group, queue that; see `Group`.
 
         Raises:
             TransactionNotOpen: the transaction was aborted; the message gives time, reason and process.
@@ -253,7 +255,7 @@ class SerializableTransaction(Transaction):
         self.work.flush_buffers()
 
     def commit_now(self) -> bool:
-        ended = self.work.commit()
+        ended = self.work.commit(self, may_queue=not self.commits_at_once)
         return ended is None or not ended.already
 
     def _abort(self, reason: str | None) -> None:

@@ -20,6 +20,7 @@ from typing import Never, TypeVar
 from storage.disk import directory
 from storage.disk.codec import key1, pack
 from storage.disk.environment import Environment
+from storage.disk.queued_writes import QueuedWrites
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import LEASES
 from storage.disk.view import ReadView, WriteBatch
@@ -71,7 +72,9 @@ class Connection:
 
     Attributes:
         is_closed: whether the handle was closed.
-        view: opens one consistent view.
+        reads_at_once: whether a read may pass by `view`: the handle is open, and no thread has writes queued on it.
+        view: opens one consistent view; what this thread has queued is written first.
+        before_close: called before the handle is closed, each by its owner.
     """
 
     def __init__(
@@ -93,9 +96,12 @@ class Connection:
         self._lease = 0
         self.is_closed = False
         self._overdue: list[Callable[[WriteBatch], object]] = []
+        self._queues: dict[int, QueuedWrites] = {}
+        self.before_close: dict[object, Callable[[], None]] = {}
         self.path = directory.resolved(path, os.path.realpath)
         self._environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
         self.view: Callable[[], AbstractContextManager[ReadView]] = self._environment.view
+        self.reads_at_once = True
 
     @property
     def environment(self) -> Environment:
@@ -137,9 +143,11 @@ class Connection:
         timeout_s: float | None = None,
         share: ReserveShare = ReserveShare.NONE,
     ) -> T:
-        """Run `change` in one durable store transaction; see `Writer.write`."""
+        """Run `change` in one durable store transaction, behind what this thread has queued; see `Writer.write`."""
         if self.is_closed or self.read_only:
             self.check_writable()
+        if self._queues and (queue := self.queue) is not None and not queue.is_running:
+            return queue.write_behind(change, naming, dry_run, timeout_s, share)
         if self._overdue:
             self._catch_up(self.lock_timeout_s)
         return self._environment.write(
@@ -151,10 +159,33 @@ class Connection:
             share=share,
         )
 
+    @property
+    def queue(self) -> QueuedWrites | None:
+        """The writes that this thread has queued on the handle, within a group; None outside of groups."""
+        return self._queues.get(threading.get_ident())
+
+    def queue_writes(self, queue: QueuedWrites | None) -> None:
+        """Queue the coming writes of this thread; None ends that."""
+        if queue is None:
+            self._queues.pop(threading.get_ident(), None)
+        else:
+            self._queues[threading.get_ident()] = queue
+        if not self.is_closed:
+            self.reads_at_once = not self._queues
+            self.view = self._environment.view if self.reads_at_once else self._view_behind_queue
+
+    def _view_behind_queue(self) -> AbstractContextManager[ReadView]:
+        queue = self.queue
+        if queue is not None:
+            queue.flush()
+        return self.environment.view()
+
     def rehearse(self, change: Callable[[WriteBatch], T], naming: int = 0) -> T:
         """Run `change` dry, without the writer gate; see `Writer.rehearse`."""
         if self.is_closed or self.read_only:
             self.check_writable()
+        if self._queues and (queue := self.queue) is not None:
+            queue.flush()
         return self._environment.writer.rehearse(change, naming)
 
     def upgrade(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
@@ -244,7 +275,9 @@ class Connection:
 
     def close(self) -> None:
         if not self.is_closed:
-            self.is_closed, self.view = True, self._refuse
+            for call in list(self.before_close.values()):
+                call()
+            self.is_closed, self.view, self.reads_at_once = True, self._refuse, False
             if self._lease and self._environment.pid == os.getpid():
                 self._environment.lock_file.leases.drop(self._lease)
             _release(self._environment)

@@ -73,6 +73,10 @@ class BatchReceipt:
         """Whether the batch is still buffered; reading any other property writes the buffer."""
         return self._group.entries is None
 
+    def part(self, index: int) -> BatchReceipt:
+        """The receipt of one message of the batch."""
+        return BatchReceipt(self._group, self._start + index, 1)
+
     def _pieces(self) -> Iterator[tuple[StoredEntry, int, int]]:
         """The entries with messages of this batch, each with a range of indexes: first, and one past the last."""
         for entry in self._group.look():

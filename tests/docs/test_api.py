@@ -29,6 +29,7 @@ CLASSES = (
     storage.Consumer,
     storage.Reader,
     storage.Transaction,
+    storage.Group,
     storage.Message,
     storage.Table,
     storage.Row,

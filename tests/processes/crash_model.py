@@ -152,6 +152,7 @@ class Model:
         """Everything that can be told from the journal."""
         self._check_sent()
         self._check_put()
+        self._check_grouped()
         self._check_dealt()
         self._check_owners()
         for line in self._lines:
@@ -213,6 +214,15 @@ class Model:
         assert all(key == value for key, value in self._found.rows.items())
         transfers = [key for key in self._found.rows if key.endswith("/0")]
         assert self._found.count == len(transfers), "an update was lost (12)"
+
+    def _check_grouped(self) -> None:
+        """A flush is there whole or not at all."""
+        sent = {value for value, _, _ in self._found.all["orders"]}
+        for line in self._lines:
+            if line["kind"] == "group":
+                there = [key in self._found.rows for key in line["keys"]]
+                there += [value in sent for value in line["values"]]
+                assert all(there) or not any(there), f"half of a flush is stored: {line}"
 
     def _deals(self) -> list[Line]:
         """The last word on each transaction that kept what it did."""

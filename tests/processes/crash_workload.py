@@ -381,6 +381,26 @@ class Workload:
                 books.put(key.encode(), key.encode(), txn=txn)
             books.put(b"count", b"%d" % (count + 1), txn=txn)
 
+    def group(self) -> None:
+        """Two transactions and a send in one flush."""
+        books, number = self.store.table(BOOKS), len(self.journal.lines)
+        producer = self.store.create_producer("orders", connected=False)
+        pairs = [[f"g{number}-{pair}{index}" for index in range(2)] for pair in range(2)]
+        values = [f"{number}/g{index}" for index in range(2)]
+        with (
+            self.journal.attempt("group", keys=[*pairs[0], *pairs[1]], values=values),
+            self.journal.attempt("put", keys=pairs[0], txn=None),
+            self.journal.attempt("put", keys=pairs[1], txn=None),
+            self.journal.attempt("send", topic="orders", values=values, txn=None, sequence_ids=None) as sent,
+        ):
+            with self.store.group():
+                for keys in pairs:
+                    with self.store.transaction() as txn:
+                        for key in keys:
+                            books.put(key.encode(), key.encode(), txn=txn)
+                receipt = producer.send_batch([value.encode() for value in values], keys=["k1", "k2"])
+            sent.result["ids"] = [str(each) for each in receipt]
+
     def settle(self) -> None:
         """Consume, put, send and acknowledge in one transaction, begun after receiving."""
         found = self.receive("standby", 2)
@@ -432,8 +452,10 @@ class Workload:
     def keep_books(self) -> None:
         """All that is done with tables."""
         self.put(2)
+        self.group()
         self.transfer()
         self.settle()
+        self.group()
         self.deal("commit", flushes=False)
         self.deal("abort", flushes=True)
         self.deal("commit", flushes=True)

@@ -25,7 +25,15 @@ SEED = int(os.environ.get("CRASH_SEED", "1"))
 KILLS_PER_STORE = 20
 """A fresh store from time to time keeps the checks, which read everything, from growing without end."""
 
-LATEST_REACH = {"store": 8, "txn": 24, "topic": 10, "producer": 24, "table": 24, "read_cache": 24}
+LATEST_REACH = {
+    "store": 8,
+    "txn": 24,
+    "topic": 10,
+    "producer": 24,
+    "table": 24,
+    "read_cache": 24,
+    "group": 24,
+}
 """How often at least the whole workload reaches the points of a kind; 60 for the others."""
 
 pytestmark = pytest.mark.crash_sweep

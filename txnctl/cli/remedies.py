@@ -16,6 +16,7 @@ REMEDIES = {
     "consumer-evicted": "Subscribe again; messages without acknowledgement come again.",
     "consumer-not-found": "`txnctl subscriptions show` lists the attached consumers.",
     "corrupt-store": "Restore a backup: `txnctl store restore BACKUP --to PATH`.",
+    "group-refused": "Repeat only the refused ends; the others are durable.",
     "hung-up": "Run it again, under nohup where the terminal may go.",
     "interrupted": "Run it again; what was acknowledged before is kept.",
     "invalid-name": "Use letters, digits and -_.=: only.",

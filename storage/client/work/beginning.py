@@ -110,7 +110,7 @@ class Beginning:
         """Whether a transaction without a record may commit: before its deadline, and within the retention window."""
         assert self.started is not None, "a transaction without a record knows when it began"
         timestamp = self.started.timestamp
-        with self._connection.view() as view:
+        with self._connection.environment.view() as view:
             is_in_window = not timestamp or retention.is_kept(view, timestamp)
             return view.now_ns < self.deadline_ns and is_in_window
 
@@ -145,7 +145,7 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     cache, locks = environment.read_cache, environment.lock_file
     started: list[Started] = []
     if not cache.is_attached:
-        with connection.view() as view:
+        with connection.environment.view() as view:
             if not view.count(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns)
 

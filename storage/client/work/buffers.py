@@ -61,6 +61,11 @@ class Buffers:
     def is_empty(self) -> bool:
         return self.outbox.is_empty and self.write_set.is_empty
 
+    @property
+    def size(self) -> int:
+        """The bytes buffered."""
+        return self.outbox.size + self.write_set.size
+
     def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
         if not self.outbox.is_empty:
             self.outbox.check(batch, record)

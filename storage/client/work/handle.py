@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from storage.client.work.batch_outcome import BatchOutcome
 from storage.client.work.beginning import Beginning
@@ -26,6 +26,9 @@ from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
 from storage.values.txn_state import AbortReason, TransactionState
+
+if TYPE_CHECKING:
+    from storage.client.work.queued_commit import QueuedCommit
 
 T = TypeVar("T")
 
@@ -46,6 +49,8 @@ class TransactionHandle:
         timestamp: 0 as long as none is issued.
         uses_tables: whether this process has used a table in the transaction; the next batch marks the record.
         on_discard: called when the transaction is found to have ended without the content buffered in this process.
+        is_committed: whether this process has committed the transaction.
+        queued: the commit, while a group has it in its queue; None otherwise.
     """
 
     def __init__(
@@ -59,6 +64,8 @@ class TransactionHandle:
         self.timestamp = beginning.started.timestamp if beginning.started is not None else 0
         self.uses_tables = False
         self.on_discard: Callable[[], None] = _nothing
+        self.is_committed = False
+        self.queued: QueuedCommit | None = None
         self._is_marked = False
         self._outcome: BatchOutcome | None = None
         self._ended: TransactionState | None = None
@@ -70,7 +77,7 @@ class TransactionHandle:
         """The transaction's state now."""
         if self._ended is not None:
             return self._ended
-        if not self.txn_id and self._outcome is not None:
+        if self.queued is not None or (not self.txn_id and self._outcome is not None):
             with self.lock:
                 self.resolve()
         if not self.txn_id:
@@ -157,6 +164,15 @@ class TransactionHandle:
             TransactionNotOpen, TransactionTimedOut, ProducerFenced, and what `prepare` raises.
             WriterBusy, StoreFull
         """
+        outcome, whole = self.commit_change(prepare, settle)
+        ended = self._write(outcome, whole)
+        self.is_committed = True
+        return ended
+
+    def commit_change(
+        self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
+    ) -> tuple[BatchOutcome, Callable[[WriteBatch], tuple[TransactionRecord, Ended]]]:
+        """The change that commits the transaction, and its outcome; args as `commit_batch`."""
         if self._ended is not None:
             self.materialise()
         coordinator, owner, outcome = (
@@ -185,7 +201,19 @@ class TransactionHandle:
             outcome.note_end(ended.record)
             return ended.record, ended
 
-        return self._write(outcome, whole)
+        return outcome, whole
+
+    def settle_queued(self, record: TransactionRecord, outcome: BatchOutcome) -> None:
+        """The commit that a group had queued is durable."""
+        self._adopt(record)
+        outcome.settle()
+        self.queued, self.is_committed = None, True
+
+    def release_queued(self, outcome: BatchOutcome) -> None:
+        """The commit that a group had queued is refused, or in doubt; the transaction is as the store has it."""
+        self._outcome, self.queued = outcome, None
+        with suppress(TxnctlError):
+            self.resolve()
 
     def commit_without_record(self) -> bool:
         """Commit a transaction that has nothing to write; False if the end has to be written, or is refused."""
@@ -296,13 +324,18 @@ class TransactionHandle:
 
         The batch stays in doubt if the store cannot be read, or if an interrupt comes in between.
 
+        The queue of a group is flushed if the commit is in it.
+
         Raises:
             StoreClosed, CorruptStore
+            as `EndQueue.flush`
         """
+        if self.queued is not None:
+            self.queued.flush()
         outcome = self._outcome
         if outcome is None:
             return
-        with self.connection.view() as view:
+        with self.connection.environment.view() as view:
             stored = outcome.find_record(view, self.txn_id)
         if stored is not None:
             self._adopt(stored)

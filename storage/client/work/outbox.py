@@ -10,7 +10,7 @@ from itertools import chain
 from operator import attrgetter
 
 from storage import faults
-from storage.client.append import Appender, BatchAppend, Outgoing
+from storage.client.append import Appender, BatchAppend, Outgoing, ProducerProgress
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced
 from storage.limits import WRITE_BYTES_TARGET
@@ -116,6 +116,15 @@ class Outbox:
         self._fenced: tuple[Appender, ProducerFenced] | None = None
         self.is_empty = True
         self.since_ns = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes buffered."""
+        return self._bytes
+
+    def progress(self) -> list[tuple[Appender, ProducerProgress]]:
+        """The progress of each producer, as `apply` has left it."""
+        return [(appender, batch_append.progress) for appender, batch_append in self._appends.items()]
 
     def has_room(self, outgoing: Outgoing) -> bool:
         """Whether the messages fit beside those buffered already."""

@@ -67,6 +67,8 @@ class ReadSet:
             LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
         """
         handle, table_id = self._handle, table.table_id
+        if not handle.connection.reads_at_once:
+            self._flush_group(table, key)
 
         def note(_view: ReadView, cache: ReadCache) -> None:
             cache.record_key(table_id, key, handle.timestamp, handle.txn_id)
@@ -90,6 +92,8 @@ class ReadSet:
         Raises:
             as `read_key`
         """
+        if not self._handle.connection.reads_at_once:
+            self._flush_group(table, None)
         if left is not None:
             return self._limited_page(table, key_range, part, left)
         handle = self._handle
@@ -100,6 +104,24 @@ class ReadSet:
             )
 
         return self._recorded(table, note, lambda view: self._rows(view, table, part, PAGE_ENTRIES))
+
+    def _flush_group(self, table: TableEntry, key: bytes | None) -> None:
+        """Let a read see what earlier ends of its group write: a write below this read would be refused as too old."""
+        from storage.client.work.end_queue import queue_of
+
+        queue = queue_of(self._handle.connection)
+        if queue is not None:
+            queue.flush_if_written(table.name, key)
+
+    def _flush_queued(self) -> bool:
+        """Flush the queue of the group; False if there is nothing queued."""
+        from storage.client.work.end_queue import queue_of
+
+        queue = queue_of(self._handle.connection)
+        if queue is None or queue.is_empty:
+            return False
+        queue.flush()
+        return True
 
     def needs_mark(self, record: TransactionRecord) -> bool:
         """Whether the record has to be changed before a table may be used."""
@@ -112,7 +134,7 @@ class ReadSet:
         handle = self._handle
         if not handle.txn_id:
             return not handle.timestamp or handle.beginning.is_overdue
-        with handle.connection.view() as view:
+        with handle.connection.environment.view() as view:
             record = records.get(view, handle.txn_id)
             handle.timestamp = record.timestamp
             is_over = record.state_code != OPEN or record.is_overdue(view.now_ns)
@@ -169,6 +191,8 @@ class ReadSet:
             except NeedsWrite:
                 handle.run_batch(self.make_ready, share=ReserveShare.PART)
             except MustPush as met:
+                if not handle.connection.reads_at_once and self._flush_queued():
+                    continue  # The intent in the way may be of an end that the group had queued.
                 handle.run_batch(partial(self._push, met=met, table=table), share=ReserveShare.PART)
 
     def _admit(self, table: TableEntry, note: Note, view: ReadView) -> None:

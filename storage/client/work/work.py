@@ -145,6 +145,8 @@ class Work:
         with self._handle.lock:
             self._connection.check_writable()
             self._write_behind.raise_failure()
+            if self._handle.queued is not None:
+                self._handle.resolve()
             if not self._buffers.outbox.is_empty:
                 self._write_behind.enter()
                 self._write_behind.store(self._buffers.outbox)
@@ -158,6 +160,11 @@ class Work:
             WriterBusy
         """
         with self._handle.lock:
+            queued = self._handle.queued
+            if queued is not None:
+                if not queued.is_in(self._connection.queue):
+                    queued.flush()
+                return  # The queue of this thread keeps the order.
             try:
                 if not self._buffers.outbox.is_empty:
                     self._write_behind.store(self._buffers.outbox)
@@ -272,8 +279,12 @@ class Work:
             if not self._buffers.is_empty:
                 self._write_behind.store(self._buffers)
 
-    def commit(self) -> Ended | None:
+    def commit(self, subject: object = None, *, may_queue: bool = False) -> Ended | None:
         """Commit, with all that is buffered, in one store transaction; None if there was nothing to write.
+
+        Args:
+            subject: the transaction as the application holds it.
+            may_queue: within a group of this thread only queue the commit, and return None.
 
         Raises:
             WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, and as `flush_messages`
@@ -283,9 +294,27 @@ class Work:
             self._handle.resolve()
             if self._buffers.is_empty and self._handle.commit_without_record():
                 return None
+            if may_queue and not self._connection.reads_at_once and self._queue_commit(subject):
+                return None
             ended = self._handle.commit_batch(self._prepare_commit, self._buffers.settle)
             self._write_behind.leave_watch()
             return ended
+
+    def _queue_commit(self, subject: object) -> bool:
+        """Leave the commit to the queue of a group; False for a repeated one, and outside of a group of this thread."""
+        from storage.client.work.end_queue import queue_of
+        from storage.client.work.queued_commit import QueuedCommit
+
+        queue = queue_of(self._connection)
+        if queue is None or self._handle.is_committed:
+            return False
+        outcome, change = self._handle.commit_change(self._prepare_commit, self._buffers.settle)
+        end = QueuedCommit(self._handle, self._buffers, queue, change, outcome)
+        end.subject = subject
+        self._write_behind.hand_over()
+        self._handle.queued = end
+        queue.add(end)
+        return True
 
     def _prepare_commit(self, batch: WriteBatch, record: TransactionRecord) -> None:
         self._buffers.check(batch, record)

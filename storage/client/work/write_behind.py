@@ -94,11 +94,19 @@ class WriteBehind:
             self._flusher.leave(self)
             self._is_watched = False
 
+    def hand_over(self) -> None:
+        """End the watch: a group has the commit in its queue, and is watched itself."""
+        if self._is_watched:
+            self._flusher.leave(self)
+            self._is_watched = False
+
     def write_overdue(self) -> None:
         """Store messages that were buffered for too long; the next operation raises a failure."""
         if not self._handle.lock.acquire(blocking=False):
             return
         try:
+            if self._handle.queued is not None:
+                return
             self._handle.resolve()
             if self._buffers.outbox.is_empty:
                 self.leave_watch()

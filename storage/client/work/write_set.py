@@ -45,6 +45,15 @@ class WriteSet:
         """Whether the set takes nothing."""
         return not self._keys_max
 
+    @property
+    def size(self) -> int:
+        """The bytes buffered."""
+        return self._bytes
+
+    def keys(self) -> list[tuple[str, bytes]]:
+        """The keys written, each with the name of its table."""
+        return [(write.table, write.key) for write in self._writes.values()]
+
     def has_room(self, write: Write) -> bool:
         """Whether a write fits. A value above the bound is buffered alone."""
         if len(self._writes) >= self._keys_max:

@@ -1,0 +1,132 @@
+"""A group: many ends in one flush. Within the block this thread's commits and sends are queued, and written together.
+
+    with store.group() as group:
+        for request in requests:
+            with store.transaction() as txn:
+                producer.send(request.debit, key=request.payer, txn=txn)
+                producer.send(request.credit, key=request.payee, txn=txn)
+
+Each end stays atomic and has its own outcome: what refuses one leaves the others untouched. No process sees any of them
+before the flush: at the end of the block, at `flush`, when the queue is full or a second old, and before this thread
+reads what an end writes, or writes what cannot wait (docs/decisions/0066).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.client.work.end_queue import EndQueue, queue_of
+from storage.errors import GroupRefused, OutcomeUnknown, TxnctlError
+from storage.values.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from storage.client.transaction import Transaction
+    from storage.client.work.end import End
+    from storage.disk.connection import Connection
+    from storage.values.receipt import BatchReceipt
+
+
+class RefusedEnd(NamedTuple):
+    """An end of a group that is not durable.
+
+    Attributes:
+        place: its place among the ends whose outcome is known, from 0 on.
+        subject: the transaction, or the receipt of the send.
+        error: the error that its commit or send raises without a group.
+    """
+
+    place: int
+    subject: Transaction | BatchReceipt
+    error: TxnctlError
+
+
+class Group:
+    """Made by `Store.group`. For the thread that opens the block; the ends of other threads are theirs.
+
+    A group within a group of the thread shares its queue, and flushes the queue at its end.
+
+    Attributes:
+        durable: the number of ends that are durable.
+        refused: the ends that are not, in order.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._queue: EndQueue | None = None
+        self._is_outer = False
+        self._is_open = False
+        self.durable = 0
+        self.refused: list[RefusedEnd] = []
+
+    def __enter__(self) -> Group:
+        connection = self._connection
+        connection.check_writable()
+        queue = queue_of(connection)
+        self._is_outer = queue is None
+        if queue is None:
+            queue = EndQueue(connection)
+            connection.queue_writes(queue)
+        queue.notes.append(self._note)
+        self._queue = queue
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._queue is not None, "a block that ends has begun"
+        try:
+            self._queue.flush()
+        except TxnctlError as failure:
+            self._queue.give_up(failure)
+            if error is None:
+                raise
+            error.add_note(f"the group could not be flushed: {failure.message}")
+        except BaseException:
+            self._queue.give_up(_interrupted())
+            raise
+        finally:
+            self._leave()
+        if not self.refused:
+            return
+        if error is None:
+            raise self._refusal()
+        error.add_note(self._refusal().message)
+
+    def _leave(self) -> None:
+        assert self._queue is not None, "a block that ends has begun"
+        self._queue.notes.remove(self._note)
+        if self._is_outer:
+            self._connection.queue_writes(None)
+
+    def flush(self) -> None:
+        """Make all that is queued durable now, and raise nothing over refused ends; `refused` has them.
+
+        Raises:
+            WriterBusy, StoreFull: nothing of the rest was stored, and the rest stays queued.
+            OutcomeUnknown
+        """
+        if self._queue is not None:
+            self._queue.flush()
+
+    def _note(self, end: End) -> None:
+        if end.error is None:
+            self.durable += 1
+        else:
+            place = self.durable + len(self.refused)
+            self.refused.append(RefusedEnd(place, end.subject, end.error))  # type: ignore[arg-type]
+
+    def _refusal(self) -> GroupRefused:
+        count, ends = len(self.refused), self.durable + len(self.refused)
+        return GroupRefused(
+            f"{count:,} of {ends:,} ends of a group were refused, the first one with: "
+            f"{self.refused[0].error.message}",
+            hint="The others are durable: repeat only those in `refused`.",
+            refused=count,
+            durable=self.durable,
+        )
+
+
+def _interrupted() -> OutcomeUnknown:
+    return OutcomeUnknown("the flush of a group was interrupted", hint="Look at each transaction's state.")
