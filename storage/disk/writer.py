@@ -362,6 +362,7 @@ class Writer:
                 self._take_room(batch.bytes + _SPARE_BYTES)
         faults.reach("environment.before_commit")
         self._commit_raw(raw)
+        self._map.locks.gate.announce_commit()
         if reserve_bytes is not None:
             reserve.keep(reserve_bytes)
         faults.reach("environment.after_commit")

@@ -128,6 +128,17 @@ class Machine:
             else:
                 really_sleep(seconds)
 
+        really_wait = futex.wait
+
+        def wait(address: int, seen: int, seconds: float) -> bool:
+            if not self.passes or threading.current_thread() is not main:
+                return really_wait(address, seen, seconds)
+            is_woken = really_wait(address, seen, min(seconds, _WORD_PAUSE_S))
+            if not is_woken:
+                self.advance(seconds)
+            return is_woken
+
+        futex.wait = wait
         time.sleep = sleep  # type: ignore[assignment]
         time.time_ns = lambda: self.wall_ns
         time.time = lambda: self.wall_ns / 1e9
