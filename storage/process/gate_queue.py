@@ -38,6 +38,7 @@ FIRST_SLOT_BYTE: Final = 1 << 16
 PATIENCE_S: Final = 0.02
 """Longest sleep: the price of a killed holder of the gate, and of a stopped process in the queue."""
 
+_TICKET_MAX: Final = 1 << 62
 _NOBODY: Final = -1
 
 
@@ -74,6 +75,11 @@ class GateQueue:
         words, numbers = self._page.words, self._page.tickets
         assert numbers is not None, "the page is mapped"
         ticket = max(numbers[LAST_TICKET], *self._tickets(), 0) + 1
+        if ticket > _TICKET_MAX:
+            # A damaged page. A place that loses its ticket puts it back at its next look.
+            for each in range(SLOTS):
+                self._drop(each)
+            ticket = 1
         numbers[LAST_TICKET] = ticket
         place = Place(slot, ticket, words[SLOT_WORD + slot])
         self._show(place)

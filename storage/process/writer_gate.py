@@ -24,7 +24,7 @@ from storage.limits import LOCK_NOTE_S
 from storage.process import identity
 from storage.process.byte_locks import SET, ByteLocks, flock
 from storage.process.clock import Clock
-from storage.process.gate_queue import PATIENCE_S, GateQueue, Place
+from storage.process.gate_queue import GateQueue, Place
 from storage.process.wake_page import QUEUED, WATCHED, WakePage
 
 OnWait = Callable[[str, float], None]
@@ -134,7 +134,7 @@ class WriterGate:
             if place is None:
                 clock.sleep(pause_s)
                 pause_s = min(pause_s * _PAUSE_GROWTH, _PAUSE_MAX_S)
-            elif not queue.sleep(place, min(PATIENCE_S, timeout_s - waited_s)) and self._try():
+            elif not queue.sleep(place, timeout_s - waited_s) and self._try():
                 queue.drop(place)
                 queue.pass_over_first()
                 return

@@ -128,17 +128,6 @@ class Machine:
             else:
                 really_sleep(seconds)
 
-        really_wait = futex.wait
-
-        def wait(address: int, seen: int, seconds: float) -> bool:
-            if not self.passes or threading.current_thread() is not main:
-                return really_wait(address, seen, seconds)
-            is_woken = really_wait(address, seen, min(seconds, _WORD_PAUSE_S))
-            if not is_woken:
-                self.advance(seconds)
-            return is_woken
-
-        futex.wait = wait
         time.sleep = sleep  # type: ignore[assignment]
         time.time_ns = lambda: self.wall_ns
         time.time = lambda: self.wall_ns / 1e9
@@ -159,7 +148,8 @@ class Machine:
         os.getppid = lambda: self.fake_of.get(really_getppid(), really_getppid())
         os.kill = kill  # type: ignore[assignment]
         os.urandom = self.random
-        os.uname = lambda: os.uname_result((self.sysname, self.host, *fields[2:]))
+        # On a processor that nobody knows, waits sleep by the clock above, and no process wakes another.
+        os.uname = lambda: os.uname_result((self.sysname, self.host, *fields[2:4], "golden"))
         pwd.getpwuid = lambda _: user  # type: ignore[assignment]
 
     def _install_files(self) -> None:
