@@ -36,22 +36,30 @@ FIRST_SLOT_BYTE: Final = 1 << 16
 """Byte of the lock file whose lock says that slot 0 has a living owner."""
 
 PATIENCE_S: Final = 0.02
-"""Longest sleep: the price of a killed holder of the gate, and of a stopped process in the queue."""
+"""Longest sleep of the first two: the price of a killed holder of the gate, and of a stopped process in the queue."""
+
+_RANKS_MAX: Final = 8
 
 _TICKET_MAX: Final = 1 << 62
 _NOBODY: Final = -1
 
 
 class Place:
-    """The place of one waiting thread: its slot, its ticket, and the last word that it has seen."""
+    """The place of one waiting thread: its slot, its ticket, and what it has seen at its last look.
 
-    __slots__ = ("passes", "seen", "slot", "ticket")
+    Attributes:
+        seen: the word to sleep on.
+        passes: the word that changes when a waiting process passes.
+        rank: the number of places before this one.
+    """
+
+    __slots__ = ("passes", "rank", "seen", "slot", "ticket")
 
     def __init__(self, slot: int, ticket: int, seen: int) -> None:
         self.slot = slot
         self.ticket = ticket
         self.seen = seen
-        self.passes = 0
+        self.passes = self.rank = 0
 
 
 class GateQueue:
@@ -145,16 +153,20 @@ class GateQueue:
             or words[HIGH] <= place.slot
         ):
             self._show(place)
-        return self._first() == place.slot
+        mine = (place.ticket, place.slot)
+        place.rank = sum(ticket > 0 and (ticket, slot) < mine for slot, ticket in enumerate(self._tickets()))
+        return not place.rank
 
     def sleep(self, place: Place, seconds: float) -> bool:
-        """Sleep until this place is woken, at most PATIENCE_S; False after a sleep in which nobody passed the gate.
+        """Sleep until this place is woken, or for its patience; False after a sleep in which nobody passed the gate.
 
-        Returns after the last look of `is_first` at once if the place was woken since.
+        The second of the queue notices a first that does not come, the third two that do not come, and so on: so the
+        patience grows with the rank. A place that was woken since the last look of `is_first` does not sleep.
         """
         page = self._page
         address = page.word_address(SLOT_WORD + place.slot)
-        is_woken = self._clock.sleep_on_word(address, place.seen, min(seconds, PATIENCE_S))
+        patience_s = PATIENCE_S * min(max(place.rank, 1), _RANKS_MAX)
+        is_woken = self._clock.sleep_on_word(address, place.seen, min(seconds, patience_s))
         return is_woken or page.words[PASSES] != place.passes
 
     def pass_over_first(self) -> None:

@@ -90,10 +90,9 @@ def waiting(path: str) -> Iterator[Callable[[], int]]:
     """Counts the places in the queue."""
     page = WakePage(os.path.join(path, "store.lock"))
     assert page.map(makes=True)
-    tickets = page.tickets
-    assert tickets is not None
-    yield lambda: sum(bool(ticket) for ticket in tickets[SLOT_TICKET : SLOT_TICKET + SLOTS])
-    del tickets
+    numbers = page.tickets
+    assert numbers is not None
+    yield lambda: sum(map(bool, numbers[SLOT_TICKET : SLOT_TICKET + SLOTS].tolist()))
     page.close()
 
 

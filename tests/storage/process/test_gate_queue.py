@@ -94,9 +94,7 @@ class Gate:
         process.is_fresh = False
         if not process.queue.is_first(process.place) or not self.is_free:
             return
-        before = [
-            other for other in self.waiting() if other.arrival < process.arrival and other.shows_ticket
-        ]
+        before = [other for other in self.waiting() if other.arrival < process.arrival and other.shows_ticket]
         assert not before, "an earlier one that can come is overtaken"
         self._enter(process)
 
