@@ -1,15 +1,15 @@
 """The queue of the writer gate: threads of all processes that wait, in the order of their arrival.
 
 Each waiting thread has a slot of the wake page with a ticket and a word to sleep on. The lowest ticket is first in the
-queue. A process owns a slot by a kernel lock on a byte of the lock file, so that a dead process is told from a living
-one. The process that leaves the gate wakes the first; no later one tries the gate meanwhile, so none is overtaken.
+queue. A process owns a slot by a lock on a byte of the lock file, which the kernel drops with the process. Leaving the
+gate wakes the first place; later places do not try the gate meanwhile.
 
-A first that does not come is no obstacle:
+A first place whose process does not come is no obstacle:
 
-- A dead one is found by its slot, which is free, and loses its ticket at once.
-- A stopped or slow one is passed over by the process that has slept to the end of a timeout, saw no pass meanwhile and
-  finds the gate free: it enters, and takes the ticket of the first away. So that costs one timeout, once. The process
-  passed over puts its old ticket back when it looks again, and is first again.
+- The slot of a dead process is free, and the ticket is removed at once.
+- A stopped or slow process is passed over. A waiter enters out of turn after a sleep to the end of a timeout without a
+  pass, if the gate is free, and removes the ticket of the first place. The price is one timeout, once. The process
+  passed over shows the old ticket again at the next look, and is first again.
 
 Tickets and flags are hints (`wake_page.py`): two equal tickets are ordered by slot, and a lost change costs a timeout.
 """
@@ -44,8 +44,8 @@ _TICKET_MAX: Final = 1 << 62
 _NOBODY: Final = -1
 
 
-class Place:
-    """The place of one waiting thread: its slot, its ticket, and what it has seen at its last look.
+class QueuePlace:
+    """The place of a waiting thread: slot, ticket, and what the last look has shown.
 
     Attributes:
         seen: the word to sleep on.
@@ -75,7 +75,7 @@ class GateQueue:
         self._spare: list[int] = []
         self._claiming = threading.Lock()
 
-    def join(self) -> Place | None:
+    def join(self) -> QueuePlace | None:
         """Take the last place; None if every slot is in use."""
         slot = self._take_slot()
         if slot is None:
@@ -84,12 +84,12 @@ class GateQueue:
         assert numbers is not None, "the page is mapped"
         ticket = max(numbers[LAST_TICKET], *self._tickets(), 0) + 1
         if ticket > _TICKET_MAX:
-            # A damaged page. A place that loses its ticket puts it back at its next look.
-            for each in range(SLOTS):
-                self._drop(each)
+            # A damaged page. Places that lose their tickets here show them again at the next look.
+            for number in range(SLOTS):
+                self._drop(number)
             ticket = 1
         numbers[LAST_TICKET] = ticket
-        place = Place(slot, ticket, words[SLOT_WORD + slot])
+        place = QueuePlace(slot, ticket, words[SLOT_WORD + slot])
         self._show(place)
         self._first_living()
         return place
@@ -106,8 +106,8 @@ class GateQueue:
                     return slot
         return None
 
-    def _show(self, place: Place) -> None:
-        """Write the ticket to the page, where others may have taken it away."""
+    def _show(self, place: QueuePlace) -> None:
+        """Write the ticket to the page, from which a pass may have removed the ticket."""
         words, numbers = self._page.words, self._page.tickets
         assert numbers is not None, "the page is mapped"
         numbers[SLOT_TICKET + place.slot] = place.ticket
@@ -121,12 +121,12 @@ class GateQueue:
         return numbers[SLOT_TICKET : SLOT_TICKET + min(self._page.words[HIGH], SLOTS)].tolist()
 
     def _first(self) -> int:
-        """The slot with the lowest ticket; `_NOBODY` if nobody waits."""
+        """The slot with the lowest ticket; `_NOBODY` for an empty queue."""
         waiting = [(ticket, slot) for slot, ticket in enumerate(self._tickets()) if ticket]
         return min(waiting)[1] if waiting else _NOBODY
 
     def _first_living(self) -> int:
-        """The first, after the tickets of dead ones before it were taken away."""
+        """The first slot with a living owner; tickets of dead processes before are removed."""
         while True:
             first = self._first()
             if first == _NOBODY or first in self._owned or self._locks.is_taken(FIRST_SLOT_BYTE + first):
@@ -138,11 +138,11 @@ class GateQueue:
         assert numbers is not None, "the page is mapped"
         numbers[SLOT_TICKET + slot] = 0
 
-    def drop(self, place: Place) -> None:
-        """Take the ticket of a place away, which is the first no more."""
+    def drop(self, place: QueuePlace) -> None:
+        """Remove the ticket of a place from the page."""
         self._drop(place.slot)
 
-    def is_first(self, place: Place) -> bool:
+    def is_first(self, place: QueuePlace) -> bool:
         """Whether a place is the first in the queue. A place that was passed over is taken again."""
         words, numbers = self._page.words, self._page.tickets
         assert numbers is not None, "the page is mapped"
@@ -153,11 +153,11 @@ class GateQueue:
             or words[HIGH] <= place.slot
         ):
             self._show(place)
-        mine = (place.ticket, place.slot)
-        place.rank = sum(ticket > 0 and (ticket, slot) < mine for slot, ticket in enumerate(self._tickets()))
+        own = (place.ticket, place.slot)
+        place.rank = sum(ticket > 0 and (ticket, slot) < own for slot, ticket in enumerate(self._tickets()))
         return not place.rank
 
-    def sleep(self, place: Place, seconds: float) -> bool:
+    def sleep(self, place: QueuePlace, seconds: float) -> bool:
         """Sleep until this place is woken, or for its patience; False after a sleep in which nobody passed the gate.
 
         The second of the queue notices a first that does not come, the third two that do not come, and so on: so the
@@ -170,15 +170,15 @@ class GateQueue:
         return is_woken or page.words[PASSES] != place.passes
 
     def pass_over_first(self) -> None:
-        """Take the ticket of the first away, which has not come; called inside the gate."""
+        """Remove the ticket of the first place, whose process has not come; called inside the gate."""
         first = self._first()
         if first != _NOBODY:
             self._drop(first)
 
-    def leave(self, place: Place, *, is_inside: bool) -> None:
+    def leave(self, place: QueuePlace, *, is_inside: bool) -> None:
         """Give the place back, inside the gate or without having passed.
 
-        A place that is given back unused may have been woken: it wakes the next one.
+        An unused place may have been woken, so the next place is woken in its stead.
         """
         self.drop(place)
         self._spare.append(place.slot)
@@ -193,7 +193,7 @@ class GateQueue:
             self.wake_first()
 
     def wake_first(self) -> None:
-        """Wake the first in the queue, after the gate was left."""
+        """Wake the thread of the first place, after the gate was left."""
         page = self._page
         while (first := self._first()) != _NOBODY:
             if page.wake(SLOT_WORD + first, 1) or self._first_living() == first:

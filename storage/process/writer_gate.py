@@ -24,7 +24,7 @@ from storage.limits import LOCK_NOTE_S
 from storage.process import identity
 from storage.process.byte_locks import SET, ByteLocks, flock
 from storage.process.clock import Clock
-from storage.process.gate_queue import GateQueue, Place
+from storage.process.gate_queue import GateQueue, QueuePlace
 from storage.process.wake_page import QUEUED, WATCHED, WakePage
 
 OnWait = Callable[[str, float], None]
@@ -116,7 +116,7 @@ class WriterGate:
             raise
         return True
 
-    def _wait(self, place: Place | None, timeout_s: float, on_wait: OnWait | None) -> None:
+    def _wait(self, place: QueuePlace | None, timeout_s: float, on_wait: OnWait | None) -> None:
         """Wait until the gate is entered, in turn; without a place, whenever the gate is found free."""
         clock, queue, pause_s = self._clock, self._queue, _PAUSE_MIN_S
         began_ns = clock.boot_ns()

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import ManualClock
-from storage.process.gate_queue import GateQueue, Place
+from storage.process.gate_queue import GateQueue, QueuePlace
 from storage.process.wake_page import QUEUED, SLOT_TICKET, SLOT_WORD, SLOTS, WakePage
 
 PROCESSES = 5
@@ -35,7 +35,7 @@ class Process:
         self.page = WakePage(str(path))
         self.page.map(makes=True)
         self.queue = GateQueue(self.page, self.locks, ManualClock())
-        self.place: Place | None = None
+        self.place: QueuePlace | None = None
         self.arrival = arrival
         self.is_inside = self.is_stopped = False
         self.is_fresh = False
