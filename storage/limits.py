@@ -148,7 +148,10 @@ PENDING_ENTRIES_MAX = 200_000
 """Entries with pending acknowledgements in one transaction."""
 
 WAKE_S = 0.005
-"""Interval at which a waiting process looks for changes of the store."""
+"""Interval at which a waiting process looks for a commit where no wake page can be mapped."""
+
+WAKE_MAX_S = 0.05
+"""Longest sleep of a process that waits for a commit: a commit that woke nobody is seen that late."""
 
 DEATH_CHECK_S = 0.5
 """Interval at which a waiting process looks for dead owners, due redeliveries and deadlines."""

@@ -1,4 +1,8 @@
-"""T2: many processes that commit at the same time: total rate, fairness, and slowest process."""
+"""T2: many processes that commit at the same time: total rate, fairness, and slowest process.
+
+The slow end is judged beside as many commits in a row: in a fair queue a commit waits for one of each other process.
+SQLite's is context: a writer that finds the lock taken sleeps, and the writers that it starves do not show in its p99.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ class Sends:
 
 def commits_of_eight(bench: Bench) -> Iterator[Comparison]:
     """T2. One message a commit, one row a commit. One process alone is the first of the same crew."""
-    together, fairness, slow_end = targets_of("T2")
+    together, fairness, slow_end, slow_end_of_peer = targets_of("T2")
     size, seconds = bench.sizes.processes_max, bench.sizes.fairness_seconds
     alone: list[Turn] = []
     own_turns: list[Turn] = []
@@ -67,7 +71,9 @@ def commits_of_eight(bench: Bench) -> Iterator[Comparison]:
     yield Comparison(
         fairness, crew.seconds_each(whole, min(counts)), crew.seconds_each(whole, max(counts)), details
     )
-    yield Comparison(slow_end, _worst_p99(own_turns), _worst_p99(peer_turns), details)
+    slowest = _worst_p99(own_turns)
+    yield Comparison(slow_end, slowest, size * crew.percentile(alone, 0, 50), details)
+    yield Comparison(slow_end_of_peer, slowest, _worst_p99(peer_turns), details)
 
 
 def _worst_p99(turns: list[Turn]) -> float:

@@ -31,7 +31,7 @@ _LEAVE_S = 0.5
 """How long a producer that gives up waits for the writer gate, to leave the queue."""
 
 _LOOK_S = 0.02
-"""The shortest pause between two looks of a waiting producer: a busy store commits more often."""
+"""The shortest time from one look of a waiting producer to the next: a busy store commits more often."""
 
 
 def connect(
@@ -108,6 +108,7 @@ class _ConnectAttempt:
         clock, spare = connection.clock, self._options.request.spare
         is_told = wait.on_wait is None
         while True:
+            looked_ns = clock.boot_ns()
             seen, before, is_work_left = self._look(topic, session)
             if not before:
                 session = connection.write(partial(self._promote, topic=topic, waiting=session), naming=spare)
@@ -122,7 +123,9 @@ class _ConnectAttempt:
             if now_ns >= until_ns:
                 raise self._wait_timeout(topic, before)
             connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
-            clock.sleep(_LOOK_S)
+            rest_s = _LOOK_S - (clock.boot_ns() - looked_ns) / 1e9
+            if rest_s > 0:
+                clock.sleep(rest_s)
 
     def _wait_timeout(self, topic: Topic, before: list[ProducerSession]) -> WaitTimeout:
         first = self._described(before[:1]) or ["nobody"]

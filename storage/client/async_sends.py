@@ -21,7 +21,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.client.append import Outgoing
-from storage.client.work.outbox import buffered_bytes
 from storage.errors import SequenceConflict, StoreClosed
 from storage.limits import (
     ASYNC_BYTES_MAX,
@@ -57,7 +56,7 @@ class _Sent:
 
     def __init__(self, outgoing: Outgoing) -> None:
         self.outgoing = outgoing
-        self.size = buffered_bytes(outgoing.sizes)
+        self.size = outgoing.buffered_bytes
         self.future: Future[MessageId] = Future()
 
 

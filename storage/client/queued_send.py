@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from storage.client.append import Appender, BatchAppend, Outgoing, ProducerProgress
 from storage.client.work.end import End
 from storage.client.work.end_queue import EndQueue
-from storage.client.work.outbox import buffered_bytes
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced, TxnctlError
 from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
@@ -45,7 +44,7 @@ class QueuedSend(End):
         """Args:
         stops: the end of each entry.
         """
-        super().__init__(0, buffered_bytes(outgoing.sizes))
+        super().__init__(0, outgoing.buffered_bytes)
         self._appender = appender
         self._outgoing = outgoing
         self._stops = stops

@@ -93,12 +93,18 @@ class Reader:
             messages.append(message)
         return messages
 
-    def has_message_available(self) -> bool:
-        """Whether `read_next` would return at once. A promised message always comes."""
-        if (self._at < len(self._page) and not self._connection.is_closed) or self._fill():
-            return True
-        self._connection.look_in_place()
-        return False
+    def has_message_available(self, timeout: float = 0) -> bool:
+        """Whether `read_next` would return at once, now or within `timeout` seconds. A promised message always comes.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced.
+        """
+        until_ns = self._connection.clock.boot_ns() + nanoseconds(timeout, "a timeout")
+        while not ((self._at < len(self._page) and not self._connection.is_closed) or self._fill()):
+            if not timeout or not self._connection.wait_for_commit(self._seen, until_ns):
+                self._connection.look_in_place()
+                return False
+        return True
 
     def read_next(self, timeout: float | None = None) -> Message:
         """Wait for the next message.

@@ -5,6 +5,7 @@ The interface, which a second storage engine would have to offer to the rooms ab
     connection     one handle on a store: views, batches, leases, the number of the last commit, waiting for the next
     view           `ReadView` and `WriteBatch`: get, scan, put, delete, timestamps
     environment    behind a connection: copies, figures, readers, the lock file with the writer gate
+    commit_wait    the wait for the next commit of any process
     read_cache     timestamps of serializable reads, shared by all processes: of keys (key_reads), of ranges
                    (range_reads, read_times), in a mapped file (read_cache_file, read_cache_layout)
     received_marks the last message that each consumer received, shared by all processes

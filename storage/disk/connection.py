@@ -19,21 +19,19 @@ from typing import Never, TypeVar
 
 from storage.disk import directory
 from storage.disk.codec import key1, pack
+from storage.disk.commit_wait import CommitWait
 from storage.disk.environment import Environment
 from storage.disk.queued_writes import QueuedWrites
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import LEASES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import StoreClosed, StoreInvalid, WriterBusy
-from storage.limits import WAKE_S
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, this_process
 from storage.process.writer_gate import OnWait
 from storage.values.store_incarnation import StoreIncarnation
 
 T = TypeVar("T")
-_VISIBLE_S = 0.001
-"""Time until a commit that LMDB has counted is visible in a view."""
 
 _open: dict[tuple[int, str], tuple[Environment, int]] = {}
 _open_lock = threading.Lock()
@@ -100,6 +98,7 @@ class Connection:
         self.before_close: dict[object, Callable[[], None]] = {}
         self.path = directory.resolved(path, os.path.realpath)
         self._environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
+        self._commit_wait = CommitWait(self._environment)
         self.view: Callable[[], AbstractContextManager[ReadView]] = self._environment.view
         self.reads_at_once = True
 
@@ -242,11 +241,7 @@ class Connection:
         return self._lease
 
     def wait_for_commit(self, seen: int, until_ns: int) -> bool:
-        """Sleep until a process has committed after `seen`, or the boot clock reaches `until_ns`.
-
-        The wait holds no view and polls a number in shared memory every few milliseconds. LMDB counts a commit shortly
-        before views show it, so a caller may look too early and call again: hence the first short sleep. Removed files
-        get no more commits, so the wait checks once a second that the store is still at its path.
+        """Sleep until views show a commit after `seen`, or the boot clock reaches `until_ns`; see `CommitWait`.
 
         Args:
             seen: the commit number of the caller's last view.
@@ -254,16 +249,9 @@ class Connection:
         Raises:
             StoreNotFound: the store was removed, moved or replaced.
         """
-        if self.environment.last_commit() != seen:
-            self.clock.sleep(_VISIBLE_S)
-            return True
-        while self.environment.last_commit() == seen:
-            now_ns = self.clock.boot_ns()
-            if now_ns >= until_ns:
-                return False
-            self.environment.look_in_place()
-            self.clock.sleep(WAKE_S)
-        return True
+        if self.is_closed:
+            self._refuse()
+        return self._commit_wait.wait(seen, until_ns)
 
     def look_in_place(self) -> None:
         """Check, at most once a second, that the store is still at its path; for callers that poll.

@@ -178,6 +178,16 @@ class Environment:
             number: int = self._map.raw.info()["last_txnid"]
         return number
 
+    def visible_commit(self) -> int:
+        """The number of the last commit that views show. LMDB counts a commit by as long as an fsync before that."""
+        raw = self._map.begin_view()
+        try:
+            number: int = raw.id()
+        finally:
+            raw.abort()
+            self._map.end_view()
+        return number
+
     def info(self) -> dict[str, int]:
         """LMDB's own figures: map size, pages, readers."""
         with self._map.lock:

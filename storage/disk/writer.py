@@ -369,6 +369,7 @@ class Writer:
             raise
         except lmdb.Error as error:
             raise self._failed_commit(error) from error
+        self._map.locks.gate.announce_commit()
         if reserve_bytes is not None:
             reserve.keep(reserve_bytes)
         faults.reach("environment.after_commit")

@@ -13,10 +13,12 @@ from functools import cache, partial
 from typing import Any
 
 from storage.errors import InvalidValue
+from storage.process import futex
 
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # Only Linux has the first: elsewhere importing works, and opening a store says that the system is unsupported.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_WORD_PAUSE_S = 0.001
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
@@ -47,6 +49,10 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def sleep_on_word(self, address: int, seen: int, seconds: float) -> bool:
+        """Sleep until a word is woken, `seconds` at most; see `futex.wait`."""
+        return futex.wait(address, seen, seconds)
 
     def every(self, seconds: float, action: Callable[[], bool]) -> None:
         """Call `action` every `seconds` until it returns False, in a daemon thread."""
@@ -82,6 +88,13 @@ class ManualClock(Clock):
 
     def sleep(self, seconds: float) -> None:
         self.advance(seconds)
+
+    def sleep_on_word(self, address: int, seen: int, seconds: float) -> bool:
+        """Move the clock, unless a real thread or process wakes the word within a moment."""
+        is_woken = futex.wait(address, seen, min(seconds, _WORD_PAUSE_S))
+        if not is_woken:
+            self.sleep(seconds)
+        return is_woken
 
     def every(self, seconds: float, action: Callable[[], bool]) -> None:
         self._calls.append((self.boot_now_ns + int(seconds * 1e9), seconds, action))

@@ -4,11 +4,13 @@
     byte 1         the store lock: shared by every process with the store open, exclusive for compacting and upgrading
     byte 2         shared by every unlisted reader: a process that reads without LMDB's reader table
     byte 3         shared by every writer: a process with the store open for writing
+    byte 2^16 + s  slot s of the queue before the gate (gate_queue.py): locked as long as its process lives
     byte 2^20 + n  lease n (liveness.py): locked as long as the process of the lease lives; numbers are never reused
     byte 2^40 + t  timestamp t (open_timestamps.py): locked while a transaction of timestamp t is open without a record
 
 A forked child inherits the descriptor, and would keep the locks of a dead parent alive: so the child closes the
-descriptor at once.
+descriptor at once. The content of the file is a hint: a text, the process that passed the gate last, and the words that
+waiting processes sleep on (wake_page.py).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from storage.process.byte_locks import ByteLocks
 from storage.process.clock import Clock
 from storage.process.liveness import Leases
 from storage.process.open_timestamps import OpenTimestamps
+from storage.process.wake_page import WakePage
 from storage.process.writer_gate import WriterGate
 from storage.system_errors import refusal
 
@@ -35,20 +38,23 @@ class LockFile:
 
     Attributes:
         gate: the writer gate.
+        page: the words that processes sleep on.
         leases: the leases of processes; a locked lease proves that its process lives.
         open_timestamps: the timestamps of open transactions without a record.
     """
 
-    __slots__ = ("_locks", "gate", "leases", "open_timestamps")
+    __slots__ = ("_locks", "gate", "leases", "open_timestamps", "page")
 
     def __init__(self, path: str, clock: Clock, *, writable: bool) -> None:
         self._locks = ByteLocks(path, writable=writable)
-        self.gate = WriterGate(self._locks, clock)
+        self.page = WakePage(path)
+        self.gate = WriterGate(self._locks, clock, self.page)
         self.leases = Leases(self._locks)
         self.open_timestamps = OpenTimestamps(self._locks, clock)
 
     def close(self) -> None:
         """Close the file, which drops the gate, the store lock, and every lease and timestamp of this process."""
+        self.page.close()
         self._locks.close()
 
     def share_store(self) -> None:

@@ -1,12 +1,16 @@
 """The writer gate: one process, and in the process one thread, writes to a store at a time.
 
-Byte 0 of the lock file is the gate between processes, and a re-entrant lock is the gate between threads. Bytes 64 to 79
-name the process that passed last (pid and start time): a hint for error messages, never proof. `liveness.py` decides
-whether a process is dead.
+Byte 0 of the lock file is the gate between processes, and a re-entrant lock is the gate between threads: these two
+decide. Threads that wait, of this process and of others, stand in one queue (`gate_queue.py`), and the one that leaves
+wakes the first. Without a wake page they look again after short sleeps.
+
+Bytes 64 to 79 name the process that passed last (pid and start time): a hint for error messages, never proof.
+`liveness.py` decides whether a process is dead.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
@@ -20,6 +24,8 @@ from storage.limits import LOCK_NOTE_S
 from storage.process import identity
 from storage.process.byte_locks import SET, ByteLocks, flock
 from storage.process.clock import Clock
+from storage.process.gate_queue import GateQueue, QueuePlace
+from storage.process.wake_page import QUEUED, WATCHED, WakePage
 from storage.system_errors import refusal
 
 OnWait = Callable[[str, float], None]
@@ -30,61 +36,116 @@ _LOCK: Final = flock(fcntl.F_WRLCK, GATE_BYTE)
 _UNLOCK: Final = flock(fcntl.F_UNLCK, GATE_BYTE)
 _SIGNATURE_AT: Final = 64
 _SIGNATURE = Struct(">QQ")
+_SIGNATURE_END: Final = _SIGNATURE_AT + _SIGNATURE.size
 _BACK_OFF_S: Final = (0.002, 0.004, *[0.008] * 12)
 """Pauses of `back_off`: a tenth of a second in all, so that a newcomer is not starved."""
+_PAUSE_MIN_S: Final = 0.00005
+_PAUSE_MAX_S: Final = 0.002
+_PAUSE_GROWTH: Final = 1.5
+"""Pauses between two looks without a wake page."""
 
 
 class WriterGate:
     """The gate of one store as one process sees it."""
 
-    __slots__ = ("_clock", "_locks", "_started", "_status", "_threads")
+    __slots__ = ("_clock", "_locks", "_own_signature", "_page", "_queue", "_status", "_threads")
 
-    def __init__(self, locks: ByteLocks, clock: Clock) -> None:
+    def __init__(self, locks: ByteLocks, clock: Clock, page: WakePage) -> None:
         self._locks = locks
         self._status = os.fstat(locks.descriptor)
         self._clock = clock
+        self._page = page
+        self._queue = GateQueue(page, locks, clock)
         self._threads = threading.RLock()
-        self._started = -1
+        self._own_signature = b""
 
     def enter(self, timeout_s: float, on_wait: OnWait | None) -> None:
         """Enter the gate, waiting if need be; an interrupt (Ctrl-C) ends the wait.
 
         Args:
             timeout_s: how long to wait.
-            on_wait: called once, after a second of waiting.
+            on_wait: called once, after a second of waiting for a different process.
 
         Raises:
             WriterBusy: the gate was not free in time.
         """
-        if not self._threads.acquire(timeout=timeout_s):
-            raise WriterBusy(
-                f"another thread of this process held the writer gate for {timeout_s:g} s", hint="Try again."
-            )
-        is_inside = True
-        try:
-            # As `take_exclusive`, in one call of C code; `_wait` tells a gate in use from an error.
-            fcntl.fcntl(self._locks.descriptor, SET, _LOCK)
-        except OSError:
-            is_inside = False
-        if not is_inside:
-            self._wait(timeout_s, on_wait)
-        self._sign()
+        page = self._page
+        if page.words[QUEUED] or not self._threads.acquire(False):
+            self._enter_in_turn(timeout_s, on_wait)
+        else:
+            is_inside = True
+            try:
+                # As `take_exclusive`, in one call of C code; `_try` tells a gate in use from an error.
+                fcntl.fcntl(self._locks.descriptor, SET, _LOCK)
+            except OSError:
+                is_inside = False
+            if not is_inside:
+                self._threads.release()
+                self._enter_in_turn(timeout_s, on_wait)
+        data = page.data
+        if data is None or data[_SIGNATURE_AT:_SIGNATURE_END] != self._own_signature:
+            self._sign()
 
-    def _wait(self, timeout_s: float, on_wait: OnWait | None) -> None:
-        clock, pause_s, is_announced = self._clock, 0.00005, False
+    def _enter_in_turn(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        if self._threads._is_owned():  # type: ignore[attr-defined]
+            self._threads.acquire()
+            return
+        page = self._page
+        is_mapped = page.map(makes=True)
+        # Without time to wait there is no turn: a flag that a killed process has left must not refuse a free gate.
+        if (timeout_s <= 0 or not page.words[QUEUED]) and self._try():
+            return
+        place = self._queue.join() if is_mapped and timeout_s > 0 else None
+        is_inside = False
+        try:
+            self._wait(place, timeout_s, on_wait)
+            is_inside = True
+        finally:
+            if place is not None:
+                self._queue.leave(place, is_inside=is_inside)
+
+    def _try(self) -> bool:
+        """Enter if neither a thread of this process nor a different process is inside."""
+        if not self._threads.acquire(False):
+            return False
+        try:
+            fcntl.fcntl(self._locks.descriptor, SET, _LOCK)
+        except OSError as error:
+            self._threads.release()
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        return True
+
+    def _wait(self, place: QueuePlace | None, timeout_s: float, on_wait: OnWait | None) -> None:
+        """Wait until the gate is entered, in turn; without a place, whenever the gate is found free."""
+        clock, queue, pause_s = self._clock, self._queue, _PAUSE_MIN_S
         began_ns = clock.boot_ns()
-        while not self._locks.take_exclusive(GATE_BYTE):
+        while True:
+            if (place is None or queue.is_first(place)) and self._try():
+                return
             waited_s = (clock.boot_ns() - began_ns) / 1e9
             if waited_s >= timeout_s:
+                if self._try():
+                    return
                 raise self._busy(timeout_s)
-            if waited_s >= LOCK_NOTE_S and not is_announced and on_wait is not None:
-                is_announced = True
+            if on_wait is not None and waited_s >= LOCK_NOTE_S and self.is_held():
                 on_wait(self.holder(), waited_s)
-            clock.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.002)
+                on_wait = None
+            if place is None:
+                clock.sleep(pause_s)
+                pause_s = min(pause_s * _PAUSE_GROWTH, _PAUSE_MAX_S)
+            elif not queue.sleep(place, timeout_s - waited_s) and self._try():
+                queue.drop(place)
+                queue.pass_over_first()
+                return
 
     def _busy(self, timeout_s: float) -> WriterBusy:
         """The error for a gate that was not free; a stopped holder leaves it only when continued."""
+        if not self.is_held():
+            return WriterBusy(
+                f"another thread of this process held the writer gate for {timeout_s:g} s", hint="Try again."
+            )
         signature, locks = self.signature(), Action("store.reports.list_locks")
         hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), locks)
         if signature is not None and identity.is_stopped(*signature):
@@ -99,13 +160,13 @@ class WriterGate:
         )
 
     def _sign(self) -> None:
-        if self._started < 0:
-            self._started = identity.started(os.getpid())
-        signature = _SIGNATURE.pack(os.getpid(), self._started)
+        if not self._own_signature:
+            pid = os.getpid()
+            self._own_signature = _SIGNATURE.pack(pid, identity.started(pid))
         # Reading costs less than writing, so an unchanged signature is left alone.
         try:
-            if os.pread(self._locks.descriptor, _SIGNATURE.size, _SIGNATURE_AT) != signature:
-                os.pwrite(self._locks.descriptor, signature, _SIGNATURE_AT)
+            if os.pread(self._locks.descriptor, _SIGNATURE.size, _SIGNATURE_AT) != self._own_signature:
+                os.pwrite(self._locks.descriptor, self._own_signature, _SIGNATURE_AT)
         except OSError:
             pass  # A full disk must not keep the gate from being used: the signature is only a hint.
 
@@ -138,12 +199,23 @@ class WriterGate:
         The thread lock knows its owner, so a lock that an interrupt left taken is released here. A refused unlock is no
         error of the work inside, which may be committed: the lock goes with the next `leave`, or with the file.
         """
-        while self._threads._is_owned():  # type: ignore[attr-defined]
+        threads, is_left = self._threads, False
+        while threads._is_owned():  # type: ignore[attr-defined]
             try:
                 fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
             except OSError:
                 self._locks.release(GATE_BYTE)
-            self._threads.release()
+            threads.release()
+            is_left = True
+        # Looked at after the unlocking: a thread that joins the queue tries the gate once more before its sleep.
+        if is_left and self._page.words[QUEUED] and self._page.is_mapped:
+            self._queue.wake_first()
+
+    def announce_commit(self) -> None:
+        """Wake the processes that wait for a commit, if any; called inside the gate, after a commit."""
+        page = self._page
+        if page.words[WATCHED]:
+            page.announce_commit()
 
     def back_off(self, timeout_s: float) -> None:
         """Pause, for a tenth of a second at most, while the gate is held; for a caller that is about to begin.
@@ -179,3 +251,5 @@ class WriterGate:
     def let_threads_go(self) -> None:
         """Let threads of this process enter the gate again."""
         self._threads.release()
+        if self._page.is_mapped and self._page.words[QUEUED]:
+            self._queue.wake_first()

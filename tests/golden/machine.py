@@ -148,7 +148,8 @@ class Machine:
         os.getppid = lambda: self.fake_of.get(really_getppid(), really_getppid())
         os.kill = kill  # type: ignore[assignment]
         os.urandom = self.random
-        os.uname = lambda: os.uname_result((self.sysname, self.host, *fields[2:]))
+        # On a processor that nobody knows, waits sleep by the clock above, and no process wakes another.
+        os.uname = lambda: os.uname_result((self.sysname, self.host, *fields[2:4], "golden"))
         pwd.getpwuid = lambda _: user  # type: ignore[assignment]
 
     def _install_files(self) -> None:

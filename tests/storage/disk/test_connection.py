@@ -101,12 +101,13 @@ class TestWaiting:
         seen = store.connection.environment.last_commit()
         sleeps: list[float] = []
 
-        def sleep(seconds: float) -> None:
+        def sleep(address: int, seen: int, seconds: float) -> bool:
             sleeps.append(seconds)
             if len(sleeps) == 3:
                 store.create_topic("later")
+            return len(sleeps) == 3
 
-        monkeypatch.setattr(ManualClock, "sleep", lambda self, seconds: sleep(seconds))
+        monkeypatch.setattr(ManualClock, "sleep_on_word", lambda self, *word: sleep(*word))
         assert store.connection.wait_for_commit(seen, 1 << 62)
         assert len(sleeps) == 3
         assert store.connection.wait_for_commit(seen, 0)

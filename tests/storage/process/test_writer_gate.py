@@ -12,6 +12,7 @@ import pytest
 from storage.errors import WriterBusy
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import ManualClock
+from storage.process.wake_page import WakePage
 from storage.process.writer_gate import WriterGate
 
 Gates = tuple[WriterGate, WriterGate]
@@ -29,7 +30,8 @@ def gates(tmp_path: Path, clock: ManualClock) -> Iterator[Gates]:
     path = tmp_path / "locks"
     path.write_bytes(b"")
     locks = [ByteLocks(str(path), writable=True) for _ in range(2)]
-    yield WriterGate(locks[0], clock), WriterGate(locks[1], clock)
+    pages = [WakePage(str(path)) for _ in range(2)]
+    yield WriterGate(locks[0], clock, pages[0]), WriterGate(locks[1], clock, pages[1])
     for each in locks:
         each.close()
 

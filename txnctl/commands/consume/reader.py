@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import sleep
-
 from storage.errors import WaitTimeout
 from txnctl.cli.at_time import position_of
 from txnctl.commands.consume.blocked_note import Hidden
@@ -16,10 +14,6 @@ if TYPE_CHECKING:
     from txnctl.commands.consume.options import ConsumeOptions
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.stop_condition import Patience
-
-_LOOK_MIN_S = 0.0005
-_LOOK_MAX_S = 0.01
-"""How often a follower looks for a commit: the more often, the shorter ago the last message came."""
 
 
 def read(context: Context, topic: str, lines: Lines, patience: Patience, options: ConsumeOptions) -> None:
@@ -49,7 +43,7 @@ def _print(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, 
         if _print_visible(reader, lines, patience, bounds):
             return True
         lines.write_out()
-        while not _comes(reader, patience):
+        while not reader.has_message_available(patience.slice_s()):
             if patience.is_over():
                 return False
             lines.check_reader()
@@ -70,15 +64,3 @@ def _print_visible(reader: Reader, lines: Lines, patience: Patience, bounds: Rea
         if patience.left <= 0 or bounds.is_reached(entry):
             return True
     return False
-
-
-def _comes(reader: Reader, patience: Patience) -> bool:
-    """Wait a little for more; whether it came."""
-    waited, slice_s = 0.0, patience.slice_s()
-    while not reader.has_message_available():
-        if waited >= slice_s:
-            return False
-        pause = min(_LOOK_MAX_S, max(_LOOK_MIN_S, patience.idle_s / 100))
-        sleep(pause)
-        waited += pause
-    return True

@@ -26,7 +26,7 @@ PATIENCE_S: Final = 10.0
 JVM.
 """
 
-_LOOK_S: Final = 0.1
+_LOOK_NS: Final = 100_000_000
 
 
 class StreamHold:
@@ -112,16 +112,21 @@ def wait_until_free(store: Store, topic: str, name: str, *, ends_own: bool = Fal
     Raises:
         SubscriptionBusy: a consumer is still attached after PATIENCE_S seconds; it is named.
     """
-    clock = store.connection.clock
+    connection, clock = store.connection, store.connection.clock
     until_ns = clock.boot_ns() + int(PATIENCE_S * 1e9)
-    while attached := _attached(store, topic, name):
+    while True:
+        seen = connection.environment.visible_commit()
+        attached = _attached(store, topic, name)
+        if not attached:
+            return
         holder = attached[0]
         if ends_own and (holder.pid, holder.owner.host) == (os.getpid(), os.uname().nodename):
             store.admin.subscriptions.evict_consumers(short_topic_name(topic), name, holder.consumer_name)
         elif clock.boot_ns() >= until_ns:
             raise _busy(topic, name, holder)
         else:
-            clock.sleep(_LOOK_S)
+            # A process that dies commits nothing: hence the looks in between.
+            connection.wait_for_commit(seen, min(until_ns, clock.boot_ns() + _LOOK_NS))
 
 
 def _attached(store: Store, topic: str, name: str) -> list[ConsumerRow]:
