@@ -43,19 +43,19 @@ class _TopicLine(NamedTuple):
 
 
 _TOPICS: tuple[Column[_TopicLine], ...] = (
-    Column("TOPIC", "text", lambda line: line.topic.name),
+    Column("TOPIC", "id", lambda line: line.topic.name),
     Column("MESSAGES", "integer", lambda line: line.topic.msg_count),
     Column("BLOCKED", "integer", lambda line: line.topic.blocked_messages),
     Column("BY", "id", lambda line: line.topic.blocked_by),
-    Column("UNCOMMITTED", "integer", lambda line: line.topic.uncommitted_messages),
-    Column("SUBSCRIPTIONS", "integer", lambda line: line.topic.subscriptions),
+    Column("UNCOMMITTED", "integer", lambda line: line.topic.uncommitted_messages, rank=1),
+    Column("SUBSCRIPTIONS", "integer", lambda line: line.topic.subscriptions, rank=3),
     Column("LAG", "integer", lambda line: line.topic.visible),
-    Column("WAITING", "integer", lambda line: line.waiting),
+    Column("WAITING", "integer", lambda line: line.waiting, rank=2),
 )
 _TABLES: tuple[Column[TableFacts], ...] = (
-    Column("TABLE", "text", lambda table: table.table),
+    Column("TABLE", "id", lambda table: table.table),
     Column("KEYS", "integer", lambda table: table.keys),
-    Column("VERSIONS", "integer", lambda table: table.versions),
+    Column("VERSIONS", "integer", lambda table: table.versions, rank=1),
     Column("INTENTS", "integer", lambda table: table.intents),
     Column("HELD BY", "list", lambda table: [held.holder.txn_id for held in table.held_by]),
 )
