@@ -70,7 +70,7 @@ class LaidColumn(NamedTuple):
         if self.kind not in FOLDED:
             return self.width
         word = max([len(word) for cell in self.cells for word in cell.split()], default=0)
-        if self.kind == "text":
+        if self.kind != "list":
             word = min(word, _WORD_MAX)
         return min(self.width, max(_FOLDED_MIN, len(self.heading), word))
 
@@ -246,7 +246,7 @@ def _fold(cell: str, width: int, kind: str) -> str:
     """The cell in lines of a width; the names of a list stay whole."""
     from textwrap import wrap
 
-    lines = wrap(cell, width, break_on_hyphens=False, break_long_words=kind == "text")
+    lines = wrap(cell, width, break_on_hyphens=False, break_long_words=kind != "list")
     return "\n".join(lines)
 
 

@@ -68,7 +68,7 @@ def lines(context: Context, overview: Overview) -> Iterator[str]:
     yield from _findings(context, overview.findings)
     yield ""
     for name, fact in _facts(facts):
-        yield f"  {name:<13} {fact}"
+        yield f"  {name:<13}  {fact}"
     waiting = {queue.topic: queue.waiting for queue in facts.producers}
     topics = [_TopicLine(topic, waiting.get(topic.topic, 0)) for topic in facts.topics]
     topics.sort(key=_interest, reverse=True)
@@ -100,9 +100,9 @@ def _findings(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
     store, gate, readers = facts.store.info, facts.writer_gate, facts.readers
-    used, file = size(store.used_bytes), size(store.data_bytes)
-    free = size(facts.store.disk.disk_free_bytes)
-    yield "space", f"{used} used in a file of {file}; the disk has {free} left"
+    in_use, free, file = size(store.in_use_bytes), size(store.free_bytes), size(store.data_bytes)
+    left = size(facts.store.disk.disk_free_bytes)
+    yield "space", f"{in_use} in use and {free} free in a file of {file}; the disk has {left} left"
     held = "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
     yield "writing", held
     behind = None if readers.oldest is None else readers.oldest.behind
