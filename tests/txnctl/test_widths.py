@@ -16,6 +16,8 @@ from tests.txnctl.full_store import LONG_NAME, LONG_TOPIC, FullStore
 from tests.txnctl.terminal_runs import Terminals, commands
 
 WIDTHS = (80, 60)
+WORD = re.compile(r"""\s*(?:\S+|'[^']*')(?: \\)?\s*""")
+"""A word, or an argument in quotes; a command goes on in the next line."""
 TABLE = "accounts-of-the-region-eu-central-1"
 KEY = "customer-000000000001-of-the-branch-in-the-main-street"
 SUBSCRIPTION = (LONG_TOPIC, LONG_NAME)
@@ -156,9 +158,7 @@ def too_wide(text: str, columns: int) -> list[str]:
     """Lines wider than the terminal, but for single words."""
     lines = [line for part in text.split("\n") for line in part.split("\r")]
     plain = [re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line) for line in lines]
-    return [
-        line for line in plain if len(line.rstrip()) > columns and " " in line.strip().removesuffix(" \\")
-    ]
+    return [line for line in plain if len(line.rstrip()) > columns and not WORD.fullmatch(line)]
 
 
 @pytest.mark.parametrize("columns", WIDTHS)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from txnctl.cli.declaration import Example
 
+_MARGIN = 2
+"""Columns that click leaves free at the right of a terminal."""
 _CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -62,6 +64,13 @@ class _Helpful:
                 shared=True,
             )
         return self._help
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, also where a text keeps its lines no wider than the terminal."""
+        from txnctl.output.prose import defined
+
+        lines = super().get_help(ctx).split("\n")  # type: ignore[misc]
+        return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Click's parser, told that `-o` is a name in full.

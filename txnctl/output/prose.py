@@ -11,7 +11,7 @@ from txnctl.output.shell import worded_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _STYLE = pattern(r"\x1b\[[0-9;]*m")
 _SHELL_WORD = pattern(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"])+""")
@@ -56,7 +56,7 @@ def wrapped(line: str, width: int | None, *, hanging: int | None = None) -> list
     if width is None or length(line) <= width:
         return [line]
     text = line.lstrip(" ")
-    indent = len(line) - len(text)
+    indent = _indent(line)
     further = " " * min(_hanging(line, width) if hanging is None else hanging, width // 2)
     lines, now = [], " " * indent
     begins = True
@@ -68,10 +68,28 @@ def wrapped(line: str, width: int | None, *, hanging: int | None = None) -> list
             lines.append(now.rstrip())
             now = further + unit
         else:
-            *whole, now = continued(unit, width, first=now + gap, further=f"{further}  ")
+            first = now + gap
+            if length(first) + length(unit.partition(" ")[0]) + len(_CONTINUED) > width:
+                lines.append(now.rstrip())
+                first = further
+            *whole, now = continued(unit, width, first=first, further=f"{further}  ")
             lines += whole
         begins = False
     return [*[each for each in lines if each], now]
+
+
+def defined(lines: Sequence[str], width: int) -> Iterator[str]:
+    """Lines of help at the width: what a definition says in several lines is wrapped anew where one is wider."""
+    at = 0
+    while at < len(lines):
+        end, label = at + 1, _LABEL.match(lines[at])
+        while label is not None and end < len(lines) and _indent(lines[end]) == label.end():
+            end += 1
+        group = lines[at:end]
+        if max(map(length, group)) > width:
+            group = wrapped(" ".join([group[0], *[line.strip() for line in group[1:]]]), width)
+        yield from group
+        at = end
 
 
 def continued(command: str, width: int, *, first: str = "", further: str = "  ") -> list[str]:
@@ -106,7 +124,11 @@ def _hanging(line: str, width: int) -> int:
     label = _LABEL.match(plain)
     if label is not None and label.end() <= min(_LABEL_MAX, width - _TEXT_MIN):
         return label.end()
-    return len(plain) - len(plain.lstrip(" ")) + 2
+    return _indent(plain) + 2
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _units(text: str) -> Iterator[tuple[str, str]]:

@@ -55,7 +55,7 @@ VERDICTS = tuple(reversed(VERDICT_STYLES))
 WAITS = ("blocked", "mixed")
 """Verdicts of subscriptions with messages behind an open transaction."""
 
-WIDTH = 87
+WIDTH = 80
 """Columns of the first line of a report, where the terminal is no narrower. The time of the report ends there."""
 
 
