@@ -22,7 +22,8 @@ SENTENCES = {
 
 UNSTEADY = {
     "elapsedMs",  # measured with the processor's own clock
-    "inUseBytes", "freeBytes",
+    "inUseBytes",
+    "freeBytes",
     "usedBytes",  # pages of the data file: the order of writes within a batch decides how pages split
 }
 """Fields whose value is of the moment, or of LMDB's pages: the type is compared."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
@@ -72,7 +73,5 @@ class FullStore(StuckStore):
         first, second = store.begin_transaction(labels=LABELS), store.begin_transaction(labels=LABELS)
         key = b"customer-000000000001-of-the-branch-in-the-main-street"
         table.put(key, b"2", txn=first)
-        try:
+        with contextlib.suppress(LostConflict):
             table.put(key, b"3", txn=second)
-        except LostConflict:
-            pass

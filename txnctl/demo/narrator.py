@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from txnctl.output import human
 from txnctl.output.escape import printable
-from txnctl.output.prose import continued, wrapped
 from txnctl.output.progress import ProgressLine
+from txnctl.output.prose import continued, wrapped
 from txnctl.output.table_layout import LaidColumn, laid_out
 
 _WIDTH = 96
@@ -85,7 +85,11 @@ class Narrator:
         """Show a command to type."""
         indent = " " * _INDENT
         width = None if self._width is None else self._width - _INDENT
-        lines = [printable(text)] if width is None else continued(printable(text), width - len("$ "), further="    ")
+        lines = (
+            [printable(text)]
+            if width is None
+            else continued(printable(text), width - len("$ "), further="    ")
+        )
         for number, part in enumerate(lines):
             self.line(indent + self._style(f"{'  ' if number else '$ '}{part}", "command"))
 
@@ -93,7 +97,9 @@ class Narrator:
         """Show a small table; numbers are aligned to the right."""
         cells = [[_cell(value) for value in row] for row in rows]
         columns = [
-            LaidColumn(heading, "integer" if isinstance(rows[0][at], int) else "text", [row[at] for row in cells])
+            LaidColumn(
+                heading, "integer" if isinstance(rows[0][at], int) else "text", [row[at] for row in cells]
+            )
             for at, heading in enumerate(headings)
         ]
         table = laid_out(columns, None if self._width is None else self._width - _INDENT)
@@ -109,7 +115,9 @@ class Narrator:
         if check.ok:
             text = f"  {self._style('ok', 'ok')}    {name}: {_cell(actual)}"
         else:
-            text = f"  {self._style('FAILED', 'failed')} {name}: expected {_cell(expected)}, got {_cell(actual)}"
+            text = (
+                f"  {self._style('FAILED', 'failed')} {name}: expected {_cell(expected)}, got {_cell(actual)}"
+            )
         for part in wrapped(text, self._width, hanging=8):
             self.line(part)
         return check.ok

@@ -54,7 +54,9 @@ class TestFolding:
     ]  # fmt: skip
 
     def lines(self, width: int | None) -> list[str]:
-        return "".join(render.many(self.ROWS, "table", self.FIELDS, "messageId", None, width, width)).splitlines()
+        return "".join(
+            render.many(self.ROWS, "table", self.FIELDS, "messageId", None, width, width)
+        ).splitlines()
 
     @pytest.mark.parametrize("width", [None, 160, 500])
     def test_what_fits_is_a_line_a_row(self, width: int | None) -> None:
