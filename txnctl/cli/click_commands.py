@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from txnctl.cli.declaration import Example
 
+_MARGIN = 2
+"""Columns that click leaves free at the right of a terminal."""
 _GROUP_EXAMPLES = 4
 """Commands of a group that have an example in the help of the group."""
 
@@ -65,6 +67,13 @@ class _Helpful:
                 shared=True,
             )
         return self._help
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, also where a text keeps its lines no wider than the terminal."""
+        from txnctl.output.prose import defined
+
+        lines = super().get_help(ctx).split("\n")  # type: ignore[misc]
+        return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Click's parser, told that `-o` is a name in full.
@@ -276,22 +285,6 @@ def _is_negative(word: str) -> bool:
     return word[:1] == "-" and word[1:2].isdecimal()
 
 
-def _continued(line: str, width: int) -> list[str]:
-    """A line of shell in lines of a width, each but the last with a backslash; words in quotes stay whole."""
-    if len(line) <= width:
-        return [line]
-    from re import findall
-
-    lines = [""]
-    for word in findall(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"])+""", line):
-        joined = f"{lines[-1]} {word}" if lines[-1] else word
-        if len(joined) + len(" \\") <= width:
-            lines[-1] = joined
-        else:
-            lines.append(f"  {word}")
-    return [f"{part} \\" for part in lines[:-1]] + lines[-1:]
-
-
 def build(name: str, declaration: Declaration) -> Command:
     """The click command of a declaration."""
     from txnctl.cli.shared_options import of_command
@@ -319,10 +312,12 @@ def _definitions(formatter: click.HelpFormatter, title: str, rows: list[tuple[st
 
 def _examples(formatter: click.HelpFormatter, lines: list[str]) -> None:
     if lines:
+        from txnctl.output.prose import continued
+
         with formatter.section("Examples"):
             indent = formatter.current_indent
             for line in lines:
-                for part in _continued(line, formatter.width - indent):
+                for part in continued(line, formatter.width - indent):
                     formatter.write(f"{'':>{indent}}{part}\n")
 
 
