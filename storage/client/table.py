@@ -130,7 +130,8 @@ class Table:
         if (
             at is None
             and (check is None or type(check) is CheckMode)
-            and (txn is None or self._is_reader_here(txn))
+            # A transaction that only reads, is open and in time, and was begun through the table's connection.
+            and (txn is None or (getattr(txn, "is_readable", False) and txn.connection is self._connection))  # type: ignore[union-attr]
             and self._connection.reads_at_once
             and type(key) is bytes
             and 0 < len(key) <= TABLE_KEY_BYTES_MAX
@@ -143,12 +144,6 @@ class Table:
                 return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
         version = self._find(key, txn, at, check)
         return None if version is None else version.value
-
-    def _is_reader_here(self, txn: Txn) -> bool:
-        """Whether a transaction only reads, is open and in time, and was begun through the table's connection."""
-        if not getattr(txn, "is_readable", False):
-            return False
-        return txn.connection is self._connection  # type: ignore[union-attr]
 
     def get_row(
         self,

@@ -87,7 +87,8 @@ class AtTimestamp(Pick):
     __slots__ = ("_me", "_table_id")
 
     def __init__(self, view: ReadView, table_id: int, at: int, me: int) -> None:
-        super().__init__(view, at)
+        # As `Pick` does it, without a call for each read of a key.
+        self._view, self._known, self.until, self.passed = view, None, at, set()
         self._table_id = table_id
         self._me = me
 

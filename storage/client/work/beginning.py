@@ -7,8 +7,6 @@ a record or an end (docs/decisions/0030). In a store without tables a transactio
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLES
@@ -168,11 +166,13 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     # A process about to write a key would be refused over a read of this newer transaction, so its commit comes first.
     locks.gate.back_off(connection.lock_timeout_s)
     for is_reserved in (False, True):
-        with suppress(NeedsWrite), connection.recorded_view(issue):
-            return started[0]
-        if not is_reserved:
-            # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.
-            connection.write(_reserve_timestamps, share=ReserveShare.PART)
+        try:
+            with connection.recorded_view(issue):
+                return started[0]
+        except NeedsWrite:
+            if not is_reserved:
+                # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.
+                connection.write(_reserve_timestamps, share=ReserveShare.PART)
     return None
 
 

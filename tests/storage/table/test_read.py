@@ -114,3 +114,27 @@ def test_readers_abort_nobody_and_are_remembered_nowhere(store: Store, table: Ta
     store.commit_transaction(writer)
     assert [row.key for row in table.scan(txn=reader)] == [b"held", b"k"]
     assert row_json(store.reports.list_conflicts()) == []
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_of_a_page_differ_in_the_fate_of_their_intents(
+    store: Store, table: Table, write_many: WriteMany, reverse: bool
+) -> None:
+    """Intents of one open transaction are passed over in every row, those of a committed one are seen beside them."""
+    keys = [b"%02d" % number for number in range(12)]
+    table.import_rows((key, b"old") for key in keys)
+    committed, doomed = store.begin_transaction(), store.begin_transaction()
+    write_many(committed, dict.fromkeys(keys[::3], b"new"))
+    store.commit_transaction(committed)
+    for key in keys[1::3]:
+        table.put(key, b"never", txn=doomed)
+    table.delete(keys[2], txn=doomed)
+    expected = {key: b"new" if key in keys[::3] else b"old" for key in keys}
+    with store.transaction() as txn:
+        for limit in (None, 1, 5):
+            rows = list(table.scan(end=b"20", reverse=reverse, limit=limit))
+            assert [row.key for row in rows] == sorted(keys, reverse=reverse)[:limit]
+            assert all(row.value == expected[row.key] for row in rows)
+        seen = {row.key: row.value for row in table.scan(end=b"20", reverse=reverse, txn=txn)}
+    assert seen == expected
+    assert row_json(store.reports.show_transaction(doomed))["state"] == "ABORTED"
