@@ -12,7 +12,7 @@ from storage.client.attachment import Attachment
 from storage.client.block_end import close_after
 from storage.client.blocker import Blocked, find_blocker, find_key_blocker
 from storage.client.delayed_messages import DelayedMessages, find_delayed
-from storage.client.receive_window import Look, ReceiveWindow
+from storage.client.receive_window import OwnCommit, ReceiveWindow
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.view import WriteBatch
 from storage.errors import WaitTimeout
@@ -180,13 +180,13 @@ class Consumer:
         if items:
             acknowledge, window = self._acknowledger.acknowledge, self._window
 
-            def change(batch: WriteBatch, txn_id: int) -> Look | None:
+            def change(batch: WriteBatch, txn_id: int) -> OwnCommit | None:
                 done = acknowledge(batch, items, txn_id, force)
-                return window.look(batch) if done and not txn_id else None
+                return window.own_commit(batch) if done and not txn_id else None
 
-            look = self._attachment.write_attached(change, txn)
-            if look is not None:
-                window.note(look)
+            own = self._attachment.write_attached(change, txn)
+            if own is not None:
+                window.note_commit(own)
             if txn is not None:
                 window.note_pending(items)
             window.forget_acknowledged(items)

@@ -35,8 +35,8 @@ from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
 
 
-class Look(NamedTuple):
-    """The state of the subscription at a commit.
+class OwnCommit(NamedTuple):
+    """The state of the subscription at a commit of the consumer itself.
 
     Attributes:
         commit: the number of the commit.
@@ -195,18 +195,18 @@ class ReceiveWindow:
         # Noted last: after a write that failed, the next call looks again.
         self.seen, self._generation = seen, generation
 
-    def look(self, batch: WriteBatch) -> Look:
-        """Look at the subscription in a batch that will be committed, and has found the consumer attached."""
+    def own_commit(self, batch: WriteBatch) -> OwnCommit:
+        """The state that a batch will commit, which has changed something and has found the consumer attached."""
         cursor = cursors.load(batch, self._attachment.subscription.subscription_id)
-        return Look(batch.commit, cursor.generation)
+        return OwnCommit(batch.commit, cursor.generation)
 
-    def note(self, look: Look) -> None:
+    def note_commit(self, own: OwnCommit) -> None:
         """Note that nothing was recalled up to a commit of this consumer, so that no view has to tell.
 
         On Key_Shared a view does: acknowledgements in transactions may have come before.
         """
-        if look.generation == self._generation and not self._attachment.subscription.keeps_keys:
-            self.seen = look.commit
+        if own.generation == self._generation and not self._attachment.subscription.keeps_keys:
+            self.seen = own.commit
 
     def forget_acknowledged(self, items: list[Item]) -> None:
         """Drop messages that were acknowledged before the application received them."""

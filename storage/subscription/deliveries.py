@@ -178,7 +178,11 @@ class Deliveries(Generic[V]):
     def change_in_spans(
         self: Deliveries[WriteBatch], chosen: Sequence[EntryMessages], change: Change
     ) -> None:
-        """Change messages of entries in the records of their spans, a span at once; none has a record of its own."""
+        """Change messages of entries in the records of their spans, a span at once; none has a record of its own.
+
+        Entries of a span with many different fates are changed one by one: for want of room some may get own records.
+        """
+        full = dict[Position, Delivery]()
         sets = span.by_span([(at, messages) for at, messages, _ in chosen])
         sizes = span.by_span([(at, (1 << count) - 2) for at, _, count in chosen if count > 1])
         for first, messages in sets.items():
@@ -187,12 +191,13 @@ class Deliveries(Generic[V]):
                 record.sizes |= sizes.get(first, 0)
                 change(record, messages)
                 self._count(record)
-                continue
-            for at, inside, count in chosen:
-                if span.first_of(at) == first:
-                    delivery = record.of_entry(at) or Delivery(at, count, [])
-                    change(delivery, inside)
-                    self.put(delivery)
+            else:
+                full[first] = record
+        for at, messages, count in chosen if full else ():
+            if span.first_of(at) in full:
+                delivery = full[span.first_of(at)].of_entry(at) or Delivery(at, count, [])
+                change(delivery, messages)
+                self.put(delivery)
 
     def _count(self, record: Delivery) -> None:
         released = record.released
