@@ -25,22 +25,21 @@ def items_of(messages: Acknowledged, origin: MessageOrigin) -> list[Item]:
         InvalidPosition
         InvalidValue: a message of a different topic or store.
     """
-    items: dict[Position, int] = {}
     if isinstance(messages, MessageBatch):
-        for message in messages[:1]:
-            check_same_topic(origin, message)
-        for piece in messages.pieces:
-            add_item(items, piece.at, piece.messages)
-        return list(items.items())
+        if messages and messages.origin is not origin:
+            check_same_topic(origin, messages[0])
+        return [(piece.entry.position, piece.messages) for piece in messages.pieces]
     # Texts and positions are sequences too, and no lists of messages.
     is_many = isinstance(messages, Sequence) and not isinstance(messages, MessageId | Position | str | bytes)
     many: Any = messages if is_many else [messages]
+    items: dict[Position, int] = {}
     for message in many:
         if isinstance(message, Message):
-            check_same_topic(origin, message)
+            if message.origin is not origin:
+                check_same_topic(origin, message)
             add_item(items, message.entry.position, 1 << message.index)
         else:
-            add_item(items, *item_of(message_id_of(message, origin)))
+            add_item(items, *item_of(message))
     return list(items.items())
 
 

@@ -111,7 +111,7 @@ class Attachment:
             self.check_attached(batch)
             return action(batch, txn_id)
 
-        if isinstance(txn, Transaction):
+        if txn is not None and isinstance(txn, Transaction):
             return txn.work_in(self.connection).run_action(checked)
         txn_id = 0 if txn is None else txn_number(self.connection, txn)
         return self.connection.write(

@@ -11,8 +11,9 @@ from storage.client.ack_targets import Acknowledged, items_of, message_id_of
 from storage.client.attachment import Attachment
 from storage.client.blocker import Blocked, find_blocker, find_key_blocker
 from storage.client.delayed_messages import DelayedMessages, find_delayed
-from storage.client.receive_window import ReceiveWindow
+from storage.client.receive_window import OwnCommit, ReceiveWindow
 from storage.client.transaction import Transaction, txn_number
+from storage.disk.view import WriteBatch
 from storage.errors import WaitTimeout
 from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
@@ -176,13 +177,18 @@ class Consumer:
         check_flags(force=force)
         items = items_of(messages, self._attachment.origin)
         if items:
-            acknowledge = self._acknowledger.acknowledge
-            self._attachment.write_attached(
-                lambda batch, txn_id: acknowledge(batch, items, txn_id, force), txn
-            )
+            acknowledge, window = self._acknowledger.acknowledge, self._window
+
+            def change(batch: WriteBatch, txn_id: int) -> OwnCommit | None:
+                done = acknowledge(batch, items, txn_id, force)
+                return window.own_commit(batch) if done and not txn_id else None
+
+            own = self._attachment.write_attached(change, txn)
+            if own is not None:
+                window.note_commit(own)
             if txn is not None:
-                self._window.note_pending(items)
-            self._window.forget_acknowledged(items)
+                window.note_pending(items)
+            window.forget_acknowledged(items)
 
     def acknowledge_cumulative(
         self,

@@ -31,7 +31,20 @@ from storage.topic import log
 from storage.topic.entry import NS_PER_MS
 from storage.topic.message_batch import MessageBatch, Piece
 from storage.topic.open_topic import OpenTopic
+from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId, Position
+
+
+class OwnCommit(NamedTuple):
+    """The state of the subscription at a commit of the consumer itself.
+
+    Attributes:
+        commit: the number of the commit.
+        generation: of the cursor.
+    """
+
+    commit: int
+    generation: int
 
 
 class ReceiveWindow:
@@ -154,7 +167,7 @@ class ReceiveWindow:
             for piece in self._queue:
                 if ready >= count or message_bound.readable_since(view, piece.entry) > timestamp:
                     break
-                ready += len(piece.indexes)
+                ready += piece.count
         return min(count, ready)
 
     def untouched(self) -> Messages:
@@ -182,9 +195,22 @@ class ReceiveWindow:
         # Noted last: after a write that failed, the next call looks again.
         self.seen, self._generation = seen, generation
 
+    def own_commit(self, batch: WriteBatch) -> OwnCommit:
+        """The state that a batch will commit, which has changed something and has found the consumer attached."""
+        cursor = cursors.load(batch, self._attachment.subscription.subscription_id)
+        return OwnCommit(batch.commit, cursor.generation)
+
+    def note_commit(self, own: OwnCommit) -> None:
+        """Note that nothing was recalled up to a commit of this consumer, so that no view has to tell.
+
+        On Key_Shared a view does: acknowledgements in transactions may have come before.
+        """
+        if own.generation == self._generation and not self._attachment.subscription.keeps_keys:
+            self.seen = own.commit
+
     def forget_acknowledged(self, items: list[Item]) -> None:
         """Drop messages that were acknowledged before the application received them."""
-        self.forget_through(max(at for at, _ in items))
+        self.forget_through(max(items)[0])
 
     def forget_through(self, highest: Position) -> None:
         """Drop messages up to a position that are not in flight any more."""

@@ -55,10 +55,7 @@ def unseal(database: Database, key: bytes, data: bytes) -> memoryview:
         CorruptStore: the checksum does not agree.
     """
     payload = memoryview(data)[4:]
-    if (
-        crc32(payload[: database.sealed], crc32(key, database.seed)) != int.from_bytes(data[:4], "big")
-        or len(data) < 4
-    ):
+    if crc32(payload[: database.sealed], crc32(key, database.seed)).to_bytes(4, "big") != data[:4]:
         raise corrupt(database, key, "the checksum does not agree")
     return payload
 
@@ -70,7 +67,7 @@ def unsealed(database: Database, key: bytes, data: bytes) -> bytes:
         CorruptStore
     """
     payload = data[4:]
-    if crc32(payload, crc32(key, database.seed)) != int.from_bytes(data[:4], "big") or len(data) < 4:
+    if crc32(payload, crc32(key, database.seed)).to_bytes(4, "big") != data[:4]:
         raise corrupt(database, key, "the checksum does not agree")
     return payload
 

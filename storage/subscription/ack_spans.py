@@ -145,24 +145,3 @@ def in_part(first: Position, acknowledged: AckedMessages) -> list[tuple[Position
         return []
     begun = span.present(acknowledged.messages) & ~acknowledged.whole
     return [(at, span.of_entry(at, acknowledged.messages)) for at in span.entries(first, begun)]
-
-
-class AcknowledgedRuns:
-    """The acknowledged runs in spans, for a walk that asks for entries in order and writes nothing."""
-
-    __slots__ = ("_known", "_subscription_id", "_view", "_whole")
-
-    def __init__(self, view: ReadView, subscription_id: int) -> None:
-        self._view = view
-        self._subscription_id = subscription_id
-        self._known: Position | None = None
-        self._whole = 0
-
-    def end_of_run(self, at: Position) -> Position | None:
-        """The end of the run that an entry is in, or None."""
-        first = span.first_of(at)
-        if self._known != first:
-            self._known, self._whole = first, of_span(self._view, self._subscription_id, first).whole
-        if not self._whole & span.bit_of(at):
-            return None
-        return Position(at[0], first[1] + end_of_run(self._whole, at[1] - first[1]))

@@ -35,6 +35,13 @@ def stored_range_at(view: ReadView, subscription_id: int, at: Position) -> tuple
     return int.from_bytes(record[0][16:], "big"), last, bytes(record[1][8:])
 
 
+def has_any(view: ReadView, subscription_id: int, first: Position, last: int) -> bool:
+    """Whether a stored range has any of the entries of a ledger from a first one to the one with an id."""
+    prefix = key1(subscription_id) + U64.pack(first[0])
+    record = view.last(ACKS, prefix, prefix + U64.pack(last))
+    return record is not None and U64.unpack_from(record[1])[0] >= first[1]
+
+
 def acknowledged_through(view: ReadView, subscription_id: int, at: Position) -> Position:
     """The end of the range of whole acknowledged entries around a position; the position if there is no such range."""
     ack_range = range_at(view, subscription_id, at) if at[1] >= 0 else None

@@ -12,7 +12,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
 from storage.limits import ENTRY_MESSAGES_MAX
 from storage.process.identity import ProcessIdentity
-from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack, span
+from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack
 from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import Delivery
@@ -27,7 +27,7 @@ from storage.topic.compaction.compacted_entry import CompactedEntry
 from storage.topic.entry import MESSAGES, Entry
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
-from storage.values.position import LateMessageId, MessageId, Position, message_id_of
+from storage.values.position import LateMessageId, MessageId, Position, as_position, message_id_of
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason, TransactionState
 
@@ -62,9 +62,10 @@ class Acknowledger:
         """
         faults.reach("subscription.before_acknowledge")
         opened = OpenSubscription(batch, self._subscription)
-        last = max((at for at, _ in items), default=opened.cursor.mark_delete)
+        last = max(items)[0] if items else opened.cursor.mark_delete
         open_keys = OpenKeys(batch, self._subscription, last)
-        in_spans, rest = _split(opened, items)
+        # Messages in flight can be acknowledged, are not acknowledged yet, and are pending in no transaction.
+        in_spans, rest = opened.deliveries.split_by_span(items, Delivery.in_flight)
         resolved = [(at, *_resolve(opened, open_keys, at, messages)) for at, messages in rest]
         if txn:
             record = self._coordinator.use(batch, txn, self._process)
@@ -73,8 +74,9 @@ class Acknowledger:
             record.acknowledgements += done
             return done
         self._clear_holders(opened, resolved, force)
-        done = sum(messages.bit_count() for _, messages in in_spans)
+        done = 0
         for delivery, messages in in_spans:
+            done += messages.bit_count()
             opened.deliveries.note_taken(delivery.take(messages), self._consumer_id)
             opened.deliveries.put(delivery)
             opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))
@@ -183,30 +185,6 @@ def _acknowledged_by(cursor: Cursor, txn: int) -> Position:
     if pending is None or pending[0] != txn:
         return cursor.mark_delete
     return max(cursor.mark_delete, Position(pending[1], pending[2]))
-
-
-def _split(
-    opened: OpenSubscription[WriteBatch], items: list[Item]
-) -> tuple[list[tuple[Delivery, int]], list[Item]]:
-    """The items whose messages are all in flight in the record of a span, by span; and the rest.
-
-    Such messages can be acknowledged, are not acknowledged yet, and are pending in no transaction.
-    """
-    in_spans, rest = dict[Position, tuple[Delivery | None, int, int]](), list[Item]()
-    for at, messages in items:
-        first = span.first_of(at)
-        if first not in in_spans:
-            record = opened.deliveries.find_span(first)
-            in_spans[first] = record, record.in_flight() if record is not None else 0, 0
-        record, in_flight, chosen = in_spans[first]
-        named = record.named(at, messages) if record is not None else 0
-        if named and not named & ~in_flight:
-            in_spans[first] = record, in_flight, chosen | named
-        else:
-            rest.append((at, messages))
-    return [
-        (record, chosen) for record, _, chosen in in_spans.values() if record is not None and chosen
-    ], rest
 
 
 def _resolve(
@@ -326,16 +304,17 @@ def item_of(message_id: MessageId | LateMessageId) -> Item:
     Raises:
         InvalidPosition: no message id, or one that no message has.
     """
-    message_id = message_id_of(message_id)
-    at = message_id.position
-    if not (0 <= at[0] < 1 << 63 and 0 <= at[1] < 1 << 63 and message_id.batch_index >= -1):
+    ledger_id, entry_id, index = message_id_of(message_id)
+    if not (0 <= ledger_id < 1 << 63 and 0 <= entry_id < 1 << 63 and index >= -1):
         raise InvalidPosition(f"{message_id} is not a message")
-    if message_id.batch_index >= ENTRY_MESSAGES_MAX:
+    at = as_position((ledger_id, entry_id))
+    if index >= ENTRY_MESSAGES_MAX:
         raise missing(at)
-    return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)
+    return at, (1 << index if index >= 0 else _WHOLE)
 
 
 def add_item(items: dict[Position, int], at: Position, bits: int) -> None:
     """Add an item to items grouped by entry: 0 stands for all messages of the entry, and stays."""
-    known = items.get(at)
-    items[at] = 0 if not bits or known == 0 else (known or 0) | bits
+    if at in items:
+        bits = bits | items[at] if bits and items[at] else 0
+    items[at] = bits

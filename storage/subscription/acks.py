@@ -262,25 +262,26 @@ class Acks(Generic[V]):
 
     def advance(self: Acks[WriteBatch]) -> None:
         """Take into markDeletePosition the acknowledged entries that follow it without a gap."""
-        cursor = self._cursor
-        while self._advance_over_range() or self._advance_over_run():
-            pass
+        cursor, prefix = self._cursor, key1(self._subscription_id)
+        while (first := self._view.first(ACKS, prefix)) is not None:
+            if not (self._advance_over_range(*first) or self._advance_over_run()):
+                break
         cursor.read = max(cursor.read, cursor.mark_delete)
 
-    def _advance_over_range(self: Acks[WriteBatch]) -> bool:
-        batch, cursor = self._view, self._cursor
-        record = batch.first(ACKS, key1(self._subscription_id))
-        if record is None:
-            return False
-        at, is_span = span.unpack(record[0][8:])
+    def _advance_over_range(self: Acks[WriteBatch], key: bytes, payload: memoryview) -> bool:
+        """Advance over the first record, if that is a range."""
+        cursor = self._cursor
+        at, is_span = span.unpack(key[8:])
         if is_span:
             return False
         # Messages that have left the compacted view may be acknowledged below the mark, which has passed them.
-        if at > cursor.mark_delete and (len(record[1]) > 8 or not self.is_next(at)):
+        if at > cursor.mark_delete and (len(payload) > 8 or not self.is_next(at)):
             return False
-        batch.delete(ACKS, record[0])
-        if len(record[1]) == 8:
-            cursor.mark_delete = max(cursor.mark_delete, Position(at[0], U64.unpack_from(record[1])[0]))
+        last = Position(at[0], U64.unpack_from(payload)[0])
+        is_whole = len(payload) == 8
+        self._view.delete(ACKS, key)
+        if is_whole:
+            cursor.mark_delete = max(cursor.mark_delete, last)
         return True
 
     def _advance_over_run(self: Acks[WriteBatch]) -> bool:

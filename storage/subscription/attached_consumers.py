@@ -125,7 +125,7 @@ def detach(
     """
     opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
     if untouched is not None:
-        queued, in_spans = untouched, span.by_span(untouched)
+        queued, in_spans = untouched, span.by_span(untouched.items())
         released = opened.deliveries.release(
             consumer_id,
             lambda record, _: (in_spans if record.is_span else queued).get(record.at, 0),

@@ -35,7 +35,7 @@ class DeliveredWindow:
         self.number = number
         self.after = after
         self.again = again
-        self._again_in_spans = span.by_span(again)
+        self._again_in_spans = span.by_span(again.items())
 
     def untouched(self, delivery: Delivery, messages: int, last: MessageId | None) -> int:
         """The messages of a record in flight at the consumer that its application has not received.
@@ -63,11 +63,12 @@ def record(
     Args:
         after: the position up to which dispatch had read before.
     """
-    number, rows = opened.cursor.delivered, []
-    for dispatched in selection.dispatched:
-        at, count = dispatched.delivery.at, dispatched.entry.count
-        if at <= after:
-            rows.append([*at, message_set.encode(dispatched.messages, count), count])
+    number = opened.cursor.delivered
+    again = [piece for piece in selection.dispatched if piece.entry.position <= after]
+    rows = [
+        [*piece.at, message_set.encode(piece.messages, piece.entry.count), piece.entry.count]
+        for piece in again
+    ]
     opened.view.put(CONSUMERS, _key(opened, consumer_id), pack([number, after, rows]))
     return number
 

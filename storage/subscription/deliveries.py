@@ -6,7 +6,7 @@ its span, unless it has a record of its own: an earlier release wrote it, or the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import takewhile
 from typing import Generic, TypeVar
@@ -22,6 +22,12 @@ from storage.values.position import Position
 
 Untouched = Callable[[Delivery, int], int]
 """The messages of a record, among some, that no application has received."""
+
+EntryMessages = tuple[Position, int, int]
+"""An entry, some of its messages, and the number that the entry has."""
+
+Change = Callable[[Delivery, int], None]
+"""A change of messages in the record of an entry or of a span."""
 
 V = TypeVar("V", bound=ReadView, covariant=True)
 
@@ -55,6 +61,34 @@ class Deliveries(Generic[V]):
         if self._known is None or self._known[0] != first:
             self._known = first, records.find_span(self._view, self._subscription_id, first)
         return self._known[1]
+
+    def split_by_span(
+        self, items: Sequence[tuple[Position, int]], chosen: Callable[[Delivery], int]
+    ) -> tuple[list[tuple[Delivery, int]], list[tuple[Position, int]]]:
+        """The items whose messages are all chosen ones of the record of a span, by span; and the rest.
+
+        Args:
+            items: entries, each once, and messages of each; 0 for all.
+            chosen: the messages of a record to be taken at once.
+        """
+        named = span.by_span([(at, messages) for at, messages in items if messages <= span.MESSAGES])
+        whole = span.by_span([(at, 1) for at, messages in items if not messages])
+        taken, apart = list[tuple[Delivery, int]](), dict[Position, tuple[Delivery | None, int]]()
+        for first, in_part in named.items():
+            record = self.find_span(first)
+            known = chosen(record) if record is not None else 0
+            messages = (
+                in_part | record.of_entries(whole.get(first, 0)) if record is not None and whole else in_part
+            )
+            if record is None or messages & ~known:
+                apart[first] = record, known
+            else:
+                taken.append((record, messages))
+        rest = [item for item in items if item[1] > span.MESSAGES]
+        if apart:
+            left = [item for item in items if item[1] <= span.MESSAGES and span.first_of(item[0]) in apart]
+            taken += _split_apart(left, apart, rest)
+        return taken, rest
 
     def among(self, chosen: Callable[[Delivery], int]) -> Iterator[Delivery]:
         """Yield, by entry in position order, the deliveries with chosen messages.
@@ -141,6 +175,30 @@ class Deliveries(Generic[V]):
         self._view.add(DELIVERIES, key, record)
         return record
 
+    def change_in_spans(
+        self: Deliveries[WriteBatch], chosen: Sequence[EntryMessages], change: Change
+    ) -> None:
+        """Change messages of entries in the records of their spans, a span at once; none has a record of its own.
+
+        Entries of a span with many different fates are changed one by one: for want of room some may get own records.
+        """
+        full = dict[Position, Delivery]()
+        sets = span.by_span([(at, messages) for at, messages, _ in chosen])
+        sizes = span.by_span([(at, (1 << count) - 2) for at, _, count in chosen if count > 1])
+        for first, messages in sets.items():
+            record = self.find_span(first) or self._new_span(first)
+            if record.has_room:
+                record.sizes |= sizes.get(first, 0)
+                change(record, messages)
+                self._count(record)
+            else:
+                full[first] = record
+        for at, messages, count in chosen if full else ():
+            if span.first_of(at) in full:
+                delivery = full[span.first_of(at)].of_entry(at) or Delivery(at, count, [])
+                change(delivery, messages)
+                self.put(delivery)
+
     def _count(self, record: Delivery) -> None:
         released = record.released
         self._cursor.released += released - record.was_released
@@ -173,8 +231,10 @@ class Deliveries(Generic[V]):
 
     def note_taken(self, parts: list[DeliveryPart], consumer_id: int) -> None:
         """Raise the generation, so that queues drop messages that a different process has taken from a consumer."""
-        if any(part.holder > 0 and part.holder != consumer_id for part in parts):
-            self._cursor.generation += 1
+        for part in parts:
+            if part.holder > 0 and part.holder != consumer_id:
+                self._cursor.generation += 1
+                return
 
     def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
         """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
@@ -248,6 +308,30 @@ class Deliveries(Generic[V]):
                 held = delivery.of(consumer_id) & messages
                 _free(delivery, held, held, was_received=False)
                 self.put(delivery)
+
+
+def _split_apart(
+    items: Sequence[tuple[Position, int]],
+    apart: dict[Position, tuple[Delivery | None, int]],
+    rest: list[tuple[Position, int]],
+) -> list[tuple[Delivery, int]]:
+    """Split items of spans of which not every named message is a chosen one; add to `rest`.
+
+    Args:
+        apart: the records of the spans, with the chosen messages.
+    """
+    taken = dict.fromkeys(apart, 0)
+    for at, messages in items:
+        first = span.first_of(at)
+        record, chosen = apart[first]
+        named = record.named(at, messages) if record is not None else 0
+        if named and not named & ~chosen:
+            taken[first] |= named
+        else:
+            rest.append((at, messages))
+    return [
+        (record, taken[first]) for first, (record, _) in apart.items() if record is not None and taken[first]
+    ]
 
 
 def _free(delivery: Delivery, held: int, untouched: int, *, was_received: bool) -> None:

@@ -151,6 +151,15 @@ class Delivery:
             messages = message_set.everything(self.size(at))
         return span.place(at, messages or 1) if messages <= span.MESSAGES else 0
 
+    def of_entries(self, entries: int) -> int:
+        """All messages of entries of this span, given as layer 0, as a set within the span."""
+        return span.every_layer(entries) & (self.sizes | span.EVERY) if self.sizes else entries
+
+    @property
+    def has_room(self) -> bool:
+        """Whether any change of messages of this span leaves it within the bound of different fates."""
+        return len(self.parts) < SPAN_FATES_MAX // 2
+
     def of_entry(self, at: Position) -> Delivery | None:
         """The delivery of an entry of this span, or None. Changes of it do not change the span."""
         if not self.sizes:
@@ -258,6 +267,18 @@ class Delivery:
         self.parts = kept
         return cut
 
+    def deliver(self, messages: int, consumer_id: int) -> None:
+        """Give messages to a consumer, and count their deliveries."""
+        new = messages & ~self.known()
+        for part in self.take(messages):
+            self.give(DeliveryPart(part.messages, consumer_id, part.times + 1, recalled=part.recalled))
+        if new:
+            self.give(DeliveryPart(new, consumer_id, 1))
+
+    def hold(self, messages: int) -> None:
+        """Hold back messages that were never delivered."""
+        self.give(DeliveryPart(messages, NOBODY, 0))
+
     def join_due(self, now_ns: int) -> None:
         """Join the messages that are free and due already, whatever time they were due at."""
         if not any(part.holder == NOBODY and 0 < part.due_ns <= now_ns for part in self.parts):
@@ -337,25 +358,6 @@ def find_span(view: ReadView, subscription_id: int, first: Position) -> Delivery
     """Find the record of a span, or None. A batch shares one object, and writes its changes."""
     key = span.key(subscription_id, first)
     return view.open(DELIVERIES, key, partial(Delivery.decode, key))
-
-
-class DeliveriesInSpans:
-    """The deliveries of entries in spans, for a walk that asks for entries in order and writes nothing."""
-
-    __slots__ = ("_known", "_subscription_id", "_view")
-
-    def __init__(self, view: ReadView, subscription_id: int) -> None:
-        self._view = view
-        self._subscription_id = subscription_id
-        self._known: tuple[Position, Delivery | None] | None = None
-
-    def find(self, at: Position) -> Delivery | None:
-        """Find the delivery of an entry in the record of its span, or None."""
-        first = span.first_of(at)
-        if self._known is None or self._known[0] != first:
-            self._known = first, find_span(self._view, self._subscription_id, first)
-        record = self._known[1]
-        return None if record is None else record.of_entry(at)
 
 
 def own(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:

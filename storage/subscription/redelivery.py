@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import SPAN_FATES_MAX
 from storage.subscription import span
 from storage.subscription.acknowledge import Item, is_trimmed, missing
 from storage.subscription.delivered_window import UntouchedMessages
@@ -42,7 +41,10 @@ def negative_acknowledge(
             delivery.give(part.freed(was_received=consumer_id != NOBODY, due_ns=times_due[first]))
         opened.deliveries.put(delivery)
 
-    in_spans, rest = _split(opened, items, consumer_id)
+    # A record that has room for further fates takes all its messages at once.
+    in_spans, rest = opened.deliveries.split_by_span(
+        items, lambda record: _returnable(record, consumer_id) if record.has_room else 0
+    )
     for record, messages in in_spans:
         free(record, messages)
         given_back += [(at, span.of_entry(at, messages)) for at in span.entries(record.at, messages)]
@@ -56,28 +58,6 @@ def negative_acknowledge(
         if chosen:
             given_back.append((at, chosen))
     return given_back
-
-
-def _split(
-    opened: OpenSubscription[WriteBatch], items: list[Item], consumer_id: int
-) -> tuple[list[tuple[Delivery, int]], list[Item]]:
-    """The returnable messages in records of spans that have room for further fates, by span; and the other items."""
-    in_spans, rest = dict[Position, tuple[Delivery | None, int, int]](), list[Item]()
-    for at, messages in items:
-        first = span.first_of(at)
-        if first not in in_spans:
-            record = opened.deliveries.find_span(first)
-            has_room = record is not None and len(record.parts) < SPAN_FATES_MAX // 2
-            in_spans[first] = record, _returnable(record, consumer_id) if record and has_room else 0, 0
-        record, returnable, chosen = in_spans[first]
-        named = record.named(at, messages) if record is not None else 0
-        if named and not named & ~returnable:
-            in_spans[first] = record, returnable, chosen | named
-        else:
-            rest.append((at, messages))
-    return [
-        (record, chosen) for record, _, chosen in in_spans.values() if record is not None and chosen
-    ], rest
 
 
 def _check_exists(

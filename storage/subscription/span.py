@@ -14,7 +14,7 @@ The *sizes* of a span tell how many messages each entry has: a set of the messag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 
@@ -204,10 +204,17 @@ def runs(first: Position, inside: int) -> Iterator[tuple[Position, int]]:
         yield Position(first[0], first[1] + members[0]), first[1] + members[-1]
 
 
-def by_span(messages: dict[Position, int]) -> dict[Position, int]:
+def by_span(messages: Iterable[tuple[Position, int]]) -> dict[Position, int]:
     """Messages by entry, as sets by span; of an entry too large for a span the messages mean nothing there."""
-    sets: dict[Position, int] = {}
-    for at, inside in messages.items():
-        first = first_of(at)
-        sets[first] = sets.get(first, 0) | place(at, inside & MESSAGES)
-    return sets
+    sets: dict[tuple[int, int], int] = {}
+    first, bits = (0, -1), 0  # of no span
+    for (ledger_id, entry_id), inside in messages:
+        index = entry_id % SPAN_ENTRIES
+        if first != (ledger_id, entry_id - index):
+            sets[first] = bits
+            first = ledger_id, entry_id - index
+            bits = sets.get(first, 0)
+        bits |= (inside if inside <= 1 else _spread(inside & MESSAGES)) << index
+    sets[first] = bits
+    del sets[0, -1]
+    return {as_position(first): inside for first, inside in sets.items()}

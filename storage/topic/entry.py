@@ -7,7 +7,8 @@ which covers the body by a checksum of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from struct import Struct, error as struct_error
 from typing import Any, Final
 from zlib import crc32
@@ -179,9 +180,7 @@ def times_in(body: bytes) -> list[int | None] | None:
     return None if body[:1] == _ARRAY_OF_SIX else unpack(body, 7)[6]
 
 
-def _columns(body: memoryview) -> list[Any]:
-    columns: list[Any] = unpack(body, 6)
-    return columns
+_COLUMNS: Final[Callable[[memoryview], list[Any]]] = partial(unpack, least=6)
 
 
 class Entry:
@@ -193,8 +192,8 @@ class Entry:
     """
 
     __slots__ = (
-        "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "flags", "key", "kind",
-        "ledger_id", "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
+        "_body", "_body_crc", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "flags", "key",
+        "kind", "ledger_id", "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
     )  # fmt: skip
 
     bytes_before: int
@@ -216,8 +215,8 @@ class Entry:
         self.position = as_position((self.ledger_id, self.entry_id))
         try:
             (
-                _, self.kind, self.flags, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
-                self.messages_before, self.bytes_before,
+                self._body_crc, self.kind, self.flags, self.count, self.txn, self.epoch, self.publish_time,
+                self.timestamp, self.messages_before, self.bytes_before,
             ) = HEADER.unpack_from(payload)  # fmt: skip
         except struct_error:
             raise corrupt(ENTRIES, key, "it is shorter than its header") from None
@@ -246,15 +245,16 @@ class Entry:
         return bool(self.flags & IN_ORDER) or self.timestamp // NS_PER_MS <= self.publish_time
 
     def _unpacked(self) -> list[Any]:
-        if self._columns is None:
+        columns = self._columns
+        if columns is None:
             body = self._body[ENTRY_HEADER_BYTES:]
-            if crc32(body) != int.from_bytes(self._body[:4], "big"):
+            if crc32(body) != self._body_crc:
                 raise corrupt(ENTRIES, self.key, "the checksum of its messages does not agree")
-            columns: list[Any] = decoded(ENTRIES, self.key, body, _columns)
+            columns = decoded(ENTRIES, self.key, body, _COLUMNS)
             if len(columns[2]) != self.count:
                 raise corrupt(ENTRIES, self.key, "it holds another number of messages than it says")
             self._columns = columns
-        return self._columns
+        return columns
 
     def check_body(self) -> None:
         """Raise CorruptStore unless the body agrees with the header."""

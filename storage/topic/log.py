@@ -8,6 +8,7 @@ that with no open transaction maxReadPosition is lastConfirmedEntry.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from storage import faults
 from storage.disk.codec import corrupt, key1, key2, key3, key_through, missing, pack, unpack_first
@@ -200,6 +201,11 @@ def scan(view: ReadView, topic_id: int, after: Position, through: Position) -> I
     for entry in walk(view, topic_id, after, through):
         reached = entry.position
         yield entry
+    _check_end(view, topic_id, reached, through)
+
+
+def _check_end(view: ReadView, topic_id: int, reached: Position, through: Position) -> None:
+    """Check that no entry was written between the last entry found and a position."""
     if reached < through:
         expected = written_positions.following(view, topic_id, reached)
         if expected is not None and expected <= through:
@@ -259,18 +265,22 @@ def _follows(previous: Entry, entry: Entry) -> bool:
     )
 
 
-def page(view: ReadView, topic_id: int, after: Position, through: Position) -> list[Entry]:
+def page(
+    view: ReadView, topic_id: int, after: Position, through: Position, entries_max: int = PAGE_ENTRIES
+) -> list[Entry]:
     """Return the next entries, about as many as fit a page: the share that a reader takes out of one view.
 
     Raises:
         as `scan`
     """
     entries, room = [], PAGE_BYTES
-    for entry in scan(view, topic_id, after, through):
+    for entry in islice(walk(view, topic_id, after, through), min(entries_max, PAGE_ENTRIES)):
         entries.append(entry)
         room -= entry.size
-        if room <= 0 or len(entries) >= PAGE_ENTRIES:
-            break
+        if room <= 0:
+            return entries
+    if len(entries) < min(entries_max, PAGE_ENTRIES):
+        _check_end(view, topic_id, entries[-1].position if entries else after, through)
     return entries
 
 

@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 
 
 class Piece:
-    """Messages of one entry: their indexes in order, and the earlier deliveries of each (0 where not named)."""
+    """Messages of one entry: their indexes in order, and the earlier deliveries of each (0 where not named).
 
-    __slots__ = ("_messages", "entry", "indexes", "times")
+    Attributes:
+        count: the number of the messages.
+    """
 
-    def __init__(self, entry: Entry, indexes: Sequence[int], times: dict[int, int]) -> None:
+    __slots__ = ("_messages", "count", "entry", "indexes", "times")
+
+    def __init__(
+        self, entry: Entry, indexes: Sequence[int], times: dict[int, int], messages: int | None = None
+    ) -> None:
         self.entry = entry
         self.indexes = indexes
+        self.count = len(indexes)
         self.times = times
-        self._messages: int | None = None
+        self._messages = messages
 
     @property
     def at(self) -> Position:
@@ -34,13 +41,14 @@ class Piece:
     @property
     def messages(self) -> int:
         """The set of the messages: bit i for message i of the entry."""
-        if self._messages is None:
-            self._messages = self._set()
-        return self._messages
+        messages = self._messages
+        if messages is None:
+            messages = self._messages = self._set()
+        return messages
 
     def _set(self) -> int:
         if isinstance(self.indexes, range):
-            return ((1 << len(self.indexes)) - 1) << self.indexes.start if self.indexes else 0
+            return ((1 << self.count) - 1) << self.indexes.start if self.indexes else 0
         if not self.indexes:
             return 0
         # Digits of base two, the last first: an integer of a thousand bits is copied each time that one is set.
@@ -63,7 +71,7 @@ class MessageBatch(Sequence[Message]):
     def __init__(self, pieces: list[Piece], origin: MessageOrigin) -> None:
         self.pieces = pieces
         self.origin = origin
-        self._length = sum(len(piece.indexes) for piece in pieces)
+        self._length = sum([piece.count for piece in pieces])
 
     @property
     def values(self) -> list[bytes | None]:
@@ -72,7 +80,7 @@ class MessageBatch(Sequence[Message]):
         for piece in self.pieces:
             values = piece.entry.values
             chosen += (
-                values if len(piece.indexes) == len(values) else [values[index] for index in piece.indexes]
+                values if piece.count == piece.entry.count else [values[index] for index in piece.indexes]
             )
         return chosen
 
@@ -99,10 +107,10 @@ class MessageBatch(Sequence[Message]):
             return MessageBatch(cut(self.pieces, start, stop), self.origin)
         left = index + self._length if index < 0 else index
         for piece in self.pieces:
-            if 0 <= left < len(piece.indexes):
+            if 0 <= left < piece.count:
                 chosen = piece.indexes[left]
                 return piece.entry.message(chosen, self.origin, piece.times.get(chosen, 0))
-            left -= len(piece.indexes)
+            left -= piece.count
         raise IndexError(f"the batch has {self._length} messages")
 
     def __eq__(self, other: object) -> bool:
@@ -126,7 +134,7 @@ def cut(pieces: list[Piece], start: int, stop: int) -> list[Piece]:
     """Cut out the messages start to stop, stop excluded, counted through all pieces."""
     cut_out = []
     for piece in pieces:
-        count = len(piece.indexes)
+        count = piece.count
         if start < count and stop > 0:
             cut_out.append(
                 piece if start <= 0 and stop >= count else piece.part(max(start, 0), min(stop, count))

@@ -13,31 +13,40 @@ the log itself says when to examine a skipped message again (docs/decisions/0024
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from storage.disk.view import ReadView
-from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
-from storage.subscription import acked_ranges, message_set, pending_ack
+from storage.limits import (
+    DELAYED_RECORDS_MAX,
+    DISPATCH_BYTES_MAX,
+    DISPATCH_SCAN_ENTRIES_MAX,
+    HELD_MESSAGES_MAX,
+)
+from storage.subscription import acked_ranges, message_set, pending_ack, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import compacted_walk
-from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
 from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
-from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
+from storage.subscription.dispatch.walk_keys import WalkKeys
+from storage.subscription.dispatch.walk_result import WHOLE, Selection
 from storage.subscription.dispatch.walk_work import WalkWork
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
 from storage.topic.compaction import compacted_view
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
+from storage.topic.message_batch import Piece
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records, runs
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
-_NO_TXN = 0
+_PAGE_ENTRIES_MIN = 64
+"""Markers and aborted entries may lie between the messages."""
 
 
 class Walk:
@@ -68,16 +77,15 @@ class Walk:
         self._aborted = memory.aborted
         self._reads_compacted = memory.reads_compacted
         self._by_key = opened.subscription.keeps_keys
-        self._blocked_keys: dict[bytes, MessageOrder] = {}
-        self._held_count = 0
+        self._heeds_times = opened.subscription.delays
         self._states: dict[int, TransactionState] = {}
         self._skips = (
             SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
         )
         self._delays = DelayWalk(opened, room)
         self._moved: set[Position] = set()
-        self._spans_again: SpansAgain | None = None
         self._selection = Selection(opened.cursor.read)
+        self._keys = WalkKeys(memory.consumer_id, self._skips, self._selection)
         self._records = RecordsAhead(opened)
 
     def select(self) -> Selection:
@@ -87,20 +95,20 @@ class Walk:
         if not self._is_full():
             self._select_new()
         if self._skips is not None:
-            self._selection.dispatched.sort(key=lambda dispatched: dispatched.delivery.at)
+            self._selection.dispatched.sort(key=lambda piece: piece.at)
         return self._selection
 
     def _is_full(self) -> bool:
-        is_full = self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
-        return is_full or self._work.is_done or self._selection.has_enough_delays
+        is_full = self._room <= 0 or self._bytes <= 0 or self._keys.held_count > HELD_MESSAGES_MAX
+        return is_full or self._work.left <= 0 or self._selection.delay_records >= DELAYED_RECORDS_MAX
 
     def _select_again(self) -> None:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
         topic_id, read = self._subscription.topic_id, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
         if self._by_key:
-            self._spans_again = SpansAgain(self._opened, self._memory, self._keys_at)
-        again = self._spans_again
+            self._keys.again = SpansAgain(self._opened, self._memory, self._keys_at)
+        again = self._keys.again
         deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
         delivered = deliveries.among(self._chosen_again) if looks else ()
         for at, delivery, due in self._delays.again(delivered, read):
@@ -118,13 +126,13 @@ class Walk:
             if self._is_full():
                 return
         if again is not None:
-            self._held_count += again.held
+            self._keys.held_count += again.held
             again.end(self._selection)
 
     def _chosen_again(self, record: Delivery) -> int:
         """The messages of a record to examine again: free and due; on Key_Shared all that may block their key."""
-        if self._spans_again is not None and record.is_span:
-            return self._spans_again.chosen(record)
+        if self._keys.again is not None and record.is_span:
+            return self._keys.again.chosen(record)
         now_ns = self._view.now_ns
         chosen = record.known() & ~record.of(self._consumer_id) if self._by_key else record.due(now_ns)
         return chosen & record.through(self._cursor.read, -1)
@@ -147,31 +155,57 @@ class Walk:
         if self._reads_compacted:
             after = self._select_compacted(after, through)
         while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX and not self._is_full():
-            page = log.page(self._view, subscription.topic_id, after, through)
+            page = log.page(self._view, subscription.topic_id, after, through, self._page_entries())
             if not page:
                 return
             self._aborted.load(self._topic, after, page[-1].position)
-            for entry in page:
-                if entry.position <= after:
-                    continue
+            after = self._select_page(page, after)
+            selection.read = max(selection.read, after)
+            if selection.is_cut:
+                return
+        # Messages held back are recorded where the work ends among them, so that the next walk begins behind them.
+        selection.is_cut = self._work.left <= 0 and bool(selection.held)
+
+    def _select_page(self, page: list[Entry], after: Position) -> Position:
+        """Go on through a page; return the position reached, and cut the selection at a marker to be examined later."""
+        for entry in page:
+            if entry.position <= after:
+                continue
+            if self._is_new(entry):
+                self._deliver(entry, range(entry.count), {}, (1 << entry.count) - 1)
+                self._work.selected(entry)
+            else:
                 jump = self._jump(entry)
                 if jump is not None:
                     after = jump
-                    if after >= page[-1].position:
-                        break
                     continue
                 if self._skips is not None and entry.kind != MESSAGES and not self._examine(entry):
-                    selection.read, selection.is_cut = max(selection.read, after), True
-                    return
-                if entry.kind != MESSAGES:
-                    selection.markers.append(entry.txn)
-                self._visit_new(entry)
-                after = entry.position
-                if self._is_full():
+                    self._selection.is_cut = True
                     break
-            selection.read = max(selection.read, after)
-        # Messages held back are recorded where the work ends among them, so that the next walk begins behind them.
-        selection.is_cut = self._work.is_done and bool(selection.held)
+                if entry.kind != MESSAGES:
+                    self._selection.markers.append(entry.txn)
+                self._visit_new(entry)
+            after = entry.position
+            if self._is_full():
+                break
+        return after
+
+    def _page_entries(self) -> int:
+        """The number of entries to read next: not many more than may be delivered, judging by the topic's batches."""
+        state = self._topic.state
+        return max(self._room * max(state.entries, 1) // max(state.messages, 1), _PAGE_ENTRIES_MIN)
+
+    def _is_new(self, entry: Entry) -> bool:
+        """Whether all messages of an entry are delivered, for all that its header says: no record names the entry."""
+        return (
+            entry.count <= self._room
+            and entry.count <= span.SPAN_MESSAGES_MAX
+            and not self._records.names(entry)
+            and (not entry.txn or self._skips is None)
+            and delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids)
+            and not (self._heeds_times and entry.delivery_times)
+            and not (self._by_key and self._keys.suspects(entry))
+        )
 
     def _select_compacted(self, after: Position, through: Position) -> Position:
         """Go on through the compacted view, up to its horizon; return the position reached."""
@@ -247,14 +281,12 @@ class Walk:
         if any(txn == marker.txn for txn, *_ in selection.behind):
             return False  # Messages that this walk has put behind the transaction must be recorded first.
         self._skips.begin_to_examine(marker.txn)
-        ahead, self._records = self._records, RecordsAhead(self._opened)
         for entry, messages in self._skips.entries(skipped, marker.position):
             at = entry.position
             if self._is_full() or at in self._moved or selection.changes >= DISPATCH_SCAN_ENTRIES_MAX:
                 return False
             self._examine_entry(entry, messages, marker)
             selection.examined[marker.txn] = at
-        self._records = ahead
         selection.examined.pop(marker.txn, None)
         selection.ended.append(marker.txn)
         return True
@@ -290,9 +322,10 @@ class Walk:
     def _offer(self, entry: Entry, delivery: Delivery, messages: int) -> None:
         """Select the messages that the consumer can receive."""
         at, selection = delivery.at, self._selection
-        open_ = messages & ~self._records.acknowledged(at, entry.count)
+        open_ = messages & ~self._records.acknowledged(entry)
         early = self._delays.early(entry, delivery, open_)
         if early:
+            self._note_own(delivery)
             open_ &= ~selection.delay(delivery, early)
             self._moved.add(at)
         if not open_ or (open_ == delivery.known() and not delivery.is_released and not self._by_key):
@@ -304,77 +337,45 @@ class Walk:
             selection.exhausted.append((entry, delivery, exhausted))
             self._work.retired(entry)
             open_ &= ~exhausted
-        elif exhausted and self._spans_again is not None:
-            self._spans_again.awaits_decision = True
+        elif exhausted and self._keys.again is not None:
+            self._keys.again.awaits_decision = True
         behind = 0
         if self._by_key:
-            free, behind = self._free_of_keys(entry, delivery, open_, free)
-        else:
-            free = message_set.lowest(free, self._room)
+            free, behind = self._keys.free(entry, delivery, open_, free)
+        # The messages left when the room is full block their keys too, but no entry is examined afterwards.
+        free = message_set.lowest(free, self._room)
         rest = open_ & ~free & ~behind & ~delivery.known()
+        if free or rest:
+            self._note_own(delivery)
         if rest:
             selection.held.append((delivery, rest))
         if free:
-            selection.dispatched.append(Dispatched(entry, delivery, free, delivery.times(free)))
-            entry.txn_state = self._state(entry)
-            self._room -= free.bit_count()
-            self._bytes -= entry.size
+            is_whole = free == message_set.everything(entry.count)
+            indexes = range(entry.count) if is_whole else message_set.indexes(free)
+            self._deliver(entry, indexes, delivery.times(free), free)
         if free or rest or behind:
             self._work.changed(entry)
-        if self._skips is not None and (free or rest or behind or exhausted):
+        if self._skips is not None and (rest or behind or exhausted):
             self._moved.add(at)
+
+    def _note_own(self, delivery: Delivery) -> None:
+        if delivery.has_record:
+            self._selection.own[delivery.at] = delivery
+
+    def _deliver(self, entry: Entry, indexes: Sequence[int], times: dict[int, int], messages: int) -> None:
+        """Select messages of an entry; `times` are the earlier deliveries."""
+        piece = Piece(entry, indexes, times, messages)
+        self._selection.dispatched.append(piece)
+        if entry.txn:
+            entry.txn_state = self._state(entry)
+        if self._skips is not None:
+            self._moved.add(entry.position)
+        self._room -= piece.count
+        self._bytes -= entry.size
 
     def _free(self, delivery: Delivery, open_: int) -> int:
         """Messages that are free and due."""
         return open_ & (~delivery.known() | delivery.due(self._view.now_ns))
-
-    def _free_of_keys(self, entry: Entry, delivery: Delivery, open_: int, free: int) -> tuple[int, int]:
-        """Key_Shared: the free messages whose earlier messages of the key are acknowledged or in flight right here.
-
-        And, of messages never delivered, the messages that have to wait behind a skipped transaction.
-        """
-        elsewhere = open_ & ~delivery.of(self._consumer_id)
-        keys, known, behind = entry.keys, delivery.known(), dict[int, int]()
-        self._held_count += (elsewhere & ~free).bit_count()
-        for index in self._suspects(keys, elsewhere, free):
-            bit, key = 1 << index, keys[index] if keys else None
-            assert key is not None, "no key is held by nobody"
-            here = (entry.ledger_id, entry.entry_id, index)
-            txn = self._skips.holder(key, here) if self._skips is not None else _NO_TXN
-            if txn and not known & bit:
-                behind[txn] = behind.get(txn, 0) | bit
-                free &= ~bit
-            elif txn or not free & bit or self._is_blocked(key, here):
-                self._held_count += bool(free & bit)
-                self._blocked_keys[key] = min(self._blocked_keys.get(key, here), here)
-                free &= ~bit
-        self._selection.behind += [(txn, delivery.at, entry.count, bits) for txn, bits in behind.items()]
-        # The messages left when the room is full block their keys too, but no entry is examined afterwards.
-        return message_set.lowest(free, self._room), sum(behind.values())
-
-    def _is_blocked(self, key: bytes, here: MessageOrder) -> bool:
-        """Whether an earlier message of a key, which this walk or the spans know, is not to be delivered here."""
-        again = self._spans_again
-        return self._blocked_keys.get(key, here) < here or (again is not None and again.blocks(key, here))
-
-    def _suspects(self, keys: list[bytes | None] | None, elsewhere: int, free: int) -> list[int]:
-        """The messages of an entry whose key may be blocked, by a message of the same entry included."""
-        if keys is None:
-            return []
-        own = {key for key in keys if key is not None}
-        held = self._blocked_keys.keys() & own
-        if self._spans_again is not None:
-            held |= self._spans_again.among(own)
-        held.update(
-            key for index in message_set.indexes(elsewhere & ~free) if (key := keys[index]) is not None
-        )
-        if self._skips is not None:
-            held |= self._skips.suspects(own)
-        return (
-            [index for index, key in enumerate(keys) if key in held and elsewhere >> index & 1]
-            if held
-            else []
-        )
 
     def _exhausted(self, delivery: Delivery, free: int) -> int:
         """Messages that were redelivered as often as the dead-letter policy allows."""

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from storage.subscription import message_set
-from storage.subscription.dispatch.walk_result import Dispatched
 from storage.topic.message_batch import Piece
 from storage.values.position import Position
 
@@ -38,20 +37,20 @@ class ReceiverQueue:
         """The position of the last entry; the queue is not empty."""
         return self._pieces[-1].at
 
-    def add(self, dispatched: Iterable[Dispatched]) -> None:
+    def add(self, pieces: Iterable[Piece]) -> None:
         """Put newly delivered messages behind the rest."""
-        self._pieces.extend(map(_piece, dispatched))
+        self._pieces.extend(pieces)
 
     def take(self, count: int) -> list[Piece]:
         """Take out the next messages, at most `count`."""
         taken: list[Piece] = []
         while self._pieces and count > 0:
             piece = self._pieces.popleft()
-            if len(piece.indexes) > count:
-                self._pieces.appendleft(piece.part(count, len(piece.indexes)))
+            if piece.count > count:
+                self._pieces.appendleft(piece.part(count, piece.count))
                 piece = piece.part(0, count)
             taken.append(piece)
-            count -= len(piece.indexes)
+            count -= piece.count
         return taken
 
     def messages(self) -> Messages:
@@ -73,9 +72,3 @@ class ReceiverQueue:
         """Forget messages that went back."""
         if gone:
             self.keep(lambda piece: ~gone.get(piece.at, 0))
-
-
-def _piece(dispatched: Dispatched) -> Piece:
-    count, messages = dispatched.entry.count, dispatched.messages
-    indexes = range(count) if messages == message_set.everything(count) else message_set.indexes(messages)
-    return Piece(dispatched.entry, indexes, dispatched.times)

@@ -1,74 +1,94 @@
-"""The records that a walk meets: of each entry the delivery and the acknowledged messages, looked up once."""
+"""The records that a walk meets: of each entry the delivery and the acknowledged messages, looked up once a span.
+
+Most entries that a walk reads are new, and no record names them: a look at the set of the others tells.
+"""
 
 from __future__ import annotations
 
-from storage.disk.codec import U64, key1, key3
-from storage.disk.schema import ACKS, DELIVERIES, Database
+from storage.disk.codec import key1, key3
+from storage.disk.schema import DELIVERIES
 from storage.disk.view import ReadView
-from storage.subscription import message_set, span
-from storage.subscription.ack_spans import AcknowledgedRuns
-from storage.subscription.delivery import DeliveriesInSpans, Delivery
+from storage.subscription import ack_spans, acked_ranges, delivery as deliveries, pending_ack, span
+from storage.subscription.delivery import Delivery
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic.entry import Entry
 from storage.values.position import Position
 
 
-class _Ahead:
-    """The first record at or after a position in a database whose keys begin with the subscription."""
-
-    __slots__ = ("_at", "_database", "_prefix", "_record", "_view")
-
-    def __init__(self, view: ReadView, database: Database, subscription_id: int) -> None:
-        self._view = view
-        self._database = database
-        self._prefix = key1(subscription_id)
-        self._record: tuple[bytes, memoryview] | None = None
-        self._at: bytes | None = None
-
-    def at(self, key: bytes) -> memoryview | None:
-        """The record with exactly this key; keys are asked for in order."""
-        if self._at is None or (self._record is not None and self._record[0] < key):
-            self._record = self._view.first(self._database, self._prefix, key)
-            self._at = key
-        return self._record[1] if self._record is not None and self._record[0] == key else None
-
-
 class RecordsAhead:
-    """The records of a subscription for a walk that asks for entries in order, and writes nothing."""
+    """The records of a subscription for a walk, which writes nothing. Entries are best asked for in order.
 
-    __slots__ = ("_acks", "_deliveries", "_in_spans", "_opened", "_runs")
+    Of the span that was asked for last are kept: the record of deliveries, the acknowledged messages, whether entries
+    have records of their own, and the entries that any record names.
+    """
+
+    __slots__ = ("_acked", "_first", "_has_own", "_has_ranges", "_named", "_opened", "_record", "_whole")
 
     def __init__(self, opened: OpenSubscription[ReadView]) -> None:
-        view, subscription_id = opened.view, opened.subscription_id
         self._opened = opened
-        self._deliveries = _Ahead(view, DELIVERIES, subscription_id)
-        self._acks = _Ahead(view, ACKS, subscription_id)
-        self._in_spans = DeliveriesInSpans(view, subscription_id)
-        self._runs = AcknowledgedRuns(view, subscription_id)
+        self._first: tuple[int, int] = (-1, 0)
+
+    def _enter(self, at: Position) -> None:
+        """Look up the records of the span of an entry."""
+        opened, first = self._opened, span.first_of(at)
+        view, subscription_id = opened.view, opened.subscription_id
+        last = first[1] + span.SPAN_ENTRIES - 1
+        self._first = first
+        self._record = deliveries.find_span(view, subscription_id, first)
+        acknowledged = ack_spans.of_span(view, subscription_id, first)
+        self._acked, self._whole = acknowledged.messages, acknowledged.whole
+        own = view.first(DELIVERIES, key1(subscription_id), key3(subscription_id, *first))
+        self._has_own = own is not None and own[0] <= key3(subscription_id, first[0], last)
+        self._has_ranges = acked_ranges.has_any(view, subscription_id, first, last)
+        if self._has_own or self._has_ranges:
+            self._named = span.EVERY
+            return
+        named = span.present(self._acked) | span.through(first, opened.cursor.mark_delete)
+        if self._record is not None:
+            named |= span.present(self._record.known())
+        if opened.cursor.pending_cumulative is not None:
+            named |= span.through(first, Position(*opened.cursor.pending_cumulative[1:3]))
+        self._named = named & span.EVERY
+
+    def names(self, entry: Entry) -> bool:
+        """Whether any record may name an entry; of an entry that none names, every message is new."""
+        ledger_id, first = self._first
+        index = entry.entry_id - first
+        if ledger_id != entry.ledger_id or not 0 <= index < span.SPAN_ENTRIES:
+            self._enter(entry.position)
+            index = entry.entry_id % span.SPAN_ENTRIES
+        return bool(self._named and self._named >> index & 1)
 
     def delivery(self, entry: Entry) -> Delivery:
         """The delivery of an entry, without parts where none is recorded."""
-        key = key3(self._opened.subscription_id, *entry.position)
-        payload = self._deliveries.at(key)
-        if payload is not None:
-            return Delivery.decode(key, payload)
-        known = self._in_spans.find(entry.position) if span.fits(entry.count) else None
-        return known or Delivery(entry.position, entry.count, [])
+        at, known = entry.position, None
+        if self.names(entry):
+            if self._has_own:
+                known = deliveries.find_own(self._opened.view, self._opened.subscription_id, at)
+            if known is None and self._record is not None and span.fits(entry.count):
+                known = self._record.of_entry(at)
+        return known or Delivery(at, entry.count, [])
 
     def end_of_acknowledged(self, entry: Entry) -> Position | None:
         """The end of the acknowledged entries from an entry on, or None."""
+        if not self.names(entry):
+            return None
         at = entry.position
-        payload = self._acks.at(key3(self._opened.subscription_id, *at))
-        if payload is not None and len(payload) == 8:
-            return Position(at[0], U64.unpack(payload)[0])
-        return self._runs.end_of_run(at) if span.fits(entry.count) else None
+        if self._has_ranges:
+            around = acked_ranges.stored_range_at(self._opened.view, self._opened.subscription_id, at)
+            if around is not None:
+                return None if around[2] else Position(at[0], around[1])
+        if not self._whole & span.bit_of(at):
+            return None
+        return Position(at[0], self._first[1] + ack_spans.end_of_run(self._whole, at[1] - self._first[1]))
 
-    def acknowledged(self, at: Position, count: int) -> int:
+    def acknowledged(self, entry: Entry) -> int:
         """Messages of an entry that are acknowledged, or covered by a pending cumulative acknowledgement."""
-        payload = self._acks.at(key3(self._opened.subscription_id, *at))
-        done = self._opened.acks.of(at, count) if payload is None else message_set.decode(payload[8:], count)
-        pending = self._opened.cursor.pending_cumulative
-        if pending is not None and at <= pending[1:3]:
-            whole = at < pending[1:3] or pending[3] < 0
-            done |= message_set.everything(count) if whole else message_set.through(pending[3])
-        return done
+        if not self.names(entry):
+            return 0
+        at, count, cursor = entry.position, entry.count, self._opened.cursor
+        if self._has_ranges or at <= cursor.mark_delete:
+            done = self._opened.acks.of(at, count)
+        else:
+            done = span.of_entry(at, self._acked) if span.fits(count) else 0
+        return done | pending_ack.covered(cursor, at, count)

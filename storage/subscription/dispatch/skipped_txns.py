@@ -130,7 +130,7 @@ def unblock(opened: OpenSubscription[WriteBatch], skipped: SkippedTxn, messages:
     """Note that the blocked messages of entries were examined."""
     for at in messages:
         opened.view.delete(HELD, key4(opened.subscription_id, skipped.txn, *at))
-    for first, examined in span.by_span(messages).items():
+    for first, examined in span.by_span(messages.items()).items():
         key = _span_key(opened.subscription_id, skipped.txn, first)
         payload = opened.view.get(HELD, key)
         left = span.decode(payload) & ~examined if payload is not None else 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from storage import faults
 from storage.disk.view import WriteBatch
 from storage.subscription import span
-from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
+from storage.subscription.deliveries import Change, EntryMessages
+from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.walk_result import WHOLE, Selection
 from storage.subscription.open_subscription import OpenSubscription
@@ -15,25 +16,25 @@ from storage.values.position import Position
 def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, selection: Selection) -> None:
     """Record a selection: passed entries become acknowledged, dispatched messages are in flight at the consumer."""
     faults.reach("subscription.before_dispatch")
-    cursor, changed = opened.cursor, dict[Position, Delivery]()
-    for dispatched in selection.dispatched:
-        delivery = changed[dispatched.delivery.at] = dispatched.delivery
-        _deliver(delivery, dispatched.messages, consumer_id)
-        cursor.delivered += dispatched.messages.bit_count()
-        cursor.redelivered += len(dispatched.times)
+    cursor, pieces = opened.cursor, selection.dispatched
+    cursor.delivered += sum([piece.count for piece in pieces])
+    cursor.redelivered += sum([len(piece.times) for piece in pieces if piece.times])
+    delivered = [(piece.entry.position, piece.messages, piece.entry.count) for piece in pieces]
+    _change(opened, selection, delivered, lambda known, messages: known.deliver(messages, consumer_id))
     if selection.due and opened.subscription.keeps_keys:
         # From now on a due message holds its key, and later messages of the key may be queued at other consumers.
         cursor.generation += 1
     for at, messages in selection.due:
         opened.delayed.remove(at, messages)
     for delivery, early in selection.delayed:
-        if delivery.take(sum(early.values())):
-            changed[delivery.at] = delivery
+        if delivery.has_record:
+            delivery.take(sum(early.values()))
+        elif delivery.parts:
+            opened.deliveries.settle(delivery.at, sum(early.values()))
         opened.delayed.postpone(delivery.at, delivery.count, early)
-    for delivery, messages in selection.held:
-        changed[delivery.at] = delivery
-        delivery.give(DeliveryPart(messages, NOBODY, 0))
-    for delivery in changed.values():
+    held = [(delivery.at, messages, delivery.count) for delivery, messages in selection.held]
+    _change(opened, selection, held, Delivery.hold)
+    for delivery in selection.own.values():
         opened.deliveries.put(delivery)
     if opened.subscription.skips:
         _note_skipped(opened, selection)
@@ -47,12 +48,17 @@ def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, sel
     opened.acks.advance()
 
 
-def _deliver(delivery: Delivery, messages: int, consumer_id: int) -> None:
-    new = messages & ~delivery.known()
-    for part in delivery.take(messages):
-        delivery.give(DeliveryPart(part.messages, consumer_id, part.times + 1, recalled=part.recalled))
-    if new:
-        delivery.give(DeliveryPart(new, consumer_id, 1))
+def _change(
+    opened: OpenSubscription[WriteBatch], selection: Selection, chosen: list[EntryMessages], change: Change
+) -> None:
+    """Change messages in the records of their entries, or at once in those of their spans."""
+    own = selection.own
+    if own:
+        for at, messages, _ in chosen:
+            if at in own:
+                change(own[at], messages)
+        chosen = [messages for messages in chosen if messages[0] not in own]
+    opened.deliveries.change_in_spans(chosen, change)
 
 
 def _note_skipped(opened: OpenSubscription[WriteBatch], selection: Selection) -> None:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from storage.limits import DELAYED_RECORDS_MAX, PASSED_OVER_KEPT
+from storage.limits import PASSED_OVER_KEPT
 from storage.subscription.delivery import Delivery
 from storage.topic.entry import Entry
+from storage.topic.message_batch import Piece
 from storage.values.position import Position
 
 WHOLE = 0
 """Among passed entries: every message of the entry, or a marker."""
-
-
-class Dispatched:
-    """Messages of one entry to deliver to a consumer, with the earlier deliveries of each."""
-
-    __slots__ = ("delivery", "entry", "messages", "times")
-
-    def __init__(self, entry: Entry, delivery: Delivery, messages: int, times: dict[int, int]) -> None:
-        self.entry = entry
-        self.delivery = delivery
-        self.messages = messages
-        self.times = times
 
 
 class Selection:
@@ -29,6 +18,7 @@ class Selection:
     Attributes:
         read: the position that the walk has reached.
         dispatched: the messages to deliver; at most one value for each entry.
+        own: the deliveries to be changed that are records of their own, and in no span.
         passed: entries to pass over for good: ledger, entry, number of messages, the messages (WHOLE: all).
         gaps: runs of entries to pass over for good, because the compacted view has nothing of them: ledger, first
             entry, last entry.
@@ -61,6 +51,7 @@ class Selection:
         "held",
         "is_cut",
         "markers",
+        "own",
         "passed",
         "read",
         "skipped",
@@ -69,7 +60,8 @@ class Selection:
 
     def __init__(self, read: Position) -> None:
         self.read = read
-        self.dispatched: list[Dispatched] = []
+        self.dispatched: list[Piece] = []
+        self.own: dict[Position, Delivery] = {}
         self.passed: list[tuple[int, int, int, int]] = []
         self.gaps: list[tuple[int, int, int]] = []
         self.held: list[tuple[Delivery, int]] = []
@@ -90,11 +82,6 @@ class Selection:
         self.delayed.append((delivery, early))
         self.delay_records += len(early)
         return sum(early.values())
-
-    @property
-    def has_enough_delays(self) -> bool:
-        """Whether to record the selection before more messages are passed."""
-        return self.delay_records >= DELAYED_RECORDS_MAX
 
     @property
     def changes(self) -> int:

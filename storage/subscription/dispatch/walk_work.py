@@ -10,30 +10,35 @@ from storage.limits import DISPATCH_WORK_MAX
 from storage.topic.entry import Entry
 
 _PASSED = 1
+_SELECTED = 2
 _CHANGED = 4
 _MESSAGES_A_UNIT = 16
 _BYTES_A_UNIT = 8192
 
 
 class WalkWork:
-    """The work left for a walk."""
+    """The work of a walk.
 
-    __slots__ = ("_left",)
+    Attributes:
+        left: the work left; none if it is not positive.
+    """
+
+    __slots__ = ("left",)
 
     def __init__(self) -> None:
-        self._left = DISPATCH_WORK_MAX
-
-    @property
-    def is_done(self) -> bool:
-        return self._left <= 0
+        self.left = DISPATCH_WORK_MAX
 
     def passed(self) -> None:
         """Count an entry that is acknowledged in passing, or a gap."""
-        self._left -= _PASSED
+        self.left -= _PASSED
+
+    def selected(self, entry: Entry) -> None:
+        """Count an entry that no record names, of which all messages are delivered."""
+        self.left -= _SELECTED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
 
     def changed(self, entry: Entry) -> None:
         """Count an entry of which messages are delivered or held back, and so unpacked."""
-        self._left -= _CHANGED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
+        self.left -= _CHANGED + entry.count // _MESSAGES_A_UNIT + entry.size // _BYTES_A_UNIT
 
     def retired(self, entry: Entry) -> None:
         """Count an entry of which messages are packed again for the dead-letter topic."""

@@ -156,3 +156,34 @@ class TestCommits:
             for _ in range(40):
                 consumer.receive(timeout=0)
             assert store.connection.environment.last_commit() - before == 4
+
+
+class TestOwnCommits:
+    """After an acknowledgement of its own, a consumer need not look again for messages that were recalled."""
+
+    def test_messages_recalled_before_it(self, store: Store, attach: Attach) -> None:
+        """The acknowledgement sees them, and the next receive drops them."""
+        ids = send(store, *"0123")
+        consumer = attach(SHARED)
+        (first,) = receive(consumer, 1)
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [ids[1]])
+        consumer.acknowledge(first)
+        assert values(consumer) == [b"2", b"3"]
+
+    def test_messages_recalled_after_it(self, store: Store, attach: Attach) -> None:
+        """The next receive looks, as after every commit of a different process."""
+        ids = send(store, *"0123")
+        consumer = attach(SHARED)
+        consumer.acknowledge(receive(consumer, 1))
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [ids[1]])
+        assert values(consumer) == [b"2", b"3"]
+
+    def test_an_acknowledgement_that_changes_nothing(self, store: Store, attach: Attach) -> None:
+        """It makes no commit, so the next commit is not taken for its own."""
+        ids = send(store, *"0123")
+        consumer = attach(SHARED)
+        (first,) = receive(consumer, 1)
+        consumer.acknowledge(first)
+        consumer.acknowledge(first)
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [ids[1]])
+        assert values(consumer) == [b"2", b"3"]

@@ -299,3 +299,56 @@ def check_encoding(subscription: Opened) -> None:
             again = Delivery.decode(key, memoryview(record.encode()))
             assert again.encode() == record.encode()
             assert again.released == record.released
+
+
+class TestSplitting:
+    """Messages that a change names are taken a span at a time where each of them may be."""
+
+    def test_named_messages_in_flight(self, store: Store, attach: Attach) -> None:
+        """By span; apart are an acknowledged entry, a message beyond its entry, and a large batch."""
+        producer = store.create_producer("t")
+        for size in (1, 3, 1, 100):
+            producer.send_batch([b"x"] * size)
+        consumer = attach(SubscriptionType.SHARED)
+        consumer.acknowledge(receive(consumer)[0])
+        items = [(Position(1, 1), 0), (Position(1, 2), 1), (Position(1, 3), 1 << 99), (Position(1, 0), 1)]
+
+        def split(batch: WriteBatch) -> tuple[list[tuple[Position, int]], list[tuple[Position, int]]]:
+            taken, rest = opened(batch).deliveries.split_by_span(items, Delivery.in_flight)
+            return [(record.at, messages) for record, messages in taken], rest
+
+        taken, rest = store.connection.write(split)
+        whole = span.place(Position(1, 1), 0b111) | span.place(Position(1, 2), 1)
+        assert taken == [(Position(1, 0), whole)]
+        assert sorted(rest) == [(Position(1, 0), 1), (Position(1, 3), 1 << 99)]
+
+    def test_a_span_with_many_fates_is_changed_by_entry(self, store: Store, attach: Attach) -> None:
+        """Each entry beyond the bound of different fates has a record of its own, and every message is delivered."""
+        send(store, *map(str, range(SPAN_FATES_MAX)))
+
+        def hold(batch: WriteBatch) -> None:
+            deliveries = opened(batch).deliveries
+            for at in range(SPAN_FATES_MAX):
+                part = DeliveryPart(1, NOBODY, at)
+                deliveries.put(Delivery(Position(1, at), 1, [part]))
+
+        attach(SubscriptionType.SHARED).close()
+        store.connection.write(hold)
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
+        store.connection.write(hold)
+
+        def deliver(batch: WriteBatch) -> None:
+            chosen = [(Position(1, at), 1, 1) for at in range(SPAN_FATES_MAX)]
+            opened(batch).deliveries.change_in_spans(
+                chosen, lambda known, messages: known.deliver(messages, 9)
+            )
+
+        store.connection.write(deliver)
+        with store.connection.view() as view:
+            subscription = subscriptions.get(view, topics.get(view, "t"), "a")
+            times = [
+                (known.parts[0].holder, known.parts[0].times)
+                for known in every(view, subscription.subscription_id)
+            ]
+        assert times == [(9, at + 1) for at in range(SPAN_FATES_MAX)]
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)

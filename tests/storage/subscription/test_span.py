@@ -58,7 +58,7 @@ def test_keys_of_spans_lie_behind_keys_of_entries() -> None:
 @pytest.mark.parametrize("messages", [{}, {Position(1, 5): 1, Position(1, 1030): 0b111, Position(2, 5): 1}])
 def test_positions_grouped_by_span(messages: dict[Position, int]) -> None:
     """Every position is in the set of its span."""
-    sets = span.by_span(messages)
+    sets = span.by_span(messages.items())
     placed = [
         (at, span.of_entry(at, bits)) for first, bits in sets.items() for at in span.entries(first, bits)
     ]
