@@ -79,6 +79,12 @@ SPARK_READS = (
 )
 """The ways in which Spark reads this store, with goal and aim; values alone unless stated."""
 
+SENT_ONE_BY_ONE = (
+    ("the same of messages sent one by one, 100 a batch", 100),
+    ("the same of messages sent one by one, 1,000 a batch", 1000),
+)
+"""Consumed batches of messages that are an entry each."""
+
 
 def _partitions(count: int) -> str:
     return "1 partition" if count == 1 else f"{count} partitions"
@@ -102,6 +108,7 @@ TARGETS = (
     Target("C1", "consume + durable ack, 1,000 a batch", SQLITE, _SPEED, 1.4, 1.9),
     Target("C1", "consume + durable ack, 1,000 a batch", PLAIN_FILE, _SPEED, 0.6, 0.85),
     Target("C1", "consume + durable ack, 1,000 a batch", REDIS, _SPEED, 5.0, 8.0),
+    *[Target("C4", what, SQLITE, _SPEED, 0.5, 1.0) for what, _ in SENT_ONE_BY_ONE],
     Target("C2", "consume -o ndjson, the command", "sqlite3 -json", _SPEED, 0.15, 0.4),
     Target("C3", "--follow: commit to line, p99", "one fsync", _TIME, 150.0, 20.0),
     Target("I1", "scan with 100,000 aborted transactions", "scan without filter", _TIME, 1.30, 1.15),

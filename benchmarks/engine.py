@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from storage import EARLIEST, Consumer, IsolationLevel, Position, Store
+from storage.disk.view import WriteBatch
+from storage.topic import catalogue as topics, log
+from storage.topic.entry import MESSAGES, Columns
+from storage.topic.open_topic import OpenTopic
 from storage.values.position import Extreme
 
 TOPIC = "bench"
@@ -27,6 +31,16 @@ class Engine:
             self._producer.send(values[0])
         else:
             self._producer.send_batch(list(values))
+
+    def append_each(self, values: Sequence[bytes]) -> None:
+        """Append messages as `send` does one by one, each an entry of its own, in one commit: for filling."""
+
+        def change(batch: WriteBatch) -> None:
+            opened = OpenTopic.load(batch, topics.get(batch, TOPIC).topic_id)
+            for number, value in enumerate(values):
+                log.append(opened, MESSAGES, 1, 0, Columns([value]).body("bench", number))
+
+        self.store.connection.write(change)
 
     def take(self, count: int) -> int:
         consumer = self._consumer or self._subscribe()

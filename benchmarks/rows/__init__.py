@@ -35,6 +35,7 @@ ROWS: dict[str, Row] = {
     "P3": produce.thousand_a_commit,
     "P4": bulk.produce_lines,
     "C1": consume.consume_and_acknowledge,
+    "C4": consume.consume_one_by_one,
     "C2": bulk.consume_ndjson,
     "C3": follow.commit_to_line,
     "I1": isolation.scan_past_aborted,

@@ -1,13 +1,14 @@
-"""C1: take a thousand messages and acknowledge them durably."""
+"""C1 and C4: take messages and acknowledge them durably; of C4, messages that were sent one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.bench import Bench
 from benchmarks.bursts import Operation, interleave
 from benchmarks.contender import OURS, Queue, open_queues
-from benchmarks.contract import targets_of
+from benchmarks.contract import SENT_ONE_BY_ONE, Target, targets_of
+from benchmarks.engine import Engine
 from benchmarks.payload import Payload
 from benchmarks.report import Comparison, compare
 
@@ -20,24 +21,48 @@ def consume_and_acknowledge(bench: Bench) -> Iterator[Comparison]:
     """C1. The timed operation is ten batches with ten acknowledgements: this store delivers that many messages at once,
     in a commit that a median over single batches would not show. Every queue is filled first.
     """
-    rounds = bench.sizes.consume_rounds
     payload = Payload(_COUNT)
     with open_queues("C1", bench) as queues:
         for queue in queues.values():
-            for _ in range((rounds + _WARMUP) * _BATCHES):
+            for _ in range(_batches(bench)):
                 queue.append(payload.batch())
-        samples = interleave(
-            {name: _take(name, queue) for name, queue in queues.items()}, rounds=rounds, warmup=_WARMUP
-        )
-    for target in targets_of("C1"):
+        yield from _compare(bench, queues, _COUNT, targets_of("C1"))
+
+
+def consume_one_by_one(bench: Bench) -> Iterator[Comparison]:
+    """C4. As C1, of messages that were sent one by one: each is an entry of this store, and a row of the peer."""
+    for what, count in SENT_ONE_BY_ONE:
+        payload = Payload(count)
+        with open_queues("C4", bench) as queues:
+            for queue in queues.values():
+                append = queue.append_each if isinstance(queue, Engine) else queue.append
+                for _ in range(_batches(bench)):
+                    append(payload.batch())
+            targets = [target for target in targets_of("C4") if target.what == what]
+            yield from _compare(bench, queues, count, targets)
+
+
+def _batches(bench: Bench) -> int:
+    return (bench.sizes.consume_rounds + _WARMUP) * _BATCHES
+
+
+def _compare(
+    bench: Bench, queues: Mapping[str, Queue], count: int, targets: Sequence[Target]
+) -> Iterator[Comparison]:
+    samples = interleave(
+        {name: _take(name, queue, count) for name, queue in queues.items()},
+        rounds=bench.sizes.consume_rounds,
+        warmup=_WARMUP,
+    )
+    for target in targets:
         if target.beside in samples:
             yield compare(target, samples[OURS], samples[target.beside])
 
 
-def _take(name: str, queue: Queue) -> Operation:
+def _take(name: str, queue: Queue, count: int) -> Operation:
     def take() -> None:
         for _ in range(_BATCHES):
-            taken = queue.take(_COUNT)
-            assert taken == _COUNT, f"{name} handed over {taken} messages instead of {_COUNT}"
+            taken = queue.take(count)
+            assert taken == count, f"{name} handed over {taken} messages instead of {count}"
 
     return take
