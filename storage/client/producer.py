@@ -203,7 +203,7 @@ class Producer:
         outgoing = outgoing_of(connection.clock, self._credential.keeps_sequences, value, message)
         self._check_open()
         if not connection.reads_at_once and (queue := connection.queue) is not None:
-            queue.flush()
+            queue.flush_ends()
         self._keep_order(None)
         return self._async.put(outgoing)
 
@@ -300,7 +300,7 @@ class Producer:
             return None
         end = QueuedSend(self._appender, outgoing, stops, queue)
         self._queue = queue
-        queue.add(end)
+        queue.enqueue(end)
         return end.receipt
 
     def _go_on_in(self, work: Work | None) -> None:
@@ -311,7 +311,7 @@ class Producer:
 
     def _keep_order(self, work: Work | None) -> None:
         if self._queue is not None and self._connection.queue is not self._queue:
-            self._queue.flush()
+            self._queue.flush_ends()
             self._queue = None
         if self._buffering is not None and self._buffering is not work:
             self._buffering.flush_before_producer_leaves()
@@ -374,7 +374,7 @@ class Producer:
         if self._async is not None:
             self._async.drain()
         if self._queue is not None:
-            self._queue.flush()
+            self._queue.flush_ends()
         if self._buffering is not None:
             self._buffering.flush_messages()
 

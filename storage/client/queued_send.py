@@ -30,7 +30,7 @@ class QueuedMessages(WriteGroup):
             TxnctlError: the send was refused, or the queue cannot be flushed.
         """
         if self.entries is None and self.error is None:
-            self._queue.flush()
+            self._queue.flush_ends()
         if self.error is not None:
             raise self.error
         return super().look()
@@ -67,7 +67,7 @@ class QueuedSend(End):
     def progress(self) -> Sequence[tuple[Appender, ProducerProgress]]:
         return () if self._progress is None else ((self._appender, self._progress),)
 
-    def settle(self) -> None:
+    def mark_durable(self) -> None:
         assert self._progress is not None, "a committed batch has run"
         self._appender.progress = self._progress
         self._messages.entries = self._entries
