@@ -204,7 +204,7 @@ class Producer:
         self._check_open()
         if not connection.reads_at_once and (queue := connection.queue) is not None:
             queue.flush_ends()
-        self._keep_order(None)
+        self._go_on_in(None, drains=False)
         return self._async.put(outgoing)
 
     def send_batch(
@@ -303,13 +303,10 @@ class Producer:
         queue.enqueue(end)
         return end.receipt
 
-    def _go_on_in(self, work: Work | None) -> None:
+    def _go_on_in(self, work: Work | None, *, drains: bool = True) -> None:
         """Keep the producer's order: the messages of `send_async`, of groups and transactions come before the next."""
-        if self._async is not None:
+        if drains and self._async is not None:
             self._async.drain()
-        self._keep_order(work)
-
-    def _keep_order(self, work: Work | None) -> None:
         if self._queue is not None and self._connection.queue is not self._queue:
             self._queue.flush_ends()
             self._queue = None

@@ -6,9 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 
 import pytest
 
@@ -22,6 +20,7 @@ from storage.errors import (
     WriterBusy,
 )
 from storage.process.clock import ManualClock
+from tests.storage.client.group_steps import gate_held
 from tests.storage.producer_steps import values
 
 WAIT_S = 30
@@ -31,28 +30,6 @@ WAIT_S = 30
 def producer(store: Store) -> Producer:
     """A producer of `t` with a name."""
     return store.create_producer("t", producer_name="p")
-
-
-@contextmanager
-def gate_held(store: Store) -> Iterator[None]:
-    """A thread of this process holds the writer gate."""
-    gate = store.connection.environment.lock_file.gate
-    held, let_go = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        gate.enter(WAIT_S, None)
-        held.set()
-        let_go.wait(WAIT_S)
-        gate.leave()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait(WAIT_S)
-    try:
-        yield
-    finally:
-        let_go.set()
-        holder.join()
 
 
 def results(futures: list[Future[MessageId]]) -> list[MessageId]:
