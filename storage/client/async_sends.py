@@ -46,6 +46,8 @@ Store = Callable[[Columns, Sequence[int], Sequence[int] | None], BatchReceipt]
 _IDLE_S: Final = 1.0
 """Time without a message after which the thread ends. The next message starts a new one."""
 
+_FIELDS: Final = ("key", "properties", "event_time", "sequence_id", "deliver_after", "deliver_at")
+
 _working: set[AsyncSends] = set()
 """Those with a thread."""
 
@@ -216,9 +218,13 @@ def outgoing_of(clock: Clock, keeps_sequences: bool, value: bytes | None, messag
 
     Raises:
         InvalidValue, MessageTooLarge
+        TypeError: no field of a message; a transaction buffers its messages by itself.
     """
     if not message and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
         return Outgoing(Columns([value]), [len(value)], None)
+    for name in message:
+        if name not in _FIELDS:
+            raise TypeError(f"send_async() got an unexpected keyword argument {name!r}")
     key, properties, event_time = message.get("key"), message.get("properties"), message.get("event_time")
     after, at, sequence_id = (
         message.get("deliver_after"),

@@ -9,7 +9,7 @@ from storage.client.work.end import End
 from storage.client.work.end_queue import EndQueue
 from storage.client.work.outbox import buffered_bytes
 from storage.disk.view import WriteBatch
-from storage.errors import ProducerFenced, TxnctlError
+from storage.errors import ProducerFenced, StoreClosed, TxnctlError
 from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 
 
@@ -33,6 +33,10 @@ class QueuedMessages(WriteGroup):
             self._queue.flush_ends()
         if self.error is not None:
             raise self.error
+        if self.entries is None:
+            raise StoreClosed(
+                "the message was sent in a group of the parent of this process, which stores it"
+            )
         return super().look()
 
 

@@ -116,6 +116,11 @@ class TestFutures:
         with pytest.raises(InvalidValue):
             producer.send_async(b"x", sequence_id=-1)
 
+    def test_an_unknown_field_is_refused(self, store: Store, producer: Producer) -> None:
+        """A transaction too: it buffers its messages by itself."""
+        with store.transaction() as txn, pytest.raises(TypeError, match="'txn'"):
+            producer.send_async(b"x", txn=txn)  # type: ignore[call-arg]
+
     def test_a_cancelled_message_is_not_sent(self, store: Store, producer: Producer) -> None:
         """As long as its batch has not begun."""
         with gate_held(store):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from storage import DUPLICATE, Producer, Store
 from storage.errors import (
     GroupRefused,
     SequenceConflict,
+    StoreClosed,
 )
 from tests.storage.client.group_steps import ends_in, in_thread
 from tests.storage.producer_steps import values
@@ -21,6 +24,21 @@ def producer(store: Store) -> Producer:
 
 class TestQueuedSend:
     """Refused alone; the first one creates a topic."""
+
+    def test_a_forked_child_sends_nothing_of_its_parent(self, store: Store, producer: Producer) -> None:
+        """Neither by a look nor by the end of the block."""
+        with store.group() as group:
+            message_id = producer.send(b"x")
+            pid = os.fork()
+            if not pid:
+                try:
+                    message_id.entry_id  # noqa: B018
+                except StoreClosed:
+                    os._exit(0)
+                os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert group.durable == 1
+        assert values(store) == [b"x"]
 
     def test_a_refused_send_leaves_the_others(self, store: Store) -> None:
         """Nothing of it is stored, and its message id raises the refusal."""
