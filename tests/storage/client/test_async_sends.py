@@ -290,6 +290,7 @@ class TestEnds:
         with Store.open(path) as store:
             assert len(values(store)) == 1000
 
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
     def test_a_forked_child_fails_the_futures_of_its_parent(
         self, store: Store, producer: Producer, tmp_path: os.PathLike[str]
     ) -> None:
@@ -298,9 +299,13 @@ class TestEnds:
             future = producer.send_async(b"x")
             pid = os.fork()
             if not pid:
-                is_failed = isinstance(future.exception(1), StoreClosed)
-                is_refused = isinstance(producer.send_async(b"y").exception(WAIT_S), StoreClosed)
-                os._exit(0 if is_failed and is_refused else 1)
+                code = 1
+                try:
+                    is_failed = isinstance(future.exception(1), StoreClosed)
+                    is_refused = isinstance(producer.send_async(b"y").exception(WAIT_S), StoreClosed)
+                    code = 0 if is_failed and is_refused else 1
+                finally:
+                    os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         future.result(WAIT_S)
         assert values(store) == [b"x"]

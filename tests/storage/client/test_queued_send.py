@@ -25,17 +25,20 @@ def producer(store: Store) -> Producer:
 class TestQueuedSend:
     """Refused alone; the first one creates a topic."""
 
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
     def test_a_forked_child_sends_nothing_of_its_parent(self, store: Store, producer: Producer) -> None:
         """Neither by a look nor by the end of the block."""
         with store.group() as group:
             message_id = producer.send(b"x")
             pid = os.fork()
             if not pid:
+                code = 1
                 try:
                     message_id.entry_id  # noqa: B018
                 except StoreClosed:
-                    os._exit(0)
-                os._exit(1)
+                    code = 0
+                finally:
+                    os._exit(code)
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert group.durable == 1
         assert values(store) == [b"x"]
