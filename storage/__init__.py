@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from storage.client.blocker import Blocked
     from storage.client.consumer import Consumer
     from storage.client.delayed_messages import DelayedMessages
-    from storage.client.group import Group, RefusedEnd
+    from storage.client.group import EndGroup, RefusedEnd
     from storage.client.producer import Producer
     from storage.client.reader import Reader
     from storage.client.table import Table
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
-    "DelayedMessages", "Group", "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen",
+    "DelayedMessages", "EndGroup", "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen",
     "Position", "Priority", "Producer", "Reader", "RefusedEnd", "Row", "Store", "SubscriptionType", "Table",
     "Transaction", "TransactionIsolation", "TransactionState", "TxnID", "TxnctlError",
 ]  # fmt: skip
@@ -48,7 +48,7 @@ _HOMES = {
     "Blocked": "client.blocker",
     "DelayedMessages": "client.delayed_messages",
     "Consumer": "client.consumer",
-    "Group": "client.group",
+    "EndGroup": "client.group",
     "RefusedEnd": "client.group",
     "IsolationLevel": "subscription.isolation",
     "Message": "topic.message",

@@ -421,7 +421,7 @@ class OutcomeUnknown(TxnctlError):
 
 
 class GroupRefused(TxnctlError):
-    """Some ends of a group were refused; the others are durable. `Group.refused` has each with its own error.
+    """Some ends of a group were refused; the others are durable. `EndGroup.refused` has each with the error.
 
     No `Conflict`, because a repetition of the whole would repeat what is durable.
     """

@@ -45,6 +45,8 @@ Store = Callable[[Columns, Sequence[int], Sequence[int] | None], BatchReceipt]
 _IDLE_S: Final = 1.0
 """Time without a message after which the thread ends. The next message starts a new one."""
 
+_FIELDS: Final = ("key", "properties", "event_time", "sequence_id", "deliver_after", "deliver_at")
+
 _working: set[AsyncSends] = set()
 """Those with a thread."""
 
@@ -154,12 +156,12 @@ class AsyncSends:
     def _store_batch(self, batch: list[_Sent]) -> None:
         """Store messages and resolve their futures; messages whose futures are cancelled are left out."""
         try:
-            sent = [each for each in batch if each.future.set_running_or_notify_cancel()]
+            sent = [message for message in batch if message.future.set_running_or_notify_cancel()]
             if sent:
                 self._store_together(sent)
         finally:
             with self._changed:
-                self._bytes -= sum(each.size for each in batch)
+                self._bytes -= sum(message.size for message in batch)
                 self._storing = []
                 self._changed.notify_all()
 
@@ -169,20 +171,20 @@ class AsyncSends:
         except SequenceConflict as error:
             # Nothing of the batch is stored, and one message of it is in conflict.
             if len(sent) > 1:
-                for each in sent:
-                    self._store_together([each])
+                for message in sent:
+                    self._store_together([message])
             else:
                 _fail(sent, error)
         except BaseException as error:  # noqa: BLE001 (the future raises it)
             _fail(sent, error)
         else:
-            for each, message_id in zip(sent, ids, strict=True):
+            for message, message_id in zip(sent, ids, strict=True):
                 with suppress(BaseException):  # of a callback
-                    each.future.set_result(message_id)
+                    message.future.set_result(message_id)
 
     def _stored(self, sent: list[_Sent]) -> list[MessageId]:
         """Store messages; their ids, DUPLICATE for one that is not stored again."""
-        calls = [each.outgoing for each in sent]
+        calls = [message.outgoing for message in sent]
         columns = calls[0].columns if len(calls) == 1 else Columns.joined([call.columns for call in calls])
         ids = None
         if calls[0].sequence_ids is not None:
@@ -215,9 +217,13 @@ def outgoing_of(clock: Clock, keeps_sequences: bool, value: bytes | None, messag
 
     Raises:
         InvalidValue, MessageTooLarge
+        TypeError: no field of a message; a transaction buffers its messages by itself.
     """
     if not message and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
         return Outgoing(Columns([value]), [len(value)], None)
+    for name in message:
+        if name not in _FIELDS:
+            raise TypeError(f"send_async() got an unexpected keyword argument {name!r}")
     key, properties, event_time = message.get("key"), message.get("properties"), message.get("event_time")
     after, at, sequence_id = (
         message.get("deliver_after"),
@@ -238,9 +244,9 @@ def outgoing_of(clock: Clock, keeps_sequences: bool, value: bytes | None, messag
 
 
 def _fail(sent: list[_Sent], error: BaseException) -> None:
-    for each in sent:
+    for message in sent:
         with suppress(BaseException):  # of a callback
-            each.future.set_exception(error)
+            message.future.set_exception(error)
 
 
 def _drain_all() -> None:

@@ -1,4 +1,4 @@
-"""A group: many ends in one flush. Within the block this thread's commits and sends are queued, and written together.
+"""A group: many ends in one flush. Within the block the commits and sends of the thread are queued.
 
     with store.group() as group:
         for request in requests:
@@ -6,9 +6,9 @@
                 producer.send(request.debit, key=request.payer, txn=txn)
                 producer.send(request.credit, key=request.payee, txn=txn)
 
-Each end stays atomic and has its own outcome: what refuses one leaves the others untouched. No process sees any of them
-before the flush: at the end of the block, at `flush`, when the queue is full or a second old, and before this thread
-reads what an end writes, or writes what cannot wait (docs/decisions/0066).
+Each end stays atomic, with an outcome of its own: a refusal leaves all further ends untouched. No process sees an end
+before the flush, which comes at the end of the block, at `flush`, when the queue is full or a second old, before the
+thread reads what an end writes, and with a write that cannot wait (docs/decisions/0066).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class RefusedEnd(NamedTuple):
     """An end of a group that is not durable.
 
     Attributes:
-        place: its place among the ends whose outcome is known, from 0 on.
+        place: the number of the end among those with a known outcome, from 0 on.
         subject: the transaction, or the receipt of the send.
-        error: the error that its commit or send raises without a group.
+        error: as raised by the commit or send without a group.
     """
 
     place: int
@@ -42,14 +42,14 @@ class RefusedEnd(NamedTuple):
     error: TxnctlError
 
 
-class Group:
-    """Made by `Store.group`. For the thread that opens the block; the ends of other threads are theirs.
+class EndGroup:
+    """Made by `Store.group`. For the thread that opens the block.
 
-    A group within a group of the thread shares its queue, and flushes the queue at its end.
+    A group within a group of the thread shares the queue of the outer one, and flushes the queue at its end.
 
     Attributes:
-        durable: the number of ends that are durable.
-        refused: the ends that are not, in order.
+        durable: the number of durable ends.
+        refused: the ends that were refused, in order.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -60,7 +60,7 @@ class Group:
         self.durable = 0
         self.refused: list[RefusedEnd] = []
 
-    def __enter__(self) -> Group:
+    def __enter__(self) -> EndGroup:
         connection = self._connection
         connection.check_writable()
         queue = queue_of(connection)
@@ -77,7 +77,7 @@ class Group:
     ) -> None:
         assert self._queue is not None, "a block that ends has begun"
         try:
-            self._queue.flush()
+            self._queue.flush_ends()
         except TxnctlError as failure:
             self._queue.give_up(failure)
             if error is None:
@@ -101,14 +101,14 @@ class Group:
             self._connection.queue_writes(None)
 
     def flush(self) -> None:
-        """Make all that is queued durable now, and raise nothing over refused ends; `refused` has them.
+        """Make the queued ends durable now. A refused end joins `refused`, and is not raised.
 
         Raises:
             WriterBusy, StoreFull: nothing of the rest was stored, and the rest stays queued.
             OutcomeUnknown
         """
         if self._queue is not None:
-            self._queue.flush()
+            self._queue.flush_ends()
 
     def _note(self, end: End) -> None:
         if end.error is None:

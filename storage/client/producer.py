@@ -204,8 +204,8 @@ class Producer:
         outgoing = outgoing_of(connection.clock, self._credential.keeps_sequences, value, message)
         self._check_open()
         if not connection.reads_at_once and (queue := connection.queue) is not None:
-            queue.flush()
-        self._keep_order(None)
+            queue.flush_ends()
+        self._go_on_in(None, drains=False)
         return self._async.put(outgoing)
 
     def send_batch(
@@ -305,18 +305,15 @@ class Producer:
             return None
         end = QueuedSend(self._appender, outgoing, stops, queue)
         self._queue = queue
-        queue.add(end)
+        queue.enqueue(end)
         return end.receipt
 
-    def _go_on_in(self, work: Work | None) -> None:
+    def _go_on_in(self, work: Work | None, *, drains: bool = True) -> None:
         """Keep the producer's order: the messages of `send_async`, of groups and transactions come before the next."""
-        if self._async is not None:
+        if drains and self._async is not None:
             self._async.drain()
-        self._keep_order(work)
-
-    def _keep_order(self, work: Work | None) -> None:
         if self._queue is not None and self._connection.queue is not self._queue:
-            self._queue.flush()
+            self._queue.flush_ends()
             self._queue = None
         if self._buffering is not None and self._buffering is not work:
             self._buffering.flush_before_producer_leaves()
@@ -379,7 +376,7 @@ class Producer:
         if self._async is not None:
             self._async.drain()
         if self._queue is not None:
-            self._queue.flush()
+            self._queue.flush_ends()
         if self._buffering is not None:
             self._buffering.flush_messages()
 

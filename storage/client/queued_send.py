@@ -8,7 +8,7 @@ from storage.client.append import Appender, BatchAppend, Outgoing, ProducerProgr
 from storage.client.work.end import End
 from storage.client.work.end_queue import EndQueue
 from storage.disk.view import WriteBatch
-from storage.errors import ProducerFenced, TxnctlError
+from storage.errors import ProducerFenced, StoreClosed, TxnctlError
 from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 
 
@@ -29,9 +29,13 @@ class QueuedMessages(WriteGroup):
             TxnctlError: the send was refused, or the queue cannot be flushed.
         """
         if self.entries is None and self.error is None:
-            self._queue.flush()
+            self._queue.flush_ends()
         if self.error is not None:
             raise self.error
+        if self.entries is None:
+            raise StoreClosed(
+                "the message was sent in a group of the parent of this process, which stores it"
+            )
         return super().look()
 
 
@@ -66,7 +70,7 @@ class QueuedSend(End):
     def progress(self) -> Sequence[tuple[Appender, ProducerProgress]]:
         return () if self._progress is None else ((self._appender, self._progress),)
 
-    def settle(self) -> None:
+    def mark_durable(self) -> None:
         assert self._progress is not None, "a committed batch has run"
         self._appender.progress = self._progress
         self._messages.entries = self._entries

@@ -19,7 +19,7 @@ from storage.txn.options import CheckMode, Priority, TransactionIsolation, optio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.client.group import Group
+    from storage.client.group import EndGroup
     from storage.client.transaction import Transaction
     from storage.disk.connection import Connection
 
@@ -38,20 +38,20 @@ class TransactionRunner:
         connection: Connection
         transaction: Callable[..., Transaction]
 
-    def group(self) -> Group:
+    def group(self) -> EndGroup:
         """Write what this thread commits and sends within the block together: many ends in one flush.
 
             with store.group() as group:
                 ...
 
         Raises:
-            GroupRefused: at the end of the block, if some ends were refused; `Group.refused` has them.
+            GroupRefused: at the end of the block, if some ends were refused; `EndGroup.refused` has them.
             WriterBusy, StoreFull: nothing of the rest was stored, and its transactions are open as before.
             OutcomeUnknown: as a commit; for every end that the store transaction had.
         """
-        from storage.client.group import Group
+        from storage.client.group import EndGroup
 
-        return Group(self.connection)
+        return EndGroup(self.connection)
 
     @overload
     def run_transaction(

@@ -168,7 +168,7 @@ class Transaction(ABC):
         """
 
     def commit(self) -> None:
-        """Make everything visible at one instant; repeating it succeeds. Within a group, queue that; see `Group`.
+        """Make everything visible at one instant; repeating it succeeds. Within a group, queue that; see `EndGroup`.
 
         Raises:
             TransactionNotOpen: the transaction was aborted; the message gives time, reason and process.

@@ -176,7 +176,7 @@ class Connection:
     def _view_behind_queue(self) -> AbstractContextManager[ReadView]:
         queue = self.queue
         if queue is not None:
-            queue.flush()
+            queue.flush_ends()
         return self.environment.view()
 
     def rehearse(self, change: Callable[[WriteBatch], T], naming: int = 0) -> T:
@@ -184,7 +184,7 @@ class Connection:
         if self.is_closed or self.read_only:
             self.check_writable()
         if self._queues and (queue := self.queue) is not None:
-            queue.flush()
+            queue.flush_ends()
         return self._environment.writer.rehearse(change, naming)
 
     def upgrade(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:

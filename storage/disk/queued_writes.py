@@ -22,7 +22,7 @@ class QueuedWrites(Protocol):
     def is_running(self) -> bool:
         """Whether this thread is writing the queue: its writes meanwhile are the queue's own."""
 
-    def flush(self) -> None:
+    def flush_ends(self) -> None:
         """Write all that is queued; nothing within a flush.
 
         Raises:

@@ -29,7 +29,7 @@ CLASSES = (
     storage.Consumer,
     storage.Reader,
     storage.Transaction,
-    storage.Group,
+    storage.EndGroup,
     storage.Message,
     storage.Table,
     storage.Row,

@@ -94,6 +94,8 @@ OPERATIONS: Final = (
     Operation("create a table", "tables create fresh -o json"),
     Operation("put", "tables put accounts B1 900 -o json"),
     Operation("transfer", "api transfer"),
+    Operation("many ends in one flush", "api group", is_in_steps=True),
+    Operation("send without waiting", "api send_async"),
     Operation("remove a row", "tables rm accounts B3 -o json"),
     Operation("import", "tables import accounts -o json", b'{"key":"C1","value":"1"}\n{"key":"C2","value":"2"}\n'),
     Operation("delete a table", "tables delete scrap --yes --force -o json", is_in_steps=True),
@@ -241,6 +243,23 @@ def transfer(store: Store) -> None:
         consumer.acknowledge(message, txn=txn)
 
 
+def group(store: Store) -> None:
+    """Two transactions and a send in one flush; a call that fails in the block leaves the ends before it."""
+    accounts, letters = store.table("accounts"), store.create_producer("letters", connected=False)
+    with store.group():
+        for key in (b"B1", b"B2"):
+            with store.transaction() as txn:
+                accounts.put(key, b"grouped", txn=txn)
+                letters.send(key, txn=txn)
+        letters.send(b"grouped")
+
+
+def send_async(store: Store) -> None:
+    """A message by its future."""
+    letters = store.create_producer("letters", producer_name="loader", connected=False)
+    letters.send_async(b"sent without waiting", sequence_id=1).result()
+
+
 def verify(store: Store) -> None:
     """Check the whole store.
 
@@ -251,7 +270,7 @@ def verify(store: Store) -> None:
         raise CorruptStore(problem.message)
 
 
-API: Final = {"transfer": transfer, "verify": verify}
+API: Final = {"transfer": transfer, "group": group, "send_async": send_async, "verify": verify}
 
 
 def _called(operation: Operation, place: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from storage import IsolationLevel, Transaction
-from storage.client.group import Group
+from storage.client.group import EndGroup
 from storage.errors import GroupRefused, TxnctlError
 from tests.model_runs import examples
 from tests.storage.modelled_store import ModelledStore
@@ -59,7 +59,7 @@ class Run(ModelledStore):
         self.producer = self.store.create_producer("t", producer_name="p")
         self.plain = self.store.create_producer("t")
         self.groups = groups
-        self.group: Group | None = None
+        self.group: EndGroup | None = None
         self.slots: list[Transaction | None] = [None] * SLOTS
         self.results: list[object] = []
         self.outcomes: list[str | None] = []

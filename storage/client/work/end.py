@@ -15,7 +15,7 @@ def _nothing(end: End) -> None:
 
 
 class End(ABC):
-    """See the module. A batch may come to nothing, or run again, so `change` only prepares for `settle`.
+    """See the module. A batch may come to nothing, or run again, so `change` only prepares for `mark_durable`.
 
     Attributes:
         naming: the transaction that the end names, by number; 0 for none.
@@ -51,7 +51,7 @@ class End(ABC):
         return ()
 
     @abstractmethod
-    def settle(self) -> None:
+    def mark_durable(self) -> None:
         """The end is durable. May be interrupted, and is repeated then."""
 
     @abstractmethod

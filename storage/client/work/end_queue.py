@@ -58,11 +58,11 @@ class EndQueue:
     def is_empty(self) -> bool:
         return not (self._ends or self._committed or self._in_doubt)
 
-    def add(self, end: End) -> None:
+    def enqueue(self, end: End) -> None:
         """Queue an end; a full queue is flushed, and so is one that no thread of the process can watch.
 
         Raises:
-            as `flush`
+            as `flush_ends`
         """
         with self._lock:
             is_first = not self._ends
@@ -76,9 +76,9 @@ class EndQueue:
                 self._since_ns = self._connection.clock.boot_ns()
                 is_watched = self._flusher.watch(self, self._since_ns)
             if not is_watched or len(self._ends) >= GROUP_ENDS_MAX or self._bytes >= GROUP_BYTES_MAX:
-                self.flush()
+                self.flush_ends()
 
-    def flush(self) -> None:
+    def flush_ends(self) -> None:
         """Write all ends; each one's outcome is noted. Nothing within a flush.
 
         Raises:
@@ -94,12 +94,12 @@ class EndQueue:
         """Flush before a read of a key that an end writes, or with None before a read of several keys of its table.
 
         Raises:
-            as `flush`
+            as `flush_ends`
         """
         with self._lock:
             keys = self._keys
             if (table, key) in keys if key is not None else any(name == table for name, _ in keys):
-                self.flush()
+                self.flush_ends()
 
     def write_behind(
         self,
@@ -146,7 +146,7 @@ class EndQueue:
         with self._lock:
             self._flusher.leave(self)
             with suppress(TxnctlError):
-                self._settle()
+                self._finish_committed()
             if self._in_doubt is not None:
                 self._drop(self._in_doubt)
             while self._ends:
@@ -160,7 +160,7 @@ class EndQueue:
             return
         self._runner = threading.get_ident()
         try:
-            self._settle()
+            self._finish_committed()
             limit = len(self._ends)
             while self._ends:
                 limit = self._write_part(FlushPart(self._ends[:limit]), asked, timeout_s)
@@ -190,23 +190,23 @@ class EndQueue:
                 self._refuse(refused, error)
                 return len(self._ends)
             if self._committed and isinstance(error, Exception):
-                self._settle()
+                self._finish_committed()
             raise
         self._committed, self._ends, self._in_doubt = part.written, self._ends[len(part.written) :], None
-        self._settle()
+        self._finish_committed()
         return len(self._ends)
 
     def _drop(self, part: FlushPart) -> None:
         part.restore()
         self._in_doubt = None
 
-    def _settle(self) -> None:
+    def _finish_committed(self) -> None:
         """Settle what is committed; may be interrupted, and is repeated then by the next flush."""
         if self._in_doubt is not None:
             self._clear_doubt(None)
         while self._committed:
             end = self._committed[0]
-            end.settle()
+            end.mark_durable()
             del self._committed[0]
             end.note(end)
 
@@ -278,7 +278,7 @@ class _Asked(End, Generic[T]):
     def change(self, batch: WriteBatch) -> None:
         self.result = self._change(batch)
 
-    def settle(self) -> None:
+    def mark_durable(self) -> None:
         """The caller settles."""
 
     def refuse(self, error: TxnctlError) -> None:

@@ -328,10 +328,10 @@ class TransactionHandle:
 
         Raises:
             StoreClosed, CorruptStore
-            as `EndQueue.flush`
+            as `EndQueue.flush_ends`
         """
         if self.queued is not None:
-            self.queued.flush()
+            self.queued.flush_queue()
         outcome = self._outcome
         if outcome is None:
             return

@@ -48,13 +48,13 @@ class QueuedCommit(End):
         """Whether the commit is in this queue."""
         return queue is self._queue
 
-    def flush(self) -> None:
+    def flush_queue(self) -> None:
         """Flush the queue, so that the outcome is known.
 
         Raises:
-            as `EndQueue.flush`
+            as `EndQueue.flush_ends`
         """
-        self._queue.flush()
+        self._queue.flush_ends()
 
     def change(self, batch: WriteBatch) -> None:
         self._record, _ = self._commit(batch)
@@ -65,7 +65,7 @@ class QueuedCommit(End):
     def keys(self) -> Sequence[tuple[str, bytes]]:
         return self._buffers.write_set.keys()
 
-    def settle(self) -> None:
+    def mark_durable(self) -> None:
         assert self._record is not None, "a committed batch has run"
         self._handle.settle_queued(self._record, self._outcome)
 

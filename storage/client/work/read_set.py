@@ -120,7 +120,7 @@ class ReadSet:
         queue = queue_of(self._handle.connection)
         if queue is None or queue.is_empty:
             return False
-        queue.flush()
+        queue.flush_ends()
         return True
 
     def needs_mark(self, record: TransactionRecord) -> bool:

@@ -163,7 +163,7 @@ class Work:
             queued = self._handle.queued
             if queued is not None:
                 if not queued.is_in(self._connection.queue):
-                    queued.flush()
+                    queued.flush_queue()
                 return  # The queue of this thread keeps the order.
             try:
                 if not self._buffers.outbox.is_empty:
@@ -313,7 +313,7 @@ class Work:
         end.subject = subject
         self._write_behind.hand_over()
         self._handle.queued = end
-        queue.add(end)
+        queue.enqueue(end)
         return True
 
     def _prepare_commit(self, batch: WriteBatch, record: TransactionRecord) -> None:

@@ -6,9 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 
 import pytest
 
@@ -22,6 +20,7 @@ from storage.errors import (
     WriterBusy,
 )
 from storage.process.clock import ManualClock
+from tests.storage.client.group_steps import gate_held
 from tests.storage.producer_steps import values
 
 WAIT_S = 30
@@ -31,28 +30,6 @@ WAIT_S = 30
 def producer(store: Store) -> Producer:
     """A producer of `t` with a name."""
     return store.create_producer("t", producer_name="p")
-
-
-@contextmanager
-def gate_held(store: Store) -> Iterator[None]:
-    """A thread of this process holds the writer gate."""
-    gate = store.connection.environment.lock_file.gate
-    held, let_go = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        gate.enter(WAIT_S, None)
-        held.set()
-        let_go.wait(WAIT_S)
-        gate.leave()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait(WAIT_S)
-    try:
-        yield
-    finally:
-        let_go.set()
-        holder.join()
 
 
 def results(futures: list[Future[MessageId]]) -> list[MessageId]:
@@ -138,6 +115,11 @@ class TestFutures:
             producer.send_async("text")  # type: ignore[arg-type]
         with pytest.raises(InvalidValue):
             producer.send_async(b"x", sequence_id=-1)
+
+    def test_an_unknown_field_is_refused(self, store: Store, producer: Producer) -> None:
+        """A transaction too: it buffers its messages by itself."""
+        with store.transaction() as txn, pytest.raises(TypeError, match="'txn'"):
+            producer.send_async(b"x", txn=txn)  # type: ignore[call-arg]
 
     def test_a_cancelled_message_is_not_sent(self, store: Store, producer: Producer) -> None:
         """As long as its batch has not begun."""
@@ -308,6 +290,7 @@ class TestEnds:
         with Store.open(path) as store:
             assert len(values(store)) == 1000
 
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
     def test_a_forked_child_fails_the_futures_of_its_parent(
         self, store: Store, producer: Producer, tmp_path: os.PathLike[str]
     ) -> None:
@@ -316,9 +299,13 @@ class TestEnds:
             future = producer.send_async(b"x")
             pid = os.fork()
             if not pid:
-                is_failed = isinstance(future.exception(1), StoreClosed)
-                is_refused = isinstance(producer.send_async(b"y").exception(WAIT_S), StoreClosed)
-                os._exit(0 if is_failed and is_refused else 1)
+                code = 1
+                try:
+                    is_failed = isinstance(future.exception(1), StoreClosed)
+                    is_refused = isinstance(producer.send_async(b"y").exception(WAIT_S), StoreClosed)
+                    code = 0 if is_failed and is_refused else 1
+                finally:
+                    os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         future.result(WAIT_S)
         assert values(store) == [b"x"]

@@ -1,0 +1,73 @@
+"""Steps of tests of groups."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import pytest
+
+from storage import Store, faults
+from tests.storage.producer_steps import values
+
+E = TypeVar("E", bound=BaseException)
+T = TypeVar("T")
+WAIT_S = 30
+
+
+def ends_in(error: type[E]) -> pytest.RaisesExc[E]:
+    """That the block of a group, all of it, ends in an error."""
+    return pytest.raises(error)
+
+
+def commits(store: Store) -> int:
+    """The number of commits of the store so far."""
+    return store.connection.environment.last_commit()
+
+
+def in_thread(call: Callable[[], T]) -> T:
+    """Call outside of the thread of the group, as another user of the store."""
+    results: list[T] = []
+    thread = threading.Thread(target=lambda: results.append(call()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def stored(store: Store) -> list[bytes]:
+    """The messages that another process sees."""
+    return in_thread(lambda: values(store))
+
+
+@contextmanager
+def gate_held(store: Store) -> Iterator[None]:
+    """A thread of this process holds the writer gate."""
+    gate = store.connection.environment.lock_file.gate
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        gate.enter(WAIT_S, None)
+        held.set()
+        let_go.wait(WAIT_S)
+        gate.leave()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(WAIT_S)
+    try:
+        yield
+    finally:
+        let_go.set()
+        holder.join()
+
+
+def interrupt_once(point: str) -> None:
+    """Ctrl-C at a fault point, once; a fixture disarms it."""
+
+    def stop() -> None:
+        faults.disarm()
+        raise KeyboardInterrupt
+
+    faults.arm(point, stop)

@@ -1,0 +1,90 @@
+"""One store transaction of a group: cut, interrupted, or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from storage import Producer, Store, Table, TransactionState, faults
+from storage.disk.view import WriteBatch
+from storage.errors import (
+    OutcomeUnknown,
+)
+from tests.storage.client.group_steps import ends_in, interrupt_once
+from tests.storage.producer_steps import values
+
+
+@pytest.fixture
+def producer(store: Store) -> Producer:
+    """A producer of `t`."""
+    return store.create_producer("t")
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    yield
+    faults.disarm()
+
+
+class TestFlushPart:
+    """The fate of a batch with many ends."""
+
+    @pytest.mark.parametrize(
+        ("point", "is_stored"),
+        [
+            ("environment.before_commit", False),
+            ("environment.after_commit", True),
+            ("group.between_ends", False),
+        ],
+    )
+    def test_an_interrupt_is_resolved(
+        self, store: Store, producer: Producer, table: Table, point: str, is_stored: bool
+    ) -> None:
+        """Nothing is written twice, and outcomes say what is stored."""
+
+        with ends_in(KeyboardInterrupt), store.group() as group:
+            with store.transaction() as txn:
+                producer.send(b"in", txn=txn)
+                table.put(b"k", b"v", txn=txn)
+            producer.send(b"out")
+            interrupt_once(point)
+        assert group.durable == (2 if is_stored else 0)
+        assert len(group.refused) == (0 if is_stored else 2)
+        assert txn.state is (TransactionState.COMMITTED if is_stored else TransactionState.OPEN)
+        assert values(store) == ([b"in", b"out"] if is_stored else [])
+        if not is_stored:
+            txn.commit()
+            assert values(store) == [b"in"]
+
+    def test_an_interrupted_flush_within_the_block_goes_on(self, store: Store, producer: Producer) -> None:
+        """The end of the block does the rest, once."""
+
+        with store.group() as group:
+            producer.send(b"a")
+            producer.send(b"b")
+            interrupt_once("environment.after_commit")
+            with suppress(KeyboardInterrupt):
+                group.flush()
+            producer.send(b"c")
+        assert values(store) == [b"a", b"b", b"c"]
+        assert group.durable == 3
+
+    def test_a_disk_that_fails_in_the_commit_leaves_the_outcome_unknown(
+        self, store: Store, producer: Producer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of every end of the batch; none is reported as durable."""
+        writer = store.connection.environment.writer
+
+        def fail(raw: object, batch: WriteBatch) -> None:
+            raise OutcomeUnknown("the disk failed during the commit")
+
+        monkeypatch.setattr(writer, "_commit", fail)
+        with ends_in(OutcomeUnknown), store.group() as group:
+            producer.send(b"a")
+            with store.transaction() as txn:
+                producer.send(b"b", txn=txn)
+        monkeypatch.undo()
+        assert group.durable == 0
+        assert [type(refused.error) for refused in group.refused] == [OutcomeUnknown] * 2
