@@ -291,21 +291,21 @@ class TestEnds:
             assert len(values(store)) == 1000
 
     @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-    def test_a_forked_child_fails_the_futures_of_its_parent(
-        self, store: Store, producer: Producer, tmp_path: os.PathLike[str]
-    ) -> None:
-        """The parent stores the messages."""
-        with gate_held(store):
-            future = producer.send_async(b"x")
-            pid = os.fork()
-            if not pid:
-                code = 1
-                try:
-                    is_failed = isinstance(future.exception(1), StoreClosed)
-                    is_refused = isinstance(producer.send_async(b"y").exception(WAIT_S), StoreClosed)
-                    code = 0 if is_failed and is_refused else 1
-                finally:
-                    os._exit(code)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        future.result(WAIT_S)
+    def test_a_forked_child_fails_the_futures_of_its_parent(self, path: str, store: Store) -> None:
+        """The parent stores the messages. Its wait for the gate is one of real time: the clock of `store` would jump."""
+        with Store.open(path) as waiting:
+            producer = waiting.create_producer("t")
+            with gate_held(waiting):
+                future = producer.send_async(b"x")
+                pid = os.fork()
+                if not pid:
+                    code = 1
+                    try:
+                        is_failed = isinstance(future.exception(1), StoreClosed)
+                        is_refused = isinstance(producer.send_async(b"y").exception(WAIT_S), StoreClosed)
+                        code = 0 if is_failed and is_refused else 1
+                    finally:
+                        os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert future.result(WAIT_S)
         assert values(store) == [b"x"]
