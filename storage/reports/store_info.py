@@ -20,7 +20,11 @@ from storage.values.named_tuple import NamedTuple
 
 
 class StoreInfo(NamedTuple):
-    """Format, identity, sizes and counts of a store."""
+    """Format, identity, sizes and counts of a store.
+
+    `data_bytes` is the size of the file, of which `in_use_bytes` hold something now and `free_bytes` are reused;
+    `used_bytes` were ever in use.
+    """
 
     path: str
     format: int
@@ -45,6 +49,8 @@ class StoreInfo(NamedTuple):
     map_bytes: int
     readers_in_use: int
     readers_max: int
+    in_use_bytes: int
+    free_bytes: int
 
 
 class FormatRecord(NamedTuple):
@@ -112,7 +118,8 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
     figures, superblock, kept = connection.environment.info(), view.superblock, retention.of_store(view)
-    made = format_record(view)
+    made, data_bytes = format_record(view), os.stat(os.path.join(connection.path, DATA)).st_size
+    in_use_bytes = sum(row.bytes for row in databases_in(view))
     return StoreInfo(
         path=connection.path, format=made.format, store_id=made.store_id.hex(), created_at_ms=made.created_ms,
         incarnation=superblock.incarnation, commits=superblock.commits,
@@ -123,9 +130,10 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         table_retention_ms=superblock.table_retention_ms,
         retention_time_ms=kept.time_ms, retention_bytes=kept.bytes,
         retention_hard=kept.hard or retention.OFF, ttl_ms=kept.ttl_ms, expire_after_ms=kept.expire_after_ms,
-        data_bytes=os.stat(os.path.join(connection.path, DATA)).st_size,
+        data_bytes=data_bytes,
         used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
         readers_in_use=readers_in_use, readers_max=READERS_MAX,
+        in_use_bytes=in_use_bytes, free_bytes=data_bytes - in_use_bytes,
     )  # fmt: skip
 
 

@@ -22,6 +22,8 @@ SENTENCES = {
 
 UNSTEADY = {
     "elapsedMs",  # measured with the processor's own clock
+    "inUseBytes",
+    "freeBytes",
     "usedBytes",  # pages of the data file: the order of writes within a batch decides how pages split
 }
 """Fields whose value is of the moment, or of LMDB's pages: the type is compared."""
@@ -46,7 +48,7 @@ READERS = {"readers", "readersInUse"}
 
 SENTENCE = "(a sentence)"
 
-_USED_BYTES = re.compile(r"(?<=txnctl_used_bytes )\d+")
+_USED_BYTES = re.compile(r"(?<=_use_bytes |used_bytes )\d+")
 _PROCESS = re.compile(r"(?<=process )\d+")
 
 

@@ -37,7 +37,10 @@ def section(report: StoreReport) -> Markup:
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
     store, disk, readers, gate = facts.store.info, facts.store.disk, facts.readers, facts.writer_gate
-    yield "file", f"{size(store.data_bytes)}, of which {size(store.used_bytes)} are used"
+    yield (
+        "file",
+        f"{size(store.data_bytes)}: {size(store.in_use_bytes)} in use, {size(store.free_bytes)} free",
+    )
     yield "map", f"{size(store.map_bytes)}, which grows by itself"
     yield "disk", f"{size(disk.disk_free_bytes)} free of {size(disk.disk_bytes)}"
     behind = readers.oldest.behind if readers.oldest is not None else None

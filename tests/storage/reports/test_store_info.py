@@ -20,6 +20,8 @@ def test_facts_are_counted(store: Store, path: str) -> None:
     assert (info["topics"], info["tables"], info["openTransactions"], info["transactions"]) == (1, 1, 1, 2)
     assert info["dataBytes"] == os.stat(Path(path, "data.mdb")).st_size
     assert info["usedBytes"] <= info["dataBytes"] <= info["mapBytes"]
+    assert 0 < info["inUseBytes"] <= info["usedBytes"]
+    assert info["inUseBytes"] + info["freeBytes"] == info["dataBytes"]
 
 
 def test_a_lease_is_listed_as_long_as_it_is_held(store: Store) -> None:
@@ -49,3 +51,18 @@ def test_a_view_is_a_reader(store: Store) -> None:
             (os.getpid(), view.commit, "reading")
         ]
         assert reading[0]["behind"] >= 1
+
+
+def test_what_was_removed_is_free_inside_the_file_and_not_in_use(store: Store) -> None:
+    """The file keeps its length; the pages of a removed topic are free, and were in use."""
+    store.create_topic("large")
+    with store.create_producer("large") as producer:
+        for _ in range(20):
+            producer.send_batch([b"x" * 10_000] * 20)
+    full = store.reports.store_info()
+    store.admin.topics.delete_topic("large")
+    store.maintenance.collect_garbage()
+    rest = store.reports.store_info()
+    assert rest.in_use_bytes < full.in_use_bytes - 3_000_000
+    assert rest.free_bytes > full.free_bytes + 3_000_000
+    assert rest.used_bytes >= full.used_bytes

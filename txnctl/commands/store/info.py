@@ -34,7 +34,11 @@ INFO = fields_of(
         "table_retention_ms": "How long superseded versions of rows are kept.",
         "reap_policy": "What the next writer aborts: all, overdue, or nothing (manual).",
         "data_bytes": Help("The size of data.mdb.", heading="FILE SIZE", kind="size"),
-        "used_bytes": Help("How much of it was ever used.", heading="USED", kind="size"),
+        "in_use_bytes": Help("How much of it holds something now.", heading="IN USE", kind="size"),
+        "free_bytes": Help(
+            "How much of it is free, and will be reused.", heading="FREE IN FILE", kind="size"
+        ),
+        "used_bytes": Help("How much of it was ever in use.", heading="EVER IN USE", kind="size"),
         "map_bytes": Help("Address space it may grow into.", heading="MAP", kind="size"),
         "readers_in_use": Help("Slots of the reader table that are taken.", heading="READERS"),
         "readers_max": "Slots that it has.",

@@ -90,6 +90,7 @@ def disk_left(free_bytes: int) -> StoreFacts:
         open_transactions=0, transactions=0, last_timestamp_ns=0, reap_policy="all", table_retention_ms=0,
         retention_time_ms=None, retention_bytes=None, retention_hard="off", ttl_ms=None, expire_after_ms=None,
         data_bytes=0, used_bytes=0, map_bytes=0, readers_in_use=1, readers_max=512,
+        in_use_bytes=0, free_bytes=0,
     )  # fmt: skip
     return StoreFacts(info, DiskSpace(free_bytes, 1 << 50))
 
