@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from txnctl.cli.declaration import Example
 
+_MARGIN = 2
+"""Columns that click leaves free at the right of a terminal."""
 _CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -62,6 +64,13 @@ class _Helpful:
                 shared=True,
             )
         return self._help
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, also where a text keeps its lines no wider than the terminal."""
+        from txnctl.output.prose import defined
+
+        lines = super().get_help(ctx).split("\n")  # type: ignore[misc]
+        return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Click's parser, told that `-o` is a name in full.
@@ -179,10 +188,12 @@ class Command(_Helpful, click.Command):
         _definitions(formatter, "Options", [p.get_help_record(ctx) for p in options if not p.shared])
         _definitions(formatter, "Shared options", [p.get_help_record(ctx) for p in options if p.shared])
         if self.examples:
+            from txnctl.output.prose import continued
+
             with formatter.section("Examples"):
                 indent = formatter.current_indent
                 for line in [line for example in self.examples for line in example.lines]:
-                    for part in _continued(line, formatter.width - indent):
+                    for part in continued(line, formatter.width - indent):
                         formatter.write(f"{'':>{indent}}{part}\n")
 
 
@@ -253,22 +264,6 @@ class GroupCommand(_Helpful, click.Group):
 
 def _is_negative(word: str) -> bool:
     return word[:1] == "-" and word[1:2].isdecimal()
-
-
-def _continued(line: str, width: int) -> list[str]:
-    """A line of shell in lines of a width, each but the last with a backslash; words in quotes stay whole."""
-    if len(line) <= width:
-        return [line]
-    from re import findall
-
-    lines = [""]
-    for word in findall(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"])+""", line):
-        joined = f"{lines[-1]} {word}" if lines[-1] else word
-        if len(joined) + len(" \\") <= width:
-            lines[-1] = joined
-        else:
-            lines.append(f"  {word}")
-    return [f"{part} \\" for part in lines[:-1]] + lines[-1:]
 
 
 def build(name: str, declaration: Declaration) -> Command:

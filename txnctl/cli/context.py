@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from txnctl.output.column import Column
     from txnctl.output.field import Field
     from txnctl.output.progress import ProgressLine
+    from txnctl.output.table_layout import Table
 
 R = TypeVar("R")
 
@@ -40,7 +41,9 @@ class Context:
     Attributes:
         arguments: the command's own arguments and options by name, converted.
         store_path: the path that `--store`, TXNCTL_STORE or the default gives.
-        output: the format of the result: `table`, `json`, `ndjson`, `name`, or a format that the command declares.
+        output: the format of the result: `table`, `json`, `ndjson`, `name`, or a format that the command declares;
+            `-o wide` is a table too.
+        width: columns of the terminal for the result; None where there is no terminal.
         dry_run: show the changes, change nothing.
         reason: why, for the audit trail; None if not said.
         yes: do not ask.
@@ -68,6 +71,10 @@ class Context:
         self.out = OutputStream()
         self.color = settings.colored(shared(click_context, "color"), self.out.terminal)
         self.output = self._format()
+        self.width = self.out.width()
+        self._table_width = self.width
+        if self.output == "wide":
+            self.output, self._table_width = "table", None
 
     def _format(self) -> str:
         output = self._declaration.output
@@ -160,7 +167,7 @@ class Context:
         from txnctl.output import render
 
         output = self._declared_output()
-        self.out.write(render.one(row, self.output, output.fields, output.name_field, table))
+        self.out.write(render.one(row, self.output, output.fields, output.name_field, table, self.width))
 
     def show_list(
         self, rows: Iterable[R], *, table: Callable[[Sequence[R]], str | Iterable[str]] | None = None
@@ -176,8 +183,10 @@ class Context:
             rows = list(rows)
             if not rows and not self._has_noted:
                 self.note("there is nothing to list")
-        width = self.out.width()
-        for text in render.many(rows, self.output, output.fields, output.name_field, table, width):
+        texts = render.many(
+            rows, self.output, output.fields, output.name_field, table, self.width, self._table_width
+        )
+        for text in texts:
             self.out.write(text)
 
     def table_of(
@@ -186,16 +195,24 @@ class Context:
         columns: Iterable[Column[R] | Field],
         *,
         indent: int = 0,
-        folds: bool = True,
-    ) -> str:
-        """Rows in aligned columns, for a section inside a larger report; "" where there are no rows.
+    ) -> Table:
+        """Rows in aligned columns, for a section inside a larger report; empty where there are no rows.
 
-        `indent` columns are left free for a prefix of each line; with `folds` off, a row is one line.
+        `indent` columns are left free for a prefix of each line.
         """
         from txnctl.output.table import list_table
 
-        width = self.out.width() if folds else None
-        return list_table(rows, columns, None if width is None else width - indent)
+        return list_table(rows, columns, self.table_width(indent))
+
+    def table_width(self, indent: int = 0) -> int | None:
+        """Columns that a table may take; None with `-o wide`, or without a terminal."""
+        return None if self._table_width is None else max(1, self._table_width - indent)
+
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Print lines for people, on a terminal in lines of its width."""
+        from txnctl.output.prose import fitted
+
+        self.out.write("".join([f"{line}\n" for line in fitted(lines, self.width)]))
 
     def style(self, text: str, *styles: str) -> str:
         """The text in bold, dim, red, green, yellow or cyan, where the result is coloured."""
@@ -212,11 +229,11 @@ class Context:
     def note(self, text: str) -> None:
         """Say something that is not the result."""
         self._has_noted = True
-        print(f"txnctl: {printable(text)}", file=sys.stderr, flush=True)
+        _say(f"txnctl: {printable(text)}")
 
     def warn(self, text: str) -> None:
         """Say something that deserves attention, and go on."""
-        print(f"txnctl: warning: {printable(text)}", file=sys.stderr, flush=True)
+        _say(f"txnctl: warning: {printable(text)}")
 
     def progress(self, label: str, *, total: int | None = None, unit: str = "messages") -> ProgressLine:
         """A progress line, as a context manager: `with context.progress("Verify", total=n) as bar: bar.advance()`."""
@@ -240,14 +257,14 @@ class Context:
         )
         if asked or self.output not in ("json", "ndjson"):
             for line in plan:
-                print(printable(line), file=sys.stderr)
+                _say(printable(line))
         if not asked:
             raise NeedsConfirmation(
                 f"{printable(question)} There is no terminal to ask on.",
                 hint="Give --yes to go on without asking.",
                 plan=list(plan),
             )
-        print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        _say(f"{printable(question)} [y/N] ", end="")
         answer = sys.stdin.readline()
         if answer.strip().lower() not in ("y", "yes"):
             if not answer:
@@ -258,6 +275,14 @@ class Context:
         """Close everything and end with this exit code."""
         self.out.flush()
         self._click.exit(status)
+
+
+def _say(text: str, end: str = "\n") -> None:
+    """Write to standard error, in lines of the terminal's width."""
+    from txnctl.output.prose import wrapped
+    from txnctl.output.stream import terminal_width
+
+    print("\n".join(wrapped(text, terminal_width(sys.stderr))), end=end, file=sys.stderr, flush=True)
 
 
 def shared(click_context: click.Context, name: str) -> Any:

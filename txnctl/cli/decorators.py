@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Body")
 
-FORMATS = ("table", "json", "ndjson", "name")
+FORMATS = ("table", "wide", "json", "ndjson", "name")
 """What `-o` takes, unless a command says otherwise."""
 
 

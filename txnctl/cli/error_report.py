@@ -19,7 +19,8 @@ from txnctl.cli.remedies import remedy_hint
 from txnctl.cli.running_tries import hint_within
 from txnctl.output import json_text
 from txnctl.output.escape import printable
-from txnctl.output.shell import hint_of
+from txnctl.output.shell import hint_of, worded
+from txnctl.output.stream import terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,10 +73,14 @@ class Failure:
         }
         return json_text.one_line(facts) + "\n"
 
-    def lines(self) -> str:
-        """What people read: message and hint."""
-        hint = f"txnctl: hint: {printable(self.hint)}\n" if self.hint else ""
-        return f"txnctl: error: {printable(self.message)}\n{hint}"
+    def lines(self, width: int | None = None) -> str:
+        """What people read: message and hint, in lines of the width."""
+        from txnctl.output.prose import wrapped
+
+        lines = wrapped(f"txnctl: error: {printable(self.message)}", width)
+        if self.hint:
+            lines += wrapped(f"txnctl: hint: {printable(self.hint)}", width)
+        return "".join([f"{line}\n" for line in lines])
 
 
 def of(error: BaseException) -> Failure:
@@ -116,11 +121,10 @@ def _usage(error: click.ClickException) -> Failure:
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = remedy_hint("usage")
     if context is not None:
-        hint = f"{context.command_path} --help says what it takes."
+        hint = f"{worded(f'{context.command_path} --help')} says what it takes."
         if isinstance(error, click.NoSuchOption) and isinstance(context.command, click.Group):
-            hint = (
-                f"Options of a command stand after it: {context.command_path} COMMAND {error.option_name} ..."
-            )
+            line = worded(f"{context.command_path} COMMAND {error.option_name} ...")
+            hint = f"Options of a command stand after it: {line}"
     return Failure("usage", exit_codes.USAGE, message, hint=hint)
 
 
@@ -131,9 +135,10 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
         import traceback
 
         traceback.print_exception(error)
-    text = failure.lines()
     if output_typed(arguments) in ("json", "ndjson"):
         text = failure.json()
+    else:
+        text = failure.lines(terminal_width(sys.stderr))
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)

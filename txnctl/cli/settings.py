@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOCK_TIMEOUT_DEFAULT = "5s"
 
-ALL_FORMATS = ("table", "json", "ndjson", "name", "value")
+ALL_FORMATS = ("table", "wide", "json", "ndjson", "name", "value")
 """What TXNCTL_OUTPUT may be; not every command knows every one."""
 
 

@@ -100,13 +100,14 @@ def _output(output: Output) -> Option:
     default = output.default
     if output.default_piped != default:
         default = f"{default} on a terminal, else {output.default_piped}"
+    wide = "`wide` is a table with all columns, " if "wide" in output.formats else ""
     return Option(
         ["-o", "--output", "shared_output"],
         type=click.Choice([*output.formats, "help"]),
         is_eager=True,
         callback=_explain_fields,
         metavar="|".join(output.formats),
-        help=f"The format; `-o help` lists the fields. [env: TXNCTL_OUTPUT; default: {default}]",
+        help=f"The format; {wide}`-o help` lists the fields. [env: TXNCTL_OUTPUT; default: {default}]",
         shared=True,
     )
 
@@ -141,16 +142,18 @@ def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str 
     if value == "help" and not ctx.resilient_parsing:
         from txnctl.output.field import KINDS
         from txnctl.output.stream import OutputStream
-        from txnctl.output.table import aligned, folded
+        from txnctl.output.table_layout import LaidColumn, laid_out
 
         assert isinstance(ctx.command, Command)
         output = ctx.command.declaration.output
         assert output is not None
-        rows = [[field.name, KINDS[field.kind], field.help] for field in output.fields]
-        headings, width = ["FIELD", "TYPE", "WHAT IT SAYS"], OutputStream().width()
-        if width is not None:
-            rows = folded(headings, rows, [False, False, True], width)
-        click.echo(aligned(headings, rows, ["left", "left", "left"]))
+        fields = list(output.fields)
+        columns = [
+            LaidColumn("FIELD", "id", [field.name for field in fields]),
+            LaidColumn("TYPE", "text", [KINDS[field.kind] for field in fields]),
+            LaidColumn("WHAT IT SAYS", "text", [field.help for field in fields]),
+        ]
+        click.echo(str(laid_out(columns, OutputStream().width())))
         ctx.exit()
     return value
 

@@ -23,7 +23,7 @@ CHANGES = fields_of(
         "number": Help("Its number; they grow.", heading="NO"),
         "changed_at_ms": Help("When it was changed.", heading="CHANGED"),
         "action": "The command, such as topics delete; transaction expired if nobody asked for it.",
-        "target": "What was changed.",
+        "target": Help("What was changed.", kind="id"),
         "reason": "What was said with --reason, or null; else timed-out, owner-dead, retention, ttl and so on.",
         "by": "Who: user@host:pid (program); for an expiry, whose command found it.",
         "effects": Help("What the command reported.", heading=""),

@@ -166,6 +166,7 @@ def _narrator(context: Context, pause: bool) -> Narrator:
         style=lambda text, style: context.style(text, *_STYLES[style]),
         progress=lambda total: context.progress("Sending", total=total, unit="transactions"),
         wait=wait if pause else None,
+        width=context.width,
     )
 
 

@@ -12,9 +12,12 @@ from typing import NamedTuple
 from txnctl.output import human
 from txnctl.output.escape import printable
 from txnctl.output.progress import ProgressLine
-from txnctl.output.table import aligned
+from txnctl.output.prose import continued, wrapped
+from txnctl.output.table_layout import LaidColumn, laid_out
 
 _WIDTH = 96
+_INDENT = 4
+"""Of commands and tables."""
 
 
 class Check(NamedTuple):
@@ -35,7 +38,11 @@ def _unwatched(total: int) -> ProgressLine:
 
 
 class Narrator:
-    """Prints the story, or stays silent without a function to write with."""
+    """Prints the story, or stays silent without a function to write with.
+
+    Args:
+        width: of the terminal, in columns; None without one.
+    """
 
     def __init__(
         self,
@@ -44,8 +51,10 @@ class Narrator:
         style: Callable[[str, str], str] = _plain,
         progress: Callable[[int], ProgressLine] = _unwatched,
         wait: Callable[[], None] | None = None,
+        width: int | None = None,
     ) -> None:
         self._write = write
+        self._width = width
         self._style = style
         self._progress = progress
         self._wait = wait
@@ -63,31 +72,40 @@ class Narrator:
         """Begin the next act."""
         self._acts += 1
         self.line()
-        self.line(self._style(f"{self._acts}. {title}", "title"))
+        for part in wrapped(f"{self._acts}. {title}", self._width):
+            self.line(self._style(part, "title"))
 
     def say(self, text: str) -> None:
         """Print some sentences, wrapped."""
-        words, line = printable(text).split(), "  "
-        for word in words:
-            if len(line) + len(word) > _WIDTH and line.strip():
-                self.line(line.rstrip())
-                line = "  "
-            line += word + " "
-        self.line(line.rstrip())
+        width = _WIDTH if self._width is None else min(_WIDTH, self._width)
+        for part in wrapped(f"  {' '.join(printable(text).split())}", width, hanging=2):
+            self.line(part)
 
     def command(self, text: str) -> None:
         """Show a command to type."""
-        self.line("    " + self._style(f"$ {printable(text)}", "command"))
+        indent = " " * _INDENT
+        width = None if self._width is None else self._width - _INDENT
+        lines = (
+            [printable(text)]
+            if width is None
+            else continued(printable(text), width - len("$ "), further="    ")
+        )
+        for number, part in enumerate(lines):
+            self.line(indent + self._style(f"{'  ' if number else '$ '}{part}", "command"))
 
     def table(self, headings: list[str], rows: list[list[object]]) -> None:
         """Show a small table; numbers are aligned to the right."""
         cells = [[_cell(value) for value in row] for row in rows]
-        alignment = ["right" if isinstance(value, int) else "left" for value in rows[0]]
-        first, *body = aligned(headings, cells, alignment).splitlines()
+        columns = [
+            LaidColumn(
+                heading, "integer" if isinstance(rows[0][at], int) else "text", [row[at] for row in cells]
+            )
+            for at, heading in enumerate(headings)
+        ]
+        table = laid_out(columns, None if self._width is None else self._width - _INDENT)
         self.line()
-        self.line("    " + self._style(first, "headings"))
-        for line in body:
-            self.line("    " + line)
+        for line in table.changed(str, lambda line: self._style(line, "headings"), indent=_INDENT):
+            self.line(line)
         self.line()
 
     def check_equal(self, name: str, expected: object, actual: object) -> bool:
@@ -95,11 +113,13 @@ class Narrator:
         check = Check(name, expected == actual, expected, actual)
         self.checks.append(check)
         if check.ok:
-            self.line(f"  {self._style('ok', 'ok')}    {name}: {_cell(actual)}")
+            text = f"  {self._style('ok', 'ok')}    {name}: {_cell(actual)}"
         else:
-            self.line(
+            text = (
                 f"  {self._style('FAILED', 'failed')} {name}: expected {_cell(expected)}, got {_cell(actual)}"
             )
+        for part in wrapped(text, self._width, hanging=8):
+            self.line(part)
         return check.ok
 
     def progress(self, total: int) -> ProgressLine:

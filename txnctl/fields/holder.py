@@ -57,16 +57,16 @@ HOLDER = {
 """A link of the chain."""
 
 COLUMNS: tuple[Column[Blocking], ...] = (
-    Column("#", "integer", lambda link: link.place),
+    Column("#", "integer", lambda link: link.place, rank=4),
     Column("TXN", "id", lambda link: link.holder.txn_id),
     Column("HOLDS FROM", "position", lambda link: link.holds_from),
     Column("AGE", "duration", lambda link: link.holder.age_ms),
-    Column("IDLE", "duration", lambda link: link.holder.idle_ms),
+    Column("IDLE", "duration", lambda link: link.holder.idle_ms, rank=2),
     Column("ALIVE", "text", lambda link: alive(link.holder)),
-    Column("DEADLINE", "text", lambda link: deadline(link.holder)),
-    Column("OWN", "integer", lambda link: link.written.messages),
+    Column("DEADLINE", "list", lambda link: deadline(link.holder), rank=3),
+    Column("OWN", "integer", lambda link: link.written.messages, rank=1),
     Column("FREES", "integer", lambda link: link.frees),
-    Column("OWNER", "text", lambda link: who(link.holder)),
+    Column("OWNER", "list", lambda link: who(link.holder)),
 )
 
 

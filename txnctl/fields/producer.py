@@ -7,6 +7,7 @@ from typing import TypeVar
 from txnctl.output.column import Column
 from txnctl.output.field import Help
 from txnctl.output.human import UNKNOWN, duration
+from txnctl.output.screen import alarmed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from storage.process.identity import ProcessIdentity
     from storage.reports.producers import ProducerRow
     from txnctl.output.screen import Screen
+    from txnctl.output.table_layout import Table
 
 R = TypeVar("R")
 
@@ -73,21 +75,21 @@ def ago(at_ms: int | None, now_ms: int) -> str:
 
 
 PRODUCER: Column[ProducerRow] = Column("PRODUCER", "id", lambda row: row.producer_name)
-MODE: Column[ProducerRow] = Column("MODE", "text", lambda row: row.access_mode)
-EPOCH: Column[ProducerRow] = Column("EPOCH", "integer", lambda row: row.epoch)
-OWNER: Column[ProducerRow] = Column("OWNER", "text", lambda row: where(row.owner))
-PROGRAM: Column[ProducerRow] = Column("PROGRAM", "text", lambda row: row.program)
+MODE: Column[ProducerRow] = Column("MODE", "text", lambda row: row.access_mode, rank=3)
+EPOCH: Column[ProducerRow] = Column("EPOCH", "integer", lambda row: row.epoch, rank=2)
+OWNER: Column[ProducerRow] = Column("OWNER", "list", lambda row: where(row.owner))
+PROGRAM: Column[ProducerRow] = Column("PROGRAM", "text", lambda row: row.program, rank=5)
 ALIVE: Column[ProducerRow] = Column("ALIVE", "text", alive)
 
 
 def connected(now_ms: int, heading: str = "CONNECTED") -> Column[ProducerRow]:
     """The time since the producer connected, or began to wait."""
-    return Column(heading, "text", lambda row: ago(row.connected_since_at_ms, now_ms))
+    return Column(heading, "text", lambda row: ago(row.connected_since_at_ms, now_ms), rank=4)
 
 
 def last_publish(now_ms: int, heading: str = "LAST PUBLISH") -> Column[ProducerRow]:
     """The time since the last message."""
-    return Column(heading, "text", lambda row: ago(row.last_publish_at_ms, now_ms))
+    return Column(heading, "text", lambda row: ago(row.last_publish_at_ms, now_ms), rank=1)
 
 
 def columns(now_ms: int) -> tuple[Column[ProducerRow], ...]:
@@ -95,10 +97,6 @@ def columns(now_ms: int) -> tuple[Column[ProducerRow], ...]:
     return (PRODUCER, MODE, EPOCH, OWNER, ALIVE, last_publish(now_ms))
 
 
-def table(screen: Screen, rows: Sequence[R], columns: Sequence[Column[R]]) -> str:
+def table(screen: Screen, rows: Sequence[R], columns: Sequence[Column[R]], *, indent: int = 0) -> Table:
     """A table, alarming words in colour."""
-    text = screen.table_of(rows, columns)
-    # Coloured when the columns are in line: within a cell the codes would be escaped.
-    for word, *styles in ALARMS:
-        text = text.replace(f"  {word}", f"  {screen.style(word, *styles)}")
-    return text
+    return alarmed(screen, screen.table_of(rows, columns, indent=indent), ALARMS)

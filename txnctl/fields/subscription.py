@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 
 from txnctl.output.column import Column
 from txnctl.output.field import Help
+from txnctl.output.table_layout import Short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +102,17 @@ ROW = {
 """A subscription in a list."""
 
 
+SHORT_LEVEL = Short(
+    "LEVEL",
+    {
+        "READ_COMMITTED": "committed",
+        "READ_UNCOMMITTED": "uncommitted",
+        "READ_COMMITTED, on-open skip": "committed, skip",
+    },
+)
+"""The isolation level on a narrow terminal."""
+
+
 class Named(Protocol):
     """A row with the names of a subscription and its topic."""
 
@@ -184,8 +196,8 @@ def _level(level: str, on_open: str) -> str:
 def mode_columns(mode: Callable[[R], Mode]) -> tuple[Column[R], ...]:
     """Type and isolation level."""
     return (
-        Column("TYPE", "text", lambda row: mode(row).type),
-        Column("ISOLATION LEVEL", "text", lambda row: level_of(mode(row))),
+        Column("TYPE", "text", lambda row: mode(row).type, rank=8),
+        Column("ISOLATION LEVEL", "text", lambda row: level_of(mode(row)), rank=7, short=SHORT_LEVEL),
     )
 
 
@@ -194,9 +206,9 @@ def backlog_columns(figures: Callable[[R], Figures]) -> tuple[Column[R], ...]:
     return (
         Column("VISIBLE", "integer", lambda row: figures(row).visible),
         Column("BLOCKED", "integer", lambda row: figures(row).blocked),
-        Column("DELAYED", "integer", lambda row: figures(row).delayed),
-        Column("UNCOMMITTED", "integer", lambda row: figures(row).uncommitted),
-        Column("PENDING", "integer", lambda row: figures(row).pending),
-        Column("IN FLIGHT", "integer", lambda row: figures(row).unacked_messages),
-        Column("CONSUMERS", "integer", lambda row: living(figures(row))),
+        Column("DELAYED", "integer", lambda row: figures(row).delayed, rank=5),
+        Column("UNCOMMITTED", "integer", lambda row: figures(row).uncommitted, rank=2),
+        Column("PENDING", "integer", lambda row: figures(row).pending, rank=4),
+        Column("IN FLIGHT", "integer", lambda row: figures(row).unacked_messages, rank=3),
+        Column("CONSUMERS", "integer", lambda row: living(figures(row)), rank=1),
     )

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 NAME = {"table": Help("The table.", kind="id")}
 
-CREATED = {"created_at_ms": Help("When the table was created.", heading="CREATED")}
+CREATED = {"created_at_ms": Help("When the table was created.", heading="CREATED", rank=2)}
 RETENTION = {
     "retention_ms": Help(
-        "How long older versions are kept; the same for all tables of a store.", heading="VERSIONS KEPT"
+        "How long older versions are kept; the same for all tables of a store.",
+        heading="VERSIONS KEPT",
+        rank=3,
     )
 }
 

@@ -17,14 +17,16 @@ COUNTS = {
     "msg_in_counter": Help("Messages ever appended.", heading=""),
     "bytes_in_counter": Help("Bytes ever appended.", kind="size", heading=""),
     "first_position": Help("The first entry still stored; null in an empty topic.", heading=""),
-    "max_read_position": Help("How far READ_COMMITTED reads."),
-    "last_confirmed_entry": Help("The last entry written, markers included.", heading="LAST ENTRY"),
-    "topic_epoch": Help("The epoch of the last exclusive producer; null if there was none.", heading="EPOCH"),
+    "max_read_position": Help("How far READ_COMMITTED reads.", rank=3),
+    "last_confirmed_entry": Help("The last entry written, markers included.", heading="LAST ENTRY", rank=5),
+    "topic_epoch": Help(
+        "The epoch of the last exclusive producer; null if there was none.", heading="EPOCH", rank=6
+    ),
     "ongoing_txn_count": Help("Open transactions with messages here.", heading="OPEN TXNS"),
     "uncommitted_messages": Help("Messages of open transactions.", heading="UNCOMMITTED"),
     "aborted_txn_count": Help("Aborted transactions with messages here.", heading=""),
     "aborted_messages": Help("Messages of aborted transactions.", heading=""),
-    "last_publish_at_ms": Help("When the last message was published.", heading="LAST PUBLISH"),
+    "last_publish_at_ms": Help("When the last message was published.", heading="LAST PUBLISH", rank=4),
 }
 """What every report about a topic counts."""
 

@@ -19,8 +19,12 @@ _INTRODUCTION = """<!-- Made from the command tree by `make generate`; a test fa
 # The command line
 
 Results go to standard output and nothing else does: notes, progress, prompts, warnings and errors go to standard
-error. `-o table|json|ndjson|name` chooses the format, `-o help` lists the fields of a result. JSON of one named thing
-is an object, of a list an array; NDJSON is one object a line. Fields are only ever added; unknown is `null`.
+error. `-o table|wide|json|ndjson|name` chooses the format, `-o help` lists the fields of a result. JSON of one named
+thing is an object, of a list an array; NDJSON is one object a line. Fields are only ever added; unknown is `null`.
+
+On a terminal no line is wider than the terminal: where a table has no room, what every row says stands above it, and a
+line below it names the columns that are not shown; `-o wide` shows all, one line a row. A command line to paste breaks
+with a backslash. In a pipe or a file a table has all columns, and no line is broken.
 
 Durations are `500ms 30s 15m 2h 1d`; positions `earliest`, `latest`, `L:E`, `L:E:B`; ranges `A..B`, `-N` (the last N),
 `@TIME`. Named constants are accepted as `READ_COMMITTED`, `read-committed` and `read_committed`.

@@ -60,17 +60,20 @@ _SAME_AS_INTEGER = "The same as an integer."
 class Field:
     """One field: name in JSON, kind, help text, and heading in a table.
 
-    `heading=""` keeps a field out of tables that repeats a column in a form for programs.
+    `heading=""` keeps a field out of tables that repeats a column in a form for programs. On a narrow terminal columns
+    with a rank go, the highest first.
     """
 
-    __slots__ = ("heading", "help", "kind", "name")
+    __slots__ = ("heading", "help", "kind", "name", "rank", "short")
 
-    def __init__(self, name: str, kind: str, help: str, *, heading: str | None = None) -> None:
+    def __init__(self, name: str, kind: str, help: str, *, heading: str | None = None, rank: int = 0) -> None:
         assert kind in KINDS, kind
         self.name = name
         self.kind = kind
         self.help = help
         self.heading = heading_of(name) if heading is None else heading
+        self.rank = rank
+        self.short = None
 
     def cell(self, row: Mapping[str, object]) -> str:
         """The value of this field in the JSON form of a row, for people."""
@@ -81,7 +84,7 @@ class Help(NamedTuple):
     """The description of a field: the help text, and where the name does not say them, heading and kind.
 
     `ms_heading` is the heading of the integer beside a time; `""` keeps the integer out of tables. `base64` describes
-    the form of bytes that are not UTF-8.
+    the form of bytes that are not UTF-8. Columns with a `rank` leave a narrow table, the highest first.
     """
 
     text: str
@@ -89,6 +92,7 @@ class Help(NamedTuple):
     kind: str | None = None
     ms_heading: str | None = ""
     base64: str = ""
+    rank: int = 0
 
 
 class Fields:
@@ -157,23 +161,23 @@ def _part_of(row: Any, annotation: str, part: str) -> Any:
 
 
 def _fields(name: str, annotation: str, described: Help) -> Iterator[Field]:
-    text, heading, kind, ms_heading, base64 = described
+    text, heading, kind, ms_heading, base64, rank = described
     if name.endswith("_at_ms"):
         stem = camel_case(name.removesuffix("_at_ms"))
         if annotation.startswith("TimeText"):
-            yield Field(stem, kind or "time", text, heading=heading)
+            yield Field(stem, kind or "time", text, heading=heading, rank=rank)
         else:
-            yield Field(f"{stem}At", "time", text, heading=heading)
+            yield Field(f"{stem}At", "time", text, heading=heading, rank=rank)
             yield Field(f"{stem}Ms", "timeMs", _SAME_AS_INTEGER, heading=ms_heading)
     elif annotation.startswith("Action"):
         yield Field("command", "text", text, heading=heading)
     elif name.endswith("_ns"):
-        yield Field(camel_case(name.removesuffix("_ns")), kind or "id", text, heading=heading)
+        yield Field(camel_case(name.removesuffix("_ns")), kind or "id", text, heading=heading, rank=rank)
     elif annotation.startswith("bytes"):
         yield Field(camel_case(name), "text", text, heading=heading)
         yield Field(f"{camel_case(name)}Base64", "text", base64, heading="")
     else:
-        yield Field(camel_case(name), kind or _kind(name, annotation), text, heading=heading)
+        yield Field(camel_case(name), kind or _kind(name, annotation), text, heading=heading, rank=rank)
 
 
 def _kind(name: str, annotation: str) -> str:

@@ -6,6 +6,7 @@ import sys
 from time import monotonic
 
 from txnctl.output import human
+from txnctl.output.stream import terminal_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _SILENT_S = 1.0
 _REDRAW_S = 0.1
+_WIDTH = 80
 
 
 class ProgressLine:
@@ -39,7 +41,9 @@ class ProgressLine:
             if now >= self._next_draw:
                 self._next_draw = now + _REDRAW_S
                 self._drawn = True
-                print(f"\r{self.line(now)}\x1b[K", end="", file=sys.stderr, flush=True)
+                # A line that wraps could not be drawn anew.
+                line = self.line(now)[: (terminal_width(sys.stderr) or _WIDTH) - 1]
+                print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def line(self, now: float) -> str:
         """`Verify  41 %  1,200 of 2,900 pages  120/s  14s left`, or without a total `Produce  1,200 messages  ...`."""

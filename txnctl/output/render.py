@@ -24,13 +24,16 @@ def one(
     fields: Iterable[Field],
     name_field: str,
     table: Callable[[R], str | Iterable[str]] | None,
+    width: int | None = None,
 ) -> str:
     """One named thing: an object in JSON.
 
-    `table` gets a copy of the row with harmless texts.
+    Args:
+        table: gets a copy of the row with harmless texts.
+        width: of the terminal, in columns, for people.
     """
     if output == "table" and table is not None:
-        return _ended(table(printable_row(row)))
+        return _ended(table(printable_row(row)), width)
     shown = to_json(row, spell)
     if output == "json":
         return json_text.indented(shown) + "\n"
@@ -40,7 +43,7 @@ def one(
         return _name(shown, name_field)
     from txnctl.output.table import object_table
 
-    return _ended(object_table(shown, fields))
+    return _ended(object_table(shown, fields).split("\n"), width)
 
 
 def many(
@@ -50,11 +53,13 @@ def many(
     name_field: str,
     table: Callable[[Sequence[R]], str | Iterable[str]] | None,
     width: int | None = None,
+    table_width: int | None = None,
 ) -> Iterator[str]:
     """A list: an array in JSON, which is written whole or not at all.
 
     Args:
-        width: of the terminal, in columns, for tables.
+        width: of the terminal, in columns, for people.
+        table_width: that of tables.
     """
     if output == "json":
         yield json_text.indented([to_json(row, spell) for row in rows]) + "\n"
@@ -67,9 +72,9 @@ def many(
     elif table is None:
         from txnctl.output.table import list_table
 
-        yield _ended(list_table([to_json(row, spell) for row in rows], fields, width))
+        yield _ended(list_table([to_json(row, spell) for row in rows], fields, table_width), width)
     else:
-        yield _ended(table([printable_row(row) for row in rows]))
+        yield _ended(table([printable_row(row) for row in rows]), width)
 
 
 def _name(row: Mapping[str, object], name_field: str) -> str:
@@ -77,8 +82,9 @@ def _name(row: Mapping[str, object], name_field: str) -> str:
     return "" if value is None else f"{printable(str(value))}\n"
 
 
-def _ended(text: str | Iterable[str]) -> str:
-    """The text with one newline at the end; nothing stays nothing."""
-    if not isinstance(text, str):
-        text = "\n".join(text)
+def _ended(text: str | Iterable[str], width: int | None) -> str:
+    """The text in lines of the width, with one newline at the end; nothing stays nothing."""
+    from txnctl.output.prose import fitted
+
+    text = "\n".join(fitted(text, width))
     return f"{text}\n" if text and not text.endswith("\n") else text

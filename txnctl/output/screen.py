@@ -12,12 +12,17 @@ if TYPE_CHECKING:
 
     from txnctl.output.column import Column
     from txnctl.output.field import Field
+    from txnctl.output.table_layout import Table
 
 R = TypeVar("R")
 
 
 class Styles(Protocol):
     """The styles of one report."""
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal; None elsewhere."""
 
     def style(self, text: str, *styles: str) -> str:
         """The text in these styles, where colours are wanted."""
@@ -32,8 +37,7 @@ class Screen(Styles, Protocol):
         columns: Iterable[Column[R] | Field],
         *,
         indent: int = 0,
-        folds: bool = True,
-    ) -> str:
+    ) -> Table:
         """The rows in columns, a heading above each column."""
 
 
@@ -51,30 +55,52 @@ VERDICTS = tuple(reversed(VERDICT_STYLES))
 WAITS = ("blocked", "mixed")
 """Verdicts of subscriptions with messages behind an open transaction."""
 
-WIDTH = 87
-"""Columns of the first line of a report. The time of the report ends there."""
+WIDTH = 80
+"""Columns of the first line of a report, where the terminal is no narrower. The time of the report ends there."""
 
 
 def heading(screen: Styles, name: str, facts: str, as_of_ms: int) -> str:
-    """The first line of a report: name and facts on the left, the time of the report on the right."""
+    """The first line of a report: name and facts on the left, the time of the report on the right.
+
+    On a narrow terminal the time may come on a line of its own.
+    """
     left, as_of = f"{name:<10}  {facts}", f"as of {clock_time(as_of_ms)}"
-    gap = " " * max(2, WIDTH - len(left) - len(as_of))
-    return f"{screen.style(name, 'bold')}{left[len(name) :]}{gap}{screen.style(as_of, 'dim')}"
+    width = WIDTH if screen.width is None else min(WIDTH, screen.width)
+    left_shown = f"{screen.style(name, 'bold')}{left[len(name) :]}"
+    as_of_shown = screen.style(as_of, "dim")
+    if screen.width is not None and len(left) + 2 + len(as_of) > width:
+        return f"{left_shown}\n{' ' * (width - len(as_of))}{as_of_shown}"
+    gap = " " * max(2, width - len(left) - len(as_of))
+    return f"{left_shown}{gap}{as_of_shown}"
 
 
-def section(screen: Styles, table: str) -> Iterator[str]:
+def section(screen: Styles, table: Table) -> Table:
     """A table below a heading: indented, the line of headings dim."""
-    headings, *lines = table.splitlines()
-    yield f"  {screen.style(headings, 'dim')}"
-    yield from [f"  {line}" for line in lines]
+    return table.changed(str, lambda line: screen.style(line, "dim"), indent=2)
 
 
-def verdict_section(screen: Styles, verdicts: Sequence[str], table: str) -> Iterator[str]:
-    """A section in which every line ends with a verdict, in the verdict's colour."""
-    headings, *lines = table.splitlines()
-    yield f"  {screen.style(headings, 'dim')}"
-    for word, line in zip(verdicts, lines, strict=True):
-        yield f"  {line.removesuffix(word)}{verdict(screen, word)}"
+def verdict_section(screen: Styles, table: Table) -> Table:
+    """A section in which every row ends with a verdict, in the verdict's colour."""
+
+    def coloured(line: str) -> str:
+        before, _, word = line.rpartition("  ")
+        return f"{before}  {verdict(screen, word)}" if word in VERDICT_STYLES else line
+
+    return section(screen, table.changed(coloured))
+
+
+def alarmed(screen: Styles, table: Table, alarms: Iterable[tuple[str, ...]]) -> Table:
+    """The table with alarming words in colour: tuples of a word and its styles.
+
+    Colours come after the layout: escape codes inside a cell would be escaped.
+    """
+
+    def coloured(line: str) -> str:
+        for word, *styles in alarms:
+            line = line.replace(f"  {word}", f"  {screen.style(word, *styles)}")
+        return line
+
+    return table.changed(coloured)
 
 
 def verdict(screen: Styles, word: str) -> str:

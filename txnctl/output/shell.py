@@ -71,6 +71,9 @@ _OPTIONS = {"path": "--store", "size": "--retention-size"}
 """Options with a name of their own; every further option is the keyword with hyphens."""
 
 _PROGRAM = "txnctl"
+_BEGINNINGS = (_PROGRAM, "kill ", "ls ")
+_ENDINGS = (" ", "\x1b", ".", ",", ";", ":", ")")
+"""The first sign after a command in a sentence."""
 _WITHOUT_STORE = ("errors", "demo", "version", "completion")
 """Commands that read no store."""
 
@@ -81,9 +84,31 @@ class _Run:
     store: str | None = None
 
 
+_WORDED: set[str] = set()
+"""The command lines worded so far: a narrow terminal breaks them with a backslash only."""
+
+
 def name_store(path: str | None) -> None:
     """Name a store in every command line worded from now on; None: name no store."""
     _Run.store = path
+
+
+def worded(command: str) -> str:
+    """Note a command line to paste, so that a narrow terminal does not break it like prose."""
+    _WORDED.add(command)
+    return command
+
+
+def worded_at(text: str, at: int) -> int:
+    """The length of the worded command line that begins there in a text; 0 if none does."""
+    if not text.startswith(_BEGINNINGS, at):
+        return 0
+    end = len(text)
+    while end > at:
+        if text[at:end] in _WORDED:
+            return end - at
+        end = max([text.rfind(sign, at, end) for sign in _ENDINGS])
+    return 0
 
 
 def command(action: Action) -> str:
@@ -139,8 +164,8 @@ def _line(
         words = words if names_store else f"{_program()} {rest}"
     named, chosen = [_quoted(argument) for argument in arguments], [option(keyword) for keyword in options]
     if any(str(argument).startswith("-") for argument in arguments):
-        return " ".join([words, *chosen, "--", *named])
-    return " ".join([words, *named, *chosen])
+        return worded(" ".join([words, *chosen, "--", *named]))
+    return worded(" ".join([words, *named, *chosen]))
 
 
 def _program() -> str:

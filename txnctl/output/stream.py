@@ -16,7 +16,7 @@ from storage.errors import TxnctlError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
 
 class OutputFailed(TxnctlError):
@@ -52,15 +52,7 @@ class OutputStream:
 
     def width(self) -> int | None:
         """Columns of the terminal, by COLUMNS or the terminal; None without a terminal."""
-        if not self.terminal:
-            return None
-        columns = os.environ.get("COLUMNS", "")
-        if columns.isdecimal() and int(columns) > 0:
-            return int(columns)
-        try:
-            return os.get_terminal_size(sys.stdout.fileno()).columns or None
-        except (OSError, ValueError):
-            return None
+        return terminal_width(sys.stdout) if self.terminal else None
 
     def write(self, text: str) -> None:
         """Write text as UTF-8. File names that are not UTF-8 are written as the original bytes."""
@@ -125,6 +117,19 @@ class OutputStream:
         """The same after an error, which is the one to be reported."""
         with suppress(OSError, OutputFailed):
             self.flush()
+
+
+def terminal_width(stream: TextIO | None) -> int | None:
+    """Columns of the terminal behind a stream, by COLUMNS or the terminal; None without a terminal."""
+    if stream is None or not stream.isatty():
+        return None
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
 
 
 def drop_output() -> None:

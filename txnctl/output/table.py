@@ -1,13 +1,13 @@
 """Rows as a table for people: headings, columns in line, numbers to the right, no frame.
 
-On a narrower terminal long texts are folded within a column; elsewhere a row is a line.
+On a narrow terminal `table_layout` decides which columns are shown, and how; elsewhere a row is a line.
 """
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from txnctl.output.field import NUMERIC
+from txnctl.output.table_layout import LaidColumn, Table, laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,34 +16,30 @@ if TYPE_CHECKING:
     from txnctl.output.column import Column
     from txnctl.output.field import Field
 
-FOLDED = frozenset({"text", "list", "map"})
-"""The kinds of fields whose cells may be folded: ids, positions and times are copied from tables."""
-
-_FOLDED_MIN = 20
-"""A column is not folded narrower than this, or its heading."""
-
 
 R = TypeVar("R")
 
 
-def list_table(rows: Sequence[R], fields: Iterable[Column[R] | Field], width: int | None = None) -> str:
-    """One line a row under a line of headings; nothing at all where there are no rows.
+def list_table(rows: Sequence[R], fields: Iterable[Column[R] | Field], width: int | None = None) -> Table:
+    """The rows under a line of headings; nothing at all where there are no rows.
 
     Columns read typed rows; fields read the JSON form of rows.
 
     Args:
-        width: of the terminal, in columns; None folds nothing.
+        width: of the terminal, in columns; None leaves each row on one line.
     """
-    columns = [field for field in fields if field.heading]
-    headings = [field.heading for field in columns]
-    cells = [[field.cell(row) for field in columns] for row in rows]  # type: ignore[arg-type]
-    if width is not None:
-        cells = folded(headings, cells, [field.kind in FOLDED for field in columns], width)
-    return aligned(
-        headings,
-        cells,
-        ["right" if field.kind in NUMERIC else "left" for field in columns],
-    )
+    columns = [
+        LaidColumn(
+            field.heading,
+            field.kind,
+            [field.cell(row) for row in rows],  # type: ignore[arg-type]
+            field.rank,
+            field.short,
+        )
+        for field in fields
+        if field.heading
+    ]
+    return laid_out(columns, width)
 
 
 def object_table(row: R, fields: Iterable[Column[R] | Field]) -> str:
@@ -57,33 +53,6 @@ def object_table(row: R, fields: Iterable[Column[R] | Field]) -> str:
     return "\n".join([f"{name:{width}}  {cell}".rstrip() for name, cell in lines])
 
 
-def folded(
-    headings: Sequence[str], cells: list[list[str]], may_fold: Sequence[bool], width: int
-) -> list[list[str]]:
-    """The cells with line ends inside, so that the table is at most `width` wide, if possible."""
-    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
-    over = sum(widths) + 2 * (len(widths) - 1) - width
-    whole = list(widths)
-    while over > 0:
-        spare = [
-            (now, at)
-            for at, now in enumerate(widths)
-            if may_fold[at] and now > max(_FOLDED_MIN, len(headings[at]))
-        ]
-        if not spare:
-            break
-        widths[max(spare)[1]] -= 1
-        over -= 1
-    if widths == whole:
-        return cells
-    from textwrap import wrap
-
-    return [
-        ["\n".join(wrap(cell, wide, break_on_hyphens=False)) for cell, wide in zip(row, widths, strict=True)]
-        for row in cells
-    ]
-
-
 def aligned(headings: Sequence[str], cells: Sequence[Sequence[str]], alignment: Sequence[str]) -> str:
     """Columns in line, two spaces apart. Cells are text already made harmless."""
     if not cells:
@@ -95,4 +64,5 @@ def aligned(headings: Sequence[str], cells: Sequence[Sequence[str]], alignment: 
     table = tabulate.tabulate(
         cells, headers=headings, tablefmt="plain", colalign=alignment, disable_numparse=True
     )
-    return "\n".join([line.rstrip() for line in table.splitlines()])
+    # Content is harmless: no further character ends a line.
+    return "\n".join([line.rstrip() for line in table.split("\n")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from txnctl.output.screen import (
     WIDTH,
+    alarmed,
     dry_run_heading,
     heading,
     next_command,
@@ -11,10 +12,14 @@ from txnctl.output.screen import (
     verdict,
     verdict_section,
 )
+from txnctl.output.table_layout import Table
 
 
 class Marked:
-    """Shows styles as tags."""
+    """Shows styles as tags, away from a terminal or on one of a width."""
+
+    def __init__(self, width: int | None = None) -> None:
+        self.width = width
 
     def style(self, text: str, *styles: str) -> str:
         return f"<{'+'.join(styles)}>{text}</>" if styles else text
@@ -37,18 +42,38 @@ def test_the_first_line_is_as_wide_as_a_report() -> None:
     assert heading(Marked(), "orders", "facts", 0).startswith("<bold>orders</>      facts  ")
 
 
+def test_the_time_of_a_report_has_its_own_line_where_both_do_not_fit() -> None:
+    """Else the line ends where the terminal does."""
+    assert len(heading(Plain(60), "orders", "3 messages", 0)) == 60
+    facts, time = heading(Plain(60), "orders", "x" * 40, 0).split("\n")
+    assert facts == f"orders      {'x' * 40}"
+    assert time.startswith("   ")
+    assert len(time) == 60
+
+
+def table(*lines: str) -> Table:
+    """A table with one line of headings, and a line a row."""
+    return Table([], [lines[0]], [[line] for line in lines[1:]], ["note"])
+
+
 def test_a_section_is_indented_under_dim_headings() -> None:
-    """Line by line."""
-    assert list(section(Marked(), "A  B\n1  2\n3  4")) == ["  <dim>A  B</>", "  1  2", "  3  4"]
+    """Line by line; what is said about the table is dim too."""
+    assert list(section(Marked(), table("A  B", "1  2", "3  4"))) == [
+        "  <dim>A  B</>", "  1  2", "  3  4", "  <dim>note</>"
+    ]  # fmt: skip
 
 
 def test_every_line_ends_with_its_verdict_in_colour() -> None:
     """Also where the word stands in the line before."""
-    lines = list(
-        verdict_section(Marked(), ["ok", "blocked", "strange"], "S  V\nok  ok\nb  blocked\nc  strange")
-    )
-    assert lines[1:] == ["  ok  <green>ok</>", "  b  <bold+red>blocked</>", "  c  strange"]
+    lines = list(verdict_section(Marked(), table("S  V", "ok  ok", "b  blocked", "c  strange")))
+    assert lines[1:4] == ["  ok  <green>ok</>", "  b  <bold+red>blocked</>", "  c  strange"]
     assert verdict(Marked(), "behind") == "<yellow>behind</>"
+
+
+def test_an_alarming_word_is_in_colour() -> None:
+    """As a cell, not within one."""
+    [_, first, second, _] = alarmed(Marked(), table("T  A", "1  DEAD", "DEADLY  x"), (("DEAD", "red"),))
+    assert (first, second) == ("1  <red>DEAD</>", "DEADLY  x")
 
 
 def test_a_report_ends_with_a_command() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
     from txnctl.commands.consume.stop_condition import Patience
 
-FORMATS = ("table", "json", "ndjson", "name", "value")
+FORMATS = ("table", "wide", "json", "ndjson", "name", "value")
 
 _OF_SUBSCRIPTIONS = {
     "subscription_type": "--subscription-type",

@@ -32,7 +32,7 @@ class Lines:
         self._delivered = delivered
         self._array: list[bytes] = []
         self._page: list[Message] = []
-        self._table = PagedTable(_ALWAYS)
+        self._table = PagedTable(_ALWAYS, context.table_width())
 
     @property
     def is_held_back(self) -> bool:

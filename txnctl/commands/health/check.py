@@ -114,8 +114,10 @@ def check(
         if format == "nagios":
             _end_unknown(context, error)
         raise
-    for line in lines:
-        context.out.write(f"{line}\n")
+    if format == "nagios":
+        context.print_lines(lines)
+    else:
+        context.out.write("".join([f"{line}\n" for line in lines]))
     _end(context, format, state, exit_code)
 
 
@@ -131,8 +133,7 @@ def _limits(
     except InvalidValue as error:
         if format != "nagios":
             raise
-        for line in nagios_without_store(error, "UNKNOWN"):
-            context.out.write(f"{line}\n")
+        context.print_lines(nagios_without_store(error, "UNKNOWN"))
         _end(context, format, "UNKNOWN", False)
 
 
@@ -171,8 +172,7 @@ def _end_unknown(context: Context, error: Exception) -> NoReturn:
     from txnctl.commands.health.check_formats import nagios_without_store
     from txnctl.commands.health.check_measures import STATES
 
-    for line in nagios_without_store(error_report.of(error), "UNKNOWN"):
-        context.out.write(f"{line}\n")
+    context.print_lines(nagios_without_store(error_report.of(error), "UNKNOWN"))
     raise exit_codes.EndsWith(STATES.index("UNKNOWN")) from error
 
 

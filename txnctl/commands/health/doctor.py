@@ -155,18 +155,16 @@ def _report(context: Context, diagnosis: Diagnosis, *, shows_programs: bool) -> 
 
 
 def _finding(context: Context, finding: Finding) -> Iterator[str]:
-    """Problem, reason and command; the command stays on one line."""
-    from textwrap import wrap
-
+    """Problem, reason and command."""
     from txnctl.commands.health.status_screen import VERDICT_STYLES
+    from txnctl.output.prose import wrapped
 
-    style = VERDICT_STYLES[finding.severity]
-    first, *rest = wrap(sentence(finding.what), WIDTH - 2, break_on_hyphens=False)
+    width = WIDTH if context.width is None else min(WIDTH, context.width)
     mark = "i" if finding.severity == "info" else "!"
-    yield f"{context.style(mark, *style)} {context.style(first, 'bold')}"
-    for line in rest:
-        yield f"  {context.style(line, 'bold')}"
-    yield from [f"  {line}" for line in wrap(spell(finding.why), WIDTH - 2, break_on_hyphens=False)]
+    first, *rest = wrapped(f"{mark} {sentence(finding.what)}", width)
+    yield f"{context.style(mark, *VERDICT_STYLES[finding.severity])} {context.style(first[2:], 'bold')}"
+    yield from [f"  {context.style(line.lstrip(), 'bold')}" for line in rest]
+    yield from wrapped(f"  {spell(finding.why)}", width, hanging=2)
     yield f"  {next_command(context, spell(finding.action))}"
 
 

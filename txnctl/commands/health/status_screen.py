@@ -43,19 +43,19 @@ class _TopicLine(NamedTuple):
 
 
 _TOPICS: tuple[Column[_TopicLine], ...] = (
-    Column("TOPIC", "text", lambda line: line.topic.name),
+    Column("TOPIC", "id", lambda line: line.topic.name),
     Column("MESSAGES", "integer", lambda line: line.topic.msg_count),
     Column("BLOCKED", "integer", lambda line: line.topic.blocked_messages),
     Column("BY", "id", lambda line: line.topic.blocked_by),
-    Column("UNCOMMITTED", "integer", lambda line: line.topic.uncommitted_messages),
-    Column("SUBSCRIPTIONS", "integer", lambda line: line.topic.subscriptions),
+    Column("UNCOMMITTED", "integer", lambda line: line.topic.uncommitted_messages, rank=1),
+    Column("SUBSCRIPTIONS", "integer", lambda line: line.topic.subscriptions, rank=3),
     Column("LAG", "integer", lambda line: line.topic.visible),
-    Column("WAITING", "integer", lambda line: line.waiting),
+    Column("WAITING", "integer", lambda line: line.waiting, rank=2),
 )
 _TABLES: tuple[Column[TableFacts], ...] = (
-    Column("TABLE", "text", lambda table: table.table),
+    Column("TABLE", "id", lambda table: table.table),
     Column("KEYS", "integer", lambda table: table.keys),
-    Column("VERSIONS", "integer", lambda table: table.versions),
+    Column("VERSIONS", "integer", lambda table: table.versions, rank=1),
     Column("INTENTS", "integer", lambda table: table.intents),
     Column("HELD BY", "list", lambda table: [held.holder.txn_id for held in table.held_by]),
 )
@@ -68,7 +68,7 @@ def lines(context: Context, overview: Overview) -> Iterator[str]:
     yield from _findings(context, overview.findings)
     yield ""
     for name, fact in _facts(facts):
-        yield f"  {name:<13} {fact}"
+        yield f"  {name:<13}  {fact}"
     waiting = {queue.topic: queue.waiting for queue in facts.producers}
     topics = [_TopicLine(topic, waiting.get(topic.topic, 0)) for topic in facts.topics]
     topics.sort(key=_interest, reverse=True)
@@ -100,9 +100,9 @@ def _findings(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
     store, gate, readers = facts.store.info, facts.writer_gate, facts.readers
-    used, file = size(store.used_bytes), size(store.data_bytes)
-    free = size(facts.store.disk.disk_free_bytes)
-    yield "space", f"{used} used in a file of {file}; the disk has {free} left"
+    in_use, free, file = size(store.in_use_bytes), size(store.free_bytes), size(store.data_bytes)
+    left = size(facts.store.disk.disk_free_bytes)
+    yield "space", f"{in_use} in use and {free} free in a file of {file}; the disk has {left} left"
     held = "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
     yield "writing", held
     behind = None if readers.oldest is None else readers.oldest.behind

@@ -260,7 +260,7 @@ def _report(context: Context, row: AuditResult) -> list[str]:
         lines.append(f"{plural(row.skipped, 'message')} of the topics are no requests.")
     if row.differences:
         columns = _DIFFERENCES if row.data is None else (*_DIFFERENCES, _IN_DATA)
-        lines += ["", context.table_of(row.differences[:_SHOWN], columns)]
+        lines += ["", *context.table_of(row.differences[:_SHOWN], columns)]
         more = row.differing - _SHOWN
         if more > 0:
             lines.append(f"... and {more:,} more; -o json shows up to 1,000.")

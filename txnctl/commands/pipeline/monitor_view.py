@@ -182,10 +182,10 @@ def report(context: Context, sums: MonitorSums) -> list[str]:
         f"reserves {sums.reserves}   in {sums.inflow}   out {sums.outflow}",
     ]
     if sums.periods:
-        lines += ["", context.table_of(sums.periods[-_SHOWN:], _PERIODS)]
+        lines += ["", *context.table_of(sums.periods[-_SHOWN:], _PERIODS)]
     if sums.anomalies:
         lines += ["", context.style(plural(len(sums.anomalies), "anomaly", "anomalies"), "bold", "yellow")]
-        lines.append(context.table_of(sums.anomalies[:_SHOWN], _ANOMALIES))
+        lines += context.table_of(sums.anomalies[:_SHOWN], _ANOMALIES)
     return lines
 
 
@@ -197,6 +197,9 @@ def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
     """
     import sys
     from os import environ, get_terminal_size
+
+    from txnctl.output.prose import fitted
+    from txnctl.output.stream import terminal_width
 
     if not sys.stderr.isatty() or environ.get("TERM") == "dumb":
         yield lambda _view: None
@@ -210,7 +213,7 @@ def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
         nonlocal shown
         sums = printable_row(sums_of(topic, view))
         height = get_terminal_size(sys.stderr.fileno()).lines or 24
-        lines = "\n".join(report(context, sums)).splitlines()[: height - 1]
+        lines = list(fitted(report(context, sums), terminal_width(sys.stderr)))[: height - 1]
         sys.stderr.write(wipe() + "\n".join(lines) + "\n")
         sys.stderr.flush()
         shown = len(lines)

@@ -154,14 +154,19 @@ def _show(context: Context, types: Sequence[tuple[str, str]], rows: Sequence[Seq
             context.out.write(cell(row[0]) + "\n")
     elif context.output == "table":
         from txnctl.output.escape import printable
-        from txnctl.output.table import aligned
+        from txnctl.output.table_layout import LaidColumn, laid_out
 
         cells = [[cell(value) for value in row] for row in rows]
         if not cells:
             context.note("the result has no rows")
             return
-        alignment = ["right" if kind.startswith(NUMBERS) else "left" for _, kind in types]
-        context.out.write(aligned([printable(name) for name, _ in types], cells, alignment) + "\n")
+        columns = [
+            LaidColumn(
+                printable(name), "number" if kind.startswith(NUMBERS) else "text", [row[at] for row in cells]
+            )
+            for at, (name, kind) in enumerate(types)
+        ]
+        context.out.write(f"{laid_out(columns, context.table_width())}\n")
     else:
         names = [name for name, _ in types]
         context.show_list(json_row(names, row) for row in rows)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from storage.json_form import Flat
     from storage.reports.producers import AdmissionAnswer, OwnershipRow, ProducerRow, TopicProducers
     from txnctl.cli.context import Context
+    from txnctl.output.table_layout import Table
 
 _HISTORY_SHOWN = 10
 
@@ -112,7 +113,7 @@ def _screen(context: Context, shown: ShownProducers) -> Iterator[str]:
     for section in _tables(context, row):
         if section:
             yield ""
-            yield from [f"  {line}" for line in section.splitlines()]
+            yield from section.changed(str, indent=2)
     notes = list(_notes(row))
     if notes:
         yield ""
@@ -122,33 +123,33 @@ def _screen(context: Context, shown: ShownProducers) -> Iterator[str]:
         yield next_command(context, shown.next)
 
 
-def _tables(context: Context, row: TopicProducers) -> Iterator[str]:
+def _tables(context: Context, row: TopicProducers) -> Iterator[Table]:
     """Connected producers, the queue, the answer for a new producer, and the owners so far."""
     at_ms = row.as_of_at_ms
     publishers = (PRODUCER, MODE, EPOCH, OWNER, PROGRAM, ALIVE, connected(at_ms), last_publish(at_ms))
-    yield table(context, row.publishers, publishers)
+    yield table(context, row.publishers, publishers, indent=2)
     place: Column[ProducerRow] = Column("WAITING", "integer", lambda waiting: waiting.place)
     waiting = (place, PRODUCER, OWNER, PROGRAM, ALIVE, connected(at_ms, "FOR"))
-    yield table(context, row.waiting, waiting)
+    yield table(context, row.waiting, waiting, indent=2)
     admission: tuple[Column[AdmissionAnswer], ...] = (
         Column("A NEW PRODUCER", "text", lambda answer: answer.access_mode),
         Column("WOULD", "text", lambda answer: _would(row, answer.result)),
     )
-    yield table(context, row.admission, admission)
-    yield table(context, row.history, _history_columns(at_ms))
+    yield table(context, row.admission, admission, indent=2)
+    yield table(context, row.history, _history_columns(at_ms), indent=2)
 
 
 def _history_columns(now_ms: int) -> tuple[Column[OwnershipRow], ...]:
     return (
         Column("EPOCH", "integer", lambda tenure: tenure.topic_epoch),
         Column("PRODUCER", "id", lambda tenure: tenure.producer_name),
-        Column("MODE", "text", lambda tenure: tenure.access_mode),
-        Column("OWNER", "text", lambda tenure: where(tenure.owner)),
-        Column("OWNER SINCE", "time", lambda tenure: tenure.granted_at_ms),
+        Column("MODE", "text", lambda tenure: tenure.access_mode, rank=4),
+        Column("OWNER", "list", lambda tenure: where(tenure.owner)),
+        Column("OWNER SINCE", "time", lambda tenure: tenure.granted_at_ms, rank=1),
         Column("FOR", "text", lambda tenure: ago(tenure.granted_at_ms, tenure.ended_at_ms or now_ms)),
         Column("ENDED", "text", _ended),
-        Column("ENTRIES", "text", _entries),
-        Column("ABORTED", "integer", lambda tenure: tenure.transactions_aborted),
+        Column("ENTRIES", "text", _entries, rank=3),
+        Column("ABORTED", "integer", lambda tenure: tenure.transactions_aborted, rank=2),
     )
 
 

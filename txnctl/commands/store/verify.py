@@ -102,7 +102,7 @@ def _report(context: Context, row: Verified) -> list[str]:
     if row.ok:
         return [f"{context.style('ok', 'green')}  {row.path}: {facts}"]
     count = context.style(plural(len(row.problems), "problem"), "bold", "red")
-    return [f"{row.path}: {count} ({facts})", "", context.table_of(row.problems, _PROBLEMS)]
+    return [f"{row.path}: {count} ({facts})", "", *context.table_of(row.problems, _PROBLEMS)]
 
 
 def _refuse(row: Verified) -> None:

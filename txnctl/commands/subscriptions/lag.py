@@ -130,8 +130,7 @@ def _report(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     facts = f"maxReadPosition {first.max_read_position}   lastConfirmedEntry {first.last_confirmed_entry}"
     yield heading(context, short_topic(first), facts, first.as_of_at_ms)
     yield ""
-    table = context.table_of(rows, _COLUMNS, folds=False)
-    yield from verdict_section(context, [row.verdict for row in rows], table)
+    yield from verdict_section(context, context.table_of(rows, _COLUMNS, indent=2))
     lines = list(explanation(context, rows))
     if lines:
         yield ""

@@ -21,7 +21,7 @@ _COLUMNS: tuple[Column[SubscriptionRow], ...] = (
     Column("TOPIC", "id", short_topic),
     Column("SUBSCRIPTION", "id", lambda row: row.subscription),
     *mode_columns(lambda row: row.stats),
-    Column("MARK-DELETE", "position", lambda row: row.stats.mark_delete_position),
+    Column("MARK-DELETE", "position", lambda row: row.stats.mark_delete_position, rank=6),
     *backlog_columns(lambda row: row.stats),
     Column("VERDICT", "text", lambda row: row.stats.verdict),
 )

@@ -22,10 +22,10 @@ _ALIVE = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}
 
 _CONSUMERS: tuple[Column[ConsumerRow], ...] = (
     Column("CONSUMER", "id", lambda consumer: consumer.consumer_name),
-    Column("OWNER", "text", lambda consumer: consumer.owner.address),
-    Column("PROGRAM", "text", lambda consumer: consumer.owner.program),
+    Column("OWNER", "list", lambda consumer: consumer.owner.address),
+    Column("PROGRAM", "text", lambda consumer: consumer.owner.program, rank=2),
     Column("ALIVE", "text", lambda consumer: _ALIVE.get(consumer.state, consumer.state)),
-    Column("CONNECTED SINCE", "time", lambda consumer: consumer.connected_since_at_ms),
+    Column("CONNECTED SINCE", "time", lambda consumer: consumer.connected_since_at_ms, rank=1),
 )
 
 # Optional for the parser: the error about a missing name lists the subscriptions, known to the store alone.
@@ -70,4 +70,4 @@ def consumer_lines(context: Context, consumers: Sequence[ConsumerRow]) -> Iterat
     if not consumers:
         yield "  Nobody is attached."
         return
-    yield from [f"  {line}" for line in context.table_of(consumers, _CONSUMERS, indent=2).splitlines()]
+    yield from context.table_of(consumers, _CONSUMERS, indent=2).changed(str, indent=2)

@@ -102,7 +102,7 @@ def changes(
     is_empty = True
     from txnctl.output.paged_table import PagedTable
 
-    paged = PagedTable(("VERSION", "WRITTEN", "TXN", "KIND", "KEY", "VALUE"))
+    paged = PagedTable(("VERSION", "WRITTEN", "TXN", "KIND", "KEY", "VALUE"), context.table_width())
     for page in rows:
         context.out.write(paged.page([_cells(row) for row in page]))
         is_empty = is_empty and not page

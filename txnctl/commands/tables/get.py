@@ -50,7 +50,9 @@ _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
 @option("-n", "--no-newline", is_flag=True, help="Print the value without a newline after it, for `put -`.")
 @numbers_are_arguments
 @reads_store
-@output(GOT, name_field="version", formats=("value", "table", "json", "ndjson", "name"), default="value")
+@output(
+    GOT, name_field="version", formats=("value", "table", "wide", "json", "ndjson", "name"), default="value"
+)
 @example("txnctl tables get accounts B1", setup=_SETUP)
 @example("txnctl tables get accounts B1 -o json", setup=_SETUP)
 @example("txnctl tables get accounts B7", setup=_SETUP, exit_code=3)

@@ -36,7 +36,7 @@ CONFLICTS = fields_of(
 
 _COLUMNS: tuple[Column[ConflictRow], ...] = (
     Column("WHEN", "time", lambda row: row.happened_at_ms),
-    Column("KIND", "text", lambda row: row.kind),
+    Column("KIND", "text", lambda row: row.kind, rank=1),
     Column("LOSER", "id", lambda row: row.loser),
     Column("LOST TO", "id", lambda row: row.winner),
     Column("TABLE", "id", lambda row: row.table),

@@ -36,13 +36,13 @@ INTENTS = fields_of(
 _COLUMNS: tuple[Column[IntentRow], ...] = (
     Column("TABLE", "id", lambda row: row.table),
     Column("KEY", "text", lambda row: shown_bytes(row.key)),
-    Column("DELETES", "boolean", lambda row: row.deleted),
+    Column("DELETES", "boolean", lambda row: row.deleted, rank=4),
     Column("TXN", "id", lambda row: row.owner.txn_id),
-    Column("STATE", "text", lambda row: row.owner.state),
-    Column("PRIORITY", "text", lambda row: row.owner.facts.priority),
-    Column("AGE", "duration", lambda row: row.owner.facts.age_ms),
-    Column("OWNER", "text", lambda row: row.owner.facts.owner),
-    Column("OWNER STATE", "text", lambda row: row.owner.facts.owner_state),
+    Column("STATE", "text", lambda row: row.owner.state, rank=3),
+    Column("PRIORITY", "text", lambda row: row.owner.facts.priority, rank=5),
+    Column("AGE", "duration", lambda row: row.owner.facts.age_ms, rank=1),
+    Column("OWNER", "list", lambda row: row.owner.facts.owner),
+    Column("OWNER STATE", "text", lambda row: row.owner.facts.owner_state, rank=2),
 )
 
 _SETUP = (

@@ -88,7 +88,7 @@ def takes_range(function: F) -> F:
 @option("-n", "--limit", type=WholeNumber(1), metavar="N", help="Rows at the most. [default: all]")
 @reads_table
 @reads_store
-@output(SCANNED, name_field="key", formats=("table", "json", "ndjson", "name", "value"))
+@output(SCANNED, name_field="key", formats=("table", "wide", "json", "ndjson", "name", "value"))
 @example("txnctl tables scan accounts", setup=_SETUP)
 @example("txnctl tables scan accounts --prefix B --reverse -n 1 -o json", setup=_SETUP)
 @example("txnctl tables scan accounts -o value | awk '{sum += $1} END {print sum}'", setup=_SETUP)
@@ -108,7 +108,7 @@ def scan(
         rows = rows_of(source, key_range, reading, reverse=reverse, limit=limit)
         if context.output == "table":
             is_empty = True
-            for text in _pages(rows):
+            for text in _pages(rows, context.table_width()):
                 context.out.write(text)
                 is_empty = False
             if is_empty:
@@ -122,13 +122,13 @@ def scan(
             context.show_list(map(row_of, rows))
 
 
-def _pages(rows: Iterable[Row]) -> Iterator[str]:
+def _pages(rows: Iterable[Row], width: int | None) -> Iterator[str]:
     """The table for people, a page of rows at a time."""
     from itertools import islice
 
     from txnctl.output.paged_table import PAGE_ROWS, PagedTable
 
-    table, rows = PagedTable(("KEY", "WRITTEN", "TXN", "VERSION", "VALUE")), iter(rows)
+    table, rows = PagedTable(("KEY", "WRITTEN", "TXN", "VERSION", "VALUE"), width), iter(rows)
     while page := [_cells(row) for row in islice(rows, PAGE_ROWS)]:
         yield table.page(page)
 

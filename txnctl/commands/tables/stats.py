@@ -92,7 +92,7 @@ def _holders(context: Context, row: TableStats) -> Iterator[str]:
     """A line for each open transaction that holds keys, and how many more there are."""
     if not row.holders:
         return
-    table = context.table_of(to_json(row.holders), HOLDERS, folds=False)
+    table = context.table_of(to_json(row.holders), HOLDERS, indent=2)
     yield ""
     yield from section(context, table)
     more = row.ongoing_txn_count - len(row.holders)

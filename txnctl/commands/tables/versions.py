@@ -28,10 +28,10 @@ FIELDS = fields_of(
 
 _COLUMNS: tuple[Column[VersionRow], ...] = (
     Column("VERSION", "id", lambda row: row.version_ns),
-    Column("WRITTEN", "time", lambda row: row.version_at_ms),
+    Column("WRITTEN", "time", lambda row: row.version_at_ms, rank=1),
     Column("TXN", "id", lambda row: row.txn_id),
-    Column("STATE", "text", lambda row: row.state),
-    Column("INTENT", "boolean", lambda row: row.intent),
+    Column("STATE", "text", lambda row: row.state, rank=2),
+    Column("INTENT", "boolean", lambda row: row.intent, rank=3),
     Column("VALUE", "text", lambda row: "(deleted)" if row.deleted else bytes_cell(row.value)),
 )
 _SETUP = (

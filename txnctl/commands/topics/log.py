@@ -27,13 +27,13 @@ ENTRIES = fields_of(
         "position": Help("ledger:entry."),
         "kind": Help("messages, or commit or abort: the marker of a transaction that ended."),
         "messages": Help("Messages in the entry."),
-        "size": Help("Its bytes.", kind="size"),
+        "size": Help("Its bytes.", kind="size", rank=2),
         "txn_id": Help("The transaction it belongs to, or null.", heading="TXN"),
         "txn_state": Help("The state of that transaction now, or null.", kind="text", heading="STATE"),
-        "producer_name": Help("Its producer; null for a marker.", heading="PRODUCER"),
-        "sequence_id": Help("Its first sequence id; null for a marker.", heading="SEQUENCE"),
+        "producer_name": Help("Its producer; null for a marker.", kind="id", heading="PRODUCER", rank=1),
+        "sequence_id": Help("Its first sequence id; null for a marker.", heading="SEQUENCE", rank=4),
         "epoch": Help("The topic epoch of its producer, or null.", heading=""),
-        "publish_time_at_ms": Help("When it was stored.", heading="PUBLISHED"),
+        "publish_time_at_ms": Help("When it was stored.", heading="PUBLISHED", rank=3),
         "delivery_time_ms": Help(
             "The earliest delivery time of its messages, or null.", kind="timeMs", heading=""
         ),

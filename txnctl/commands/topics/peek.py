@@ -27,9 +27,9 @@ _COLUMNS: tuple[Column[MessageRow], ...] = (
     Column("MESSAGE ID", "id", lambda row: row.message_id),
     Column("KEY", "text", lambda row: _cell(row.key)),
     Column("VALUE", "text", lambda row: _cell(row.value)),
-    Column("PUBLISHED", "time", lambda row: row.publish_time_at_ms),
+    Column("PUBLISHED", "time", lambda row: row.publish_time_at_ms, rank=2),
     Column("TXN", "id", lambda row: row.txn_id),
-    Column("STATE", "text", lambda row: row.txn_state),
+    Column("STATE", "text", lambda row: row.txn_state, rank=1),
 )
 
 CELL_MAX = 60
@@ -60,7 +60,7 @@ CELL_MAX = 60
 @output(
     MESSAGE_FIELDS,
     name_field="messageId",
-    formats=("table", "json", "ndjson", "name", "value"),
+    formats=("table", "wide", "json", "ndjson", "name", "value"),
     default_piped="ndjson",
 )
 @example("txnctl topics peek orders", setup=("txnctl topics create orders", "txnctl produce orders -m hello"))

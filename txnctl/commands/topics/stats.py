@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.subscription import level_of, living
+from txnctl.fields.subscription import SHORT_LEVEL, level_of, living
 from txnctl.fields.topic import AS_OF, COMPACTION, COUNTS, CREATED, LIMITS, NAMES
 from txnctl.output.column import Column
 from txnctl.output.field import Help, fields_of
@@ -55,13 +55,13 @@ STATS = fields_of(
 
 _SUBSCRIPTIONS: tuple[Column[NamedSubscription], ...] = (
     Column("SUBSCRIPTION", "id", lambda named: named[0]),
-    Column("TYPE", "text", lambda named: "Excl." if named[1].type == "Exclusive" else named[1].type),
-    Column("ISOLATION LEVEL", "text", lambda named: level_of(named[1])),
-    Column("MARK-DELETE", "position", lambda named: named[1].mark_delete_position),
+    Column("TYPE", "text", lambda named: "Excl." if named[1].type == "Exclusive" else named[1].type, rank=4),
+    Column("ISOLATION LEVEL", "text", lambda named: level_of(named[1]), rank=3, short=SHORT_LEVEL),
+    Column("MARK-DELETE", "position", lambda named: named[1].mark_delete_position, rank=5),
     Column("VISIBLE", "integer", lambda named: named[1].visible),
     Column("BLOCKED", "integer", lambda named: named[1].blocked),
-    Column("PENDING", "integer", lambda named: named[1].pending),
-    Column("CONSUMERS", "integer", lambda named: living(named[1])),
+    Column("PENDING", "integer", lambda named: named[1].pending, rank=2),
+    Column("CONSUMERS", "integer", lambda named: living(named[1]), rank=1),
     Column("VERDICT", "text", lambda named: named[1].verdict),
 )
 
@@ -145,7 +145,7 @@ def _publishers(context: Context, stats: TopicStats) -> Iterator[str]:
 
     if stats.publishers:
         yield ""
-        yield from section(context, table(context, stats.publishers, columns(stats.as_of_at_ms)))
+        yield from section(context, table(context, stats.publishers, columns(stats.as_of_at_ms), indent=2))
     if stats.waiting_publishers:
         if not stats.publishers:
             yield ""
@@ -158,5 +158,6 @@ def _subscriptions(context: Context, subscriptions: dict[str, SubscriptionStats]
     if not subscriptions:
         return
     yield ""
-    table = context.table_of(list(subscriptions.items()), _SUBSCRIPTIONS, folds=False)
-    yield from verdict_section(context, [row.verdict for row in subscriptions.values()], table)
+    yield from verdict_section(
+        context, context.table_of(list(subscriptions.items()), _SUBSCRIPTIONS, indent=2)
+    )

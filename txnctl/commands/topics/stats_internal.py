@@ -57,15 +57,15 @@ _LEDGERS: tuple[Column[LedgerRow], ...] = (
     Column("ENTRIES", "integer", lambda ledger: ledger.entries),
     Column("MESSAGES", "integer", lambda ledger: ledger.messages),
     Column("SIZE", "size", lambda ledger: ledger.size),
-    Column("OPENED", "time", lambda ledger: ledger.opened_at_ms),
-    Column("CLOSED", "time", lambda ledger: ledger.closed_at_ms),
+    Column("OPENED", "time", lambda ledger: ledger.opened_at_ms, rank=2),
+    Column("CLOSED", "time", lambda ledger: ledger.closed_at_ms, rank=1),
 )
 _CURSORS: tuple[Column[NamedCursor], ...] = (
     Column("CURSOR", "id", lambda named: named[0]),
     Column("MARK-DELETE", "position", lambda named: named[1].mark_delete_position),
     Column("READ", "position", lambda named: named[1].read_position),
-    Column("PENDING CUMULATIVE", "id", lambda named: named[1].pending_cumulative),
-    Column("ACKNOWLEDGED AHEAD", "text", lambda named: _ahead(named[1])),
+    Column("PENDING CUMULATIVE", "id", lambda named: named[1].pending_cumulative, rank=1),
+    Column("ACKNOWLEDGED AHEAD", "list", lambda named: _ahead(named[1])),
 )
 _OPEN: tuple[Column[OpenTransaction], ...] = (
     Column("OPEN TRANSACTION", "id", lambda txn: txn.txn_id),

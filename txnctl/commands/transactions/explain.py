@@ -92,7 +92,7 @@ def _report(context: Context, explained: Explanation) -> Iterator[str]:
         yield f"  {line}"
     yield from _held(context, explained)
     yield ""
-    yield from _wrapped(context, f"Advice: {explained.advice.because}", hanging=8)
+    yield f"Advice: {explained.advice.because}"
     if explained.advice.action is not None:
         yield next_command(context, spell(explained.advice.action))
 
@@ -116,14 +116,4 @@ def _held(context: Context, explained: Explanation) -> Iterator[str]:
         from storage.reports.advice import next_write
 
         yield ""
-        yield from _wrapped(context, next_write(row.priority), indent=2)
-
-
-def _wrapped(context: Context, text: str, indent: int = 0, hanging: int = 0) -> list[str]:
-    """The text in lines of the screen's width."""
-    from textwrap import wrap
-
-    before, width = " " * indent, context.out.width()
-    if width is None:
-        return [before + text]
-    return wrap(text, max(40, width), initial_indent=before, subsequent_indent=before + " " * hanging)
+        yield f"  {next_write(row.priority)}"

@@ -67,7 +67,7 @@ def _report(context: Context, rows: Sequence[TransactionRow]) -> Iterator[str]:
 
     if not rows:
         return
-    yield layout.ended_list(context, rows)
+    yield from layout.ended_list(context, rows)
     ways: dict[str, int] = {}
     for row in rows:
         way = row.reason or row.state.value.lower()

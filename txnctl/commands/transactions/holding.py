@@ -37,7 +37,7 @@ def _report(context: Context, rows: Sequence[AttentionRow]) -> Iterator[str]:
 
     if not rows:
         return
-    yield layout.holding_list(context, rows)
+    yield from layout.holding_list(context, rows)
     worst = max(rows, key=lambda row: row.frees)
     gone = any(row.row.orphaned or row.row.overdue for row in rows)
     command = line("transactions reap") if gone else line("transactions explain", worst.row.txn_id)

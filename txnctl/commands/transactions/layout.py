@@ -8,6 +8,7 @@ from storage.values.timestamps import rfc3339
 from storage.values.txn_state import TransactionState
 from txnctl.fields.owner import alive, deadline, evidence, mode
 from txnctl.fields.touched import TOUCHED, short_names, touched_parts
+from txnctl.output import screen
 from txnctl.output.column import Column
 from txnctl.output.human import UNKNOWN, duration, labels_text
 from txnctl.output.screen import heading, next_command
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from storage.reports.transactions import TransactionDetails, TransactionRow
     from storage.table.conflict import Doom
     from txnctl.cli.context import Context
+    from txnctl.output.table_layout import Table
 
 R = TypeVar("R")
 
@@ -32,28 +34,28 @@ def _state_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R
     return (
         Column("TXN", "id", lambda row: transaction(row).txn_id),
         Column("AGE", "duration", lambda row: transaction(row).age_ms),
-        Column("IDLE", "duration", lambda row: transaction(row).idle_ms),
-        Column("DEADLINE", "text", lambda row: deadline(transaction(row))),
+        Column("IDLE", "duration", lambda row: transaction(row).idle_ms, rank=3),
+        Column("DEADLINE", "list", lambda row: deadline(transaction(row)), rank=5),
         Column("ALIVE", "text", lambda row: alive(transaction(row))),
     )
 
 
 def _owner_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R], ...]:
     return (
-        Column("OWNER", "text", lambda row: transaction(row).owner.address),
-        Column("PROGRAM", "text", lambda row: transaction(row).owner.program),
+        Column("OWNER", "list", lambda row: transaction(row).owner.address),
+        Column("PROGRAM", "text", lambda row: transaction(row).owner.program, rank=8),
     )
 
 
 def _content_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R], ...]:
     """The effects of a transaction, its isolation and its labels."""
     return (
-        Column("MESSAGES", "integer", lambda row: transaction(row).messages),
-        Column("ACKS", "integer", lambda row: transaction(row).acknowledgements),
-        Column("TOPICS", "text", lambda row: _first(short_names(transaction(row)))),
-        Column("TABLES", "text", lambda row: _first(transaction(row).tables)),
-        Column("ISOLATION", "text", lambda row: mode(transaction(row))),
-        Column("LABELS", "text", lambda row: labels_text(transaction(row).labels) or None),
+        Column("MESSAGES", "integer", lambda row: transaction(row).messages, rank=4),
+        Column("ACKS", "integer", lambda row: transaction(row).acknowledgements, rank=7),
+        Column("TOPICS", "list", lambda row: _first(short_names(transaction(row))), rank=2),
+        Column("TABLES", "list", lambda row: _first(transaction(row).tables), rank=6),
+        Column("ISOLATION", "text", lambda row: mode(transaction(row)), rank=9),
+        Column("LABELS", "text", lambda row: labels_text(transaction(row).labels) or None, rank=1),
     )
 
 
@@ -85,42 +87,37 @@ _HOLDING: tuple[Column[AttentionRow], ...] = (
 _ENDED: tuple[Column[TransactionRow], ...] = (
     Column("TXN", "id", lambda row: row.txn_id),
     Column("STATE", "text", lambda row: row.state),
-    Column("ENDED", "text", lambda row: rfc3339(row.ended_at_ms)),
-    Column("OPEN FOR", "duration", lambda row: row.age_ms),
+    Column("ENDED", "time", lambda row: rfc3339(row.ended_at_ms)),
+    Column("OPEN FOR", "duration", lambda row: row.age_ms, rank=5),
     Column("REASON", "text", _reason),
-    Column("BY", "text", lambda row: row.ended_by.address if row.ended_by is not None else None),
+    Column("BY", "list", lambda row: row.ended_by.address if row.ended_by is not None else None, rank=3),
     *_content_columns(_itself),
 )
 
 _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", "yellow"))
 
 
-def open_list(context: Context, rows: Sequence[TransactionRow]) -> str:
+def open_list(context: Context, rows: Sequence[TransactionRow]) -> Table:
     """Unfinished transactions."""
     return alarmed(context, context.table_of(rows, _OPEN))
 
 
-def due_list(context: Context, rows: Sequence[TransactionRow]) -> str:
+def due_list(context: Context, rows: Sequence[TransactionRow]) -> Table:
     """Unfinished transactions that a reap would abort, with the reason."""
     return alarmed(context, context.table_of(rows, _DUE))
 
 
-def holding_list(context: Context, rows: Sequence[AttentionRow]) -> str:
+def holding_list(context: Context, rows: Sequence[AttentionRow]) -> Table:
     """Unfinished transactions with the number of messages held back."""
     return alarmed(context, context.table_of(rows, _HOLDING))
 
 
-def alarmed(context: Context, table: str) -> str:
-    """The table with alarming words in colour.
-
-    Colours come after the layout: escape codes inside a cell would be escaped.
-    """
-    for word, *styles in _ALARMS:
-        table = table.replace(f"  {word}", f"  {context.style(word, *styles)}")
-    return table
+def alarmed(context: Context, table: Table) -> Table:
+    """The table with alarming words in colour."""
+    return screen.alarmed(context, table, _ALARMS)
 
 
-def ended_list(context: Context, rows: Sequence[TransactionRow]) -> str:
+def ended_list(context: Context, rows: Sequence[TransactionRow]) -> Table:
     """Committed and aborted transactions."""
     return context.table_of(rows, _ENDED)
 
@@ -150,7 +147,7 @@ def told(context: Context, details: TransactionDetails) -> Iterator[str]:
     yield ""
     parts = touched_parts(details)
     if parts:
-        yield from [f"  {line}" for line in context.table_of(parts, TOUCHED, indent=2).splitlines()]
+        yield from context.table_of(parts, TOUCHED, indent=2).changed(str, indent=2)
     else:
         yield "  It has touched nothing yet." if is_open else "  It touched nothing."
 

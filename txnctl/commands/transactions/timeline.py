@@ -77,6 +77,7 @@ def _screen(context: Context, model: Timeline, *, plain: bool) -> Iterator[str]:
     from textwrap import wrap
 
     from txnctl.fields.holder import held_up
+    from txnctl.output.prose import Laid
     from txnctl.output.timeline import NO_BREAK, SHOWN, Drawing, facts
 
     width = context.out.width() or WIDTH
@@ -86,7 +87,7 @@ def _screen(context: Context, model: Timeline, *, plain: bool) -> Iterator[str]:
     yield heading(context, model.name, blocked, model.as_of_at_ms)
     yield ""
     for kind, drawn in drawing.lines():
-        yield context.style(drawn, *_STYLES.get(kind, ()))
+        yield Laid(context.style(drawn, *_STYLES.get(kind, ())))
     yield ""
     for text in [*map(facts, model.open_transactions[:SHOWN]), drawing.legend()]:
         lines = wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)

@@ -26,7 +26,7 @@ COLUMNS: tuple[Column[Process], ...] = (
 
 def lines(*rows: Process) -> list[str]:
     """The table without its headings."""
-    return list_table(rows, COLUMNS).splitlines()[1:]
+    return str(list_table(rows, COLUMNS)).split("\n")[1:]
 
 
 def test_a_pid_has_no_thousands() -> None:

@@ -1,0 +1,212 @@
+"""No command prints a line that is wider than the terminal: results, notes, questions, errors, hints and help.
+
+A word that is wider than the terminal stays whole: an id, a path or a name that somebody pastes.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.txnctl.full_store import LONG_NAME, LONG_TOPIC, FullStore
+from tests.txnctl.terminal_runs import Terminals, commands
+
+WIDTHS = (80, 60)
+WORD = re.compile(r"""\s*(?:\S+|'[^']*')(?: \\)?\s*""")
+"""A word, or an argument in quotes; a command goes on in the next line."""
+TABLE = "accounts-of-the-region-eu-central-1"
+KEY = "customer-000000000001-of-the-branch-in-the-main-street"
+SUBSCRIPTION = (LONG_TOPIC, LONG_NAME)
+
+READS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "store info": ((),),
+    "store verify": ((), ("--full",)),
+    "store locks": ((),),
+    "store readers": ((),),
+    "store space": ((), ("--freeable",)),
+    "store config": ((),),
+    "store gc": (("--dry-run",),),
+    "store upgrade": (("--dry-run",),),
+    "topics list": ((),),
+    "topics show": (("orders",), (LONG_TOPIC,)),
+    "topics stats": (("orders",), (LONG_TOPIC,)),
+    "topics stats-internal": (("orders",), (LONG_TOPIC,)),
+    "topics positions": (("orders",), (LONG_TOPIC,)),
+    "topics peek": (("orders",), (LONG_TOPIC, "--from", "latest"), (*SUBSCRIPTION[:1], "-s", LONG_NAME)),
+    "topics log": (("orders",), (LONG_TOPIC,)),
+    "topics last-message-id": ((LONG_TOPIC,),),
+    "topics config": ((LONG_TOPIC,),),
+    "topics trim": ((LONG_TOPIC, "--dry-run"),),
+    "topics truncate": ((LONG_TOPIC, "--dry-run"), (LONG_TOPIC, "--dry-run", "--force")),
+    "topics delete": ((LONG_TOPIC, "--dry-run"), (LONG_TOPIC, "--dry-run", "--force")),
+    "topics compact": ((LONG_TOPIC, "--dry-run"),),
+    "subscriptions list": ((), ("orders",), (LONG_TOPIC,)),
+    "subscriptions show": (SUBSCRIPTION, ("orders", "billing"), ("orders",)),
+    "subscriptions stats": (SUBSCRIPTION, ("orders", "billing")),
+    "subscriptions lag": (("orders",), (LONG_TOPIC,), SUBSCRIPTION),
+    "subscriptions pending": (SUBSCRIPTION,),
+    "subscriptions seek": ((*SUBSCRIPTION, "earliest", "--dry-run"), (*SUBSCRIPTION, "latest", "--dry-run")),
+    "subscriptions skip": ((*SUBSCRIPTION, "10", "--dry-run"),),
+    "subscriptions clear-backlog": ((*SUBSCRIPTION, "--dry-run"),),
+    "subscriptions redrive": ((*SUBSCRIPTION, "--dry-run"),),
+    "subscriptions evict": ((*SUBSCRIPTION, "--dry-run"),),
+    "subscriptions update": ((*SUBSCRIPTION, "--isolation-level", "read-uncommitted", "--dry-run"),),
+    "subscriptions delete": ((*SUBSCRIPTION, "--dry-run"),),
+    "producers list": ((), ("payments",)),
+    "producers show": (("payments",), ("orders",), (LONG_TOPIC,)),
+    "producers fence": ((LONG_TOPIC, "--dry-run"), ("payments", "--waiting", "--dry-run")),
+    "transactions list": ((), ("--ended",)),
+    "transactions show": (("0:2",), ("0:6",), ("0:7",)),
+    "transactions blocked": ((), ("orders",), (LONG_TOPIC,)),
+    "transactions explain": tuple([(f"0:{number}",) for number in range(1, 12)]),
+    "transactions abort": tuple([(f"0:{number}", "--dry-run") for number in range(1, 12)]),
+    "transactions slow": ((), ("--over", "0s")),
+    "transactions orphans": ((),),
+    "transactions reap": (("--dry-run",),),
+    "transactions history": ((),),
+    "transactions timeline": (("orders",), (LONG_TOPIC,)),
+    "consume": ((LONG_TOPIC, "-n", "3"), (LONG_TOPIC, "-n", "3", "-o", "table"), ("orders", "-o", "table")),
+    "tables list": ((),),
+    "tables show": ((TABLE,),),
+    "tables stats": ((TABLE,), ("balances",)),
+    "tables get": ((TABLE, KEY, "-o", "table"), (TABLE, "no such key")),
+    "tables scan": ((TABLE,),),
+    "tables versions": ((TABLE, KEY),),
+    "tables changes": ((TABLE, "--since", "earliest"), (TABLE,)),
+    "tables intents": ((TABLE,), ("balances",)),
+    "tables history": ((TABLE,), ()),
+    "tables delete": ((TABLE, "--dry-run"), (TABLE, "--dry-run", "--force")),
+    "status": ((),),
+    "doctor": ((), ("--programs",)),
+    "check": ((),),
+    "audit list": ((),),
+    "audit show": (("1",), ("5",)),
+    "config show": ((),),
+    "errors list": ((),),
+    "errors explain": (("transaction-conflict",), ("nothing",)),
+    "version": ((),),
+}
+"""Commands that read, with arguments that fill the screen; a dry run reads too."""
+
+CHANGES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "store init": ((), ("new.store",)),
+    "store backup": (("to-a-directory-with-a-name-that-is-rather-long.backup",),),
+    "store restore": (("nothing-here", "--to", "there"),),
+    "store compact": ((), ("--yes",)),
+    "store gc": ((),),
+    "topics create": (("new", "--retention-time", "1h"), (LONG_TOPIC,)),
+    "topics trim": ((LONG_TOPIC,),),
+    "topics delete": ((LONG_TOPIC,), (LONG_TOPIC, "--yes"), (LONG_TOPIC, "--yes", "--force")),
+    "topics config": ((LONG_TOPIC, "--retention-time", "0", "--retention-size", "0"),),
+    "subscriptions create": ((LONG_TOPIC, "new"), SUBSCRIPTION),
+    "subscriptions seek": ((*SUBSCRIPTION, "latest", "--yes"),),
+    "subscriptions skip": ((*SUBSCRIPTION, "10", "--yes"),),
+    "subscriptions ack": ((*SUBSCRIPTION, "1:0:0"), (*SUBSCRIPTION, "1:0:999999")),
+    "subscriptions nack": ((*SUBSCRIPTION, "1:0:0"),),
+    "subscriptions delete": ((*SUBSCRIPTION, "--yes"),),
+    "producers open": ((LONG_TOPIC, "--producer", "loader"), ("payments",)),
+    "producers close": ((), ("no-token",)),
+    "producers fence": (("orders", "--yes"),),
+    "producers lead": (("orders", "--timeout", "100ms", "--", "true"),),
+    "transactions begin": (("--label", "job=x"),),
+    "transactions commit": (("0:2",), ("0:99",), ()),
+    "transactions abort": (("0:2",), ("0:5",), ("0:99",)),
+    "transactions run": (("--", "true"), ("--", "false")),
+    "transactions wait": (("0:2", "--timeout", "100ms"),),
+    "transactions reap": ((),),
+    "produce": ((LONG_TOPIC, "-m", "text"), ("no-such-topic-anywhere", "-m", "text")),
+    "consume": ((LONG_TOPIC, "-s", LONG_NAME, "-n", "3", "-o", "table"), ("orders", "-s", "billing", "-n", "3")),
+    "tables create": (("new",), (TABLE,)),
+    "tables put": ((TABLE, "a", "1"), (TABLE, KEY, "1")),
+    "tables rm": ((TABLE, "a"), (TABLE, KEY)),
+    "tables delete": ((TABLE, "--yes"), (TABLE, "--yes", "--force")),
+    "tables import": ((TABLE, "no-such-file.ndjson"),),
+}  # fmt: skip
+"""Commands that change a copy of the store."""
+
+WITHOUT_LINES = {
+    "completion": "a script",
+    "report": "a page",
+    "tables export": "values, for programs",
+    "demo": "see test_demo.py",
+}
+"""Commands without lines for people."""
+
+
+@pytest.fixture(scope="module")
+def full_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullStore]:
+    """The store that the commands read."""
+    store = FullStore(tmp_path_factory.mktemp("full") / "bank.store")
+    yield store
+    store.end()
+
+
+@pytest.fixture(scope="module")
+def terminals(full_store: FullStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
+    """Terminals whose commands use the store, unless said otherwise."""
+    home = tmp_path_factory.mktemp("home")
+    opened = Terminals({"TXNCTL_STORE": str(full_store.path), "HOME": str(home)})
+    yield opened
+    opened.close()
+
+
+def too_wide(text: str, columns: int) -> list[str]:
+    """Lines wider than the terminal, but for single words."""
+    lines = [line for part in text.split("\n") for line in part.split("\r")]
+    plain = [re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line) for line in lines]
+    return [line for line in plain if len(line.rstrip()) > columns and not WORD.fullmatch(line)]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", READS)
+def test_no_line_of_a_report_is_wider_than_the_terminal(
+    terminals: Terminals, name: str, columns: int
+) -> None:
+    """In tables full of long names."""
+    for arguments in READS[name]:
+        shown = terminals.run(columns, *name.split(), *arguments)
+        assert shown.strip(), arguments
+        assert "usage" not in shown.lower() or name == "errors list", shown
+        assert too_wide(shown, columns) == [], shown
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", CHANGES)
+def test_no_line_of_a_change_is_wider_than_the_terminal(
+    terminals: Terminals, full_store: FullStore, tmp_path: Path, name: str, columns: int
+) -> None:
+    """Done, asked, or refused."""
+    for number, arguments in enumerate(CHANGES[name]):
+        copy = tmp_path / f"{number}.store"
+        shutil.copytree(full_store.path, copy)
+        before = () if name == "store init" and arguments else ("--store", str(copy))
+        shown = terminals.run(columns, *before, *name.split(), *arguments, answer="n\n")
+        assert too_wide(shown, columns) == [], shown
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_no_line_of_help_or_of_an_error_is_wider_than_the_terminal(
+    terminals: Terminals, columns: int
+) -> None:
+    """Of every command: help, fields, an unknown option, a store that is not there, missing arguments."""
+    wrong = ("--no-such-option",), ("--store", "/no/such/directory/for/a/store/of/the/bank")
+    for path in commands():
+        shown = [terminals.run(columns, *path, *more) for more in (("--help",), *wrong)]
+        assert [line for text in shown for line in too_wide(text, columns)] == [], path
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_no_line_of_the_list_of_fields_is_wider_than_the_terminal(terminals: Terminals, columns: int) -> None:
+    """`-o help`."""
+    for path in commands():
+        assert too_wide(terminals.run(columns, *path, "-o", "help"), columns) == [], path
+
+
+def test_every_command_is_run() -> None:
+    """A new command comes with its arguments here."""
+    missing = {" ".join(path) for path in commands()} - {*READS, *CHANGES, *WITHOUT_LINES}
+    assert {name for name in missing if not name.startswith("pipeline ")} == set()
