@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class AtTime:
-    """`@TIME` as typed: the first message published at or after that time."""
+    """`@TIME` as typed: the first message published at or after that time, which may be an age: `@2h`."""
 
     __slots__ = ("time_ms",)
 
@@ -25,13 +25,14 @@ class AtTime:
         Raises:
             InvalidPosition: the text after the `@` is no time.
         """
-        from txnctl.output.timestamp import milliseconds
+        from txnctl.cli.value_types import AGE_OR_TIME
 
-        time_ms = milliseconds(text[1:])
+        time_ms = AGE_OR_TIME.read(text[1:])
         if time_ms is None:
             raise InvalidPosition(
                 f"{text[:80]!r} is not a time",
-                hint="Write RFC 3339 with a zone (@2024-05-01T10:00:00Z), a date, or milliseconds since 1970.",
+                hint="Write an age (@2h), RFC 3339 with a zone (@2024-05-01T10:00:00Z), a date, or milliseconds since "
+                "1970.",
                 position=text[:80],
             )
         return cls(time_ms)

@@ -133,7 +133,7 @@ class PositionGrammar(Grammar):
         self._times = times
         self.expected = "earliest, latest, ledger:entry or ledger:entry:batchIndex, such as 12:4471"
         if times:
-            self.expected += ", or @TIME, such as @2024-05-01T10:00:00Z"
+            self.expected += ", or @TIME, such as @2h or @2024-05-01T10:00:00Z"
 
     def read(self, text: str) -> Position | MessageId | Extreme | AtTime:
         """Parse by the rules of the engine, or as `@TIME`."""

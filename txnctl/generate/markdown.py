@@ -27,7 +27,7 @@ line below it names the columns that are not shown; `-o wide` shows all, one lin
 with a backslash. In a pipe or a file a table has all columns, and no line is broken.
 
 Durations are `500ms 30s 15m 2h 1d`; positions `earliest`, `latest`, `L:E`, `L:E:B`; ranges `A..B`, `-N` (the last N),
-`@TIME`. Named constants are accepted as `READ_COMMITTED`, `read-committed` and `read_committed`.
+`@TIME`, as `@2h` ago. Named constants are accepted as `READ_COMMITTED`, `read-committed` and `read_committed`.
 
 A command line that a run shows, as `Next:`, `Run:`, in a hint or in JSON, can be pasted: where `--store` named the
 store, the line names the store too.

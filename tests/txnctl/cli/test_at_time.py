@@ -8,7 +8,7 @@ import pytest
 
 from storage import EARLIEST, Position, Store
 from storage.errors import InvalidPosition
-from storage.process.clock import ManualClock
+from storage.process.clock import SYSTEM_CLOCK, ManualClock
 from txnctl.cli.at_time import AtTime, position_of
 
 
@@ -65,3 +65,9 @@ def test_a_seek_after_the_clock_was_set_back_leaves_no_message_behind(tmp_path: 
         ]
         assert position_of(store, "t", AtTime(times[8])) == Position(1, 0)
         assert position_of(store, "t", AtTime(times[4] + 1)) == Position(1, 11)
+
+
+def test_a_time_may_be_an_age() -> None:
+    """Back from now."""
+    ago = AtTime.parse("@2h").time_ms
+    assert abs(SYSTEM_CLOCK.wall_ms() - 7_200_000 - ago) < 60_000

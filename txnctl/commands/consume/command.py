@@ -75,6 +75,12 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @option(
     "--to", "end", type=POSITION_OR_TIME, help="The last message or entry to read, or @TIME. Not with -s."
 )
+@option(
+    "--tail",
+    type=WholeNumber(0),
+    metavar="N",
+    help="Begin with the last N visible messages; with -f go on from there. Not with -s.",
+)
 @option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="Messages at the most.")
 @option("-f", "--follow", is_flag=True, help="At the end wait for more.")
 @option(
@@ -113,6 +119,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @output(DELIVERED_FIELDS, name_field="messageId", formats=FORMATS, default_piped="ndjson")
 @example("txnctl consume orders", setup=_SETUP)
 @example("txnctl consume orders --isolation-level read-uncommitted -n 10 -o value", setup=_SETUP)
+@example("txnctl consume orders --tail 10 -o value", setup=_SETUP)
 @example("txnctl consume orders -s billing --from earliest", setup=_SETUP)
 @example(
     "txnctl consume orders -s packing --subscription-type shared --on-open skip --from earliest", setup=_SETUP
@@ -181,12 +188,11 @@ def _check(context: Context, options: ConsumeOptions, patience: Patience) -> Non
             "-o json is one document, and --follow has no end", hint="Use -o ndjson, or give -n."
         )
     if options.subscription is None:
-        for parameter, name in _OF_SUBSCRIPTIONS.items():
-            if getattr(options, parameter) is not None:
-                raise InvalidValue(f"{name} is for subscriptions", hint="Name one with -s.")
+        _check_reading(options)
         return
-    if options.end is not None:
-        raise InvalidValue("--to is for reading without -s", hint="-n ends after so many messages.")
+    for name, value in (("--to", options.end), ("--tail", options.tail)):
+        if value is not None:
+            raise InvalidValue(f"{name} is for reading without -s", hint="-n ends after so many messages.")
     if options.run is None:
         for parameter in ("on_error", "retry_delay"):
             if getattr(options, parameter) is not None:
@@ -195,3 +201,17 @@ def _check(context: Context, options: ConsumeOptions, patience: Patience) -> Non
             context.out.require_open("messages would be acknowledged that nobody has seen")
     elif options.ack is not None:
         raise InvalidValue("--ack and --exec exclude each other: CMD's exit code decides")
+
+
+def _check_reading(options: ConsumeOptions) -> None:
+    """Refuse what only a subscription has, and two beginnings.
+
+    Raises:
+        InvalidValue
+    """
+    for parameter, name in _OF_SUBSCRIPTIONS.items():
+        if getattr(options, parameter) is not None:
+            raise InvalidValue(f"{name} is for subscriptions", hint="Name one with -s.")
+    if options.tail is not None and (options.start is not None or options.read_compacted):
+        other = "--from" if options.start is not None else "--read-compacted"
+        raise InvalidValue(f"--tail and {other} exclude each other: both say where to begin")

@@ -20,6 +20,7 @@ class ConsumeOptions(OptionValues):
     on_open: OnOpen | None
     start: Start | AtTime | None
     end: Start | AtTime | None
+    tail: int | None
     limit: int | None
     follow: bool
     timeout: float | None

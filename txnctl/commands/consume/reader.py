@@ -6,6 +6,7 @@ from time import sleep
 
 from storage.errors import WaitTimeout
 from txnctl.cli.at_time import position_of
+from txnctl.cli.newest import newest_messages
 from txnctl.commands.consume.blocked_note import Hidden
 from txnctl.commands.consume.bounds import ReadRange
 
@@ -27,8 +28,11 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
     from storage import EARLIEST, IsolationLevel
 
     with context.open_store(context.store_path, read_only=True) as store:
-        begin = position_of(store, topic, options.start or EARLIEST)
         level = options.isolation_level or IsolationLevel.READ_COMMITTED
+        if options.tail is None:
+            begin = position_of(store, topic, options.start or EARLIEST)
+        else:
+            begin = newest_messages(store, topic, level, options.tail)
         reader = store.reader(
             topic, start=begin, isolation_level=level, read_compacted=options.read_compacted
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.newest import newest_entries
 from txnctl.cli.value_types import RANGE, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
@@ -50,26 +53,34 @@ ENTRIES = fields_of(
     help="Which entries: A..B, -N for the last N, or @TIME for all since then; A and B are positions or @TIME. "
     f"[default: -{NEWEST_DEFAULT}]",
 )
+@option("--tail", "--last", type=WholeNumber(0), metavar="N", help="The last N entries, as `--range -N`.")
 @reads_store
 @output(ENTRIES, name_field="position")
 @example(
     "txnctl topics log orders",
     setup=("txnctl topics create orders", "txnctl transactions run -- txnctl produce orders -m hello"),
 )
+@example("txnctl topics log orders --tail 5", setup="txnctl topics create orders")
 @example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
-def log(context: Context, topic: str, message_range: MessageRange | None) -> None:
+def log(context: Context, topic: str, message_range: MessageRange | None, tail: int | None) -> None:
     """Show the stored entries of a topic, transaction markers included.
 
     An entry is one message, a batch of messages sent together, or the marker of a transaction that has ended. Entries
     of open and aborted transactions are shown as well; STATE tells.
     """
-    context.show_list(_rows(context.store, topic, message_range))
+    if tail is not None and message_range is not None:
+        raise InvalidValue("--tail and --range exclude each other", hint="--tail 5 is --range -5.")
+    context.show_list(_rows(context.store, topic, message_range, tail))
 
 
-def _rows(store: Store, topic: str, message_range: MessageRange | None) -> Iterator[EntryRow]:
-    newest = NEWEST_DEFAULT if message_range is None else message_range.newest
+def _rows(
+    store: Store, topic: str, message_range: MessageRange | None, tail: int | None
+) -> Iterator[EntryRow]:
+    newest = tail
+    if newest is None:
+        newest = NEWEST_DEFAULT if message_range is None else message_range.newest
     if newest is not None:
-        return store.reports.topic_log(topic, _newest(store, topic, newest))
+        return store.reports.topic_log(topic, newest_entries(store, topic, newest))
     assert message_range is not None
     rows = _from(store, topic, message_range.first)
     _check_kept(store, topic, message_range.last)
@@ -86,17 +97,6 @@ def _check_kept(store: Store, topic: str, last: Start) -> None:
 
     if isinstance(last, (Position, MessageId)):
         next(store.reports.topic_log(topic, Position(last.ledger_id, 0), limit=1), None)
-
-
-def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
-    """Where the last `count` entries begin: positions are dense within a ledger."""
-    from storage.values.position import EARLIEST, Position
-
-    for ledger in reversed(store.reports.topic_stats_internal(topic).ledgers):
-        if ledger.entries >= count:
-            return Position(ledger.ledger_id, ledger.entries - count)
-        count -= ledger.entries
-    return EARLIEST
 
 
 def _from(store: Store, topic: str, first: Start) -> Iterator[EntryRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
@@ -56,6 +57,7 @@ CELL_MAX = 60
     metavar="N",
     help=f"Messages at the most. [default: {PEEK_DEFAULT}]",
 )
+@option("--tail", "--last", type=WholeNumber(0, PEEK_MAX), metavar="N", help="The last N visible messages.")
 @reads_store
 @output(
     MESSAGE_FIELDS,
@@ -64,6 +66,9 @@ CELL_MAX = 60
     default_piped="ndjson",
 )
 @example("txnctl topics peek orders", setup=("txnctl topics create orders", "txnctl produce orders -m hello"))
+@example(
+    "txnctl topics peek orders --tail 1", setup=("txnctl topics create orders", "txnctl produce orders -m hi")
+)
 @example(
     "txnctl topics peek orders -s billing -n 1 -o value",
     setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
@@ -75,6 +80,7 @@ def peek(
     start: Start | None,
     isolation_level: IsolationLevel | None,
     count: int | None,
+    tail: int | None,
 ) -> None:
     """Show messages without consuming them.
 
@@ -82,7 +88,10 @@ def peek(
     included. Nothing is delivered, counted or acknowledged. Without -n a note says where there are more.
     """
     most = count or PEEK_DEFAULT + 1
-    if subscription is None:
+    if tail is not None:
+        _check_tail(subscription, start, count)
+        messages, count = _tail(context, topic, isolation_level, tail), tail
+    elif subscription is None:
         messages = _from_start(context, topic, start, isolation_level, most)
     else:
         has_place = start is not None or isolation_level is not None
@@ -98,6 +107,29 @@ def peek(
     context.show_list(
         [message_row(message) for message in messages], table=lambda rows: context.table_of(rows, _COLUMNS)
     )
+
+
+def _check_tail(subscription: str | None, start: Start | None, count: int | None) -> None:
+    """Refuse a further start or number beside --tail.
+
+    Raises:
+        InvalidValue
+    """
+    for name, value in (("-s", subscription), ("--from", start), ("-n", count)):
+        if value is not None:
+            raise InvalidValue(
+                f"--tail and {name} exclude each other", hint="--tail N shows the last N messages."
+            )
+
+
+def _tail(context: Context, topic: str, isolation_level: IsolationLevel | None, count: int) -> list[Message]:
+    """The last messages that a reader sees."""
+    from storage import IsolationLevel
+    from txnctl.cli.newest import newest_messages
+
+    level = isolation_level or IsolationLevel.READ_COMMITTED
+    start = newest_messages(context.store, topic, level, count)
+    return _from_start(context, topic, start, level, count) if count else []
 
 
 def _next_of_subscription(
