@@ -58,6 +58,7 @@ SLOW = (
     "tests/txnctl/report/test_page.py",
     "tests/txnctl/test_rules.py::TestHeldGate",
     "tests/txnctl/test_rules.py::TestPipes",
+    "tests/txnctl/test_widths.py",
 )
 """Tests of several seconds each: a third of the time of `make check` for a hundredth of its tests."""
 

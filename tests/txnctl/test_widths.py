@@ -5,15 +5,18 @@ A word that is wider than the terminal stays whole: an id, a path or a name that
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.txnctl.full_store import LONG_NAME, LONG_TOPIC, FullStore
-from tests.txnctl.terminal_runs import Terminals, commands
+from tests.txnctl.terminal_runs import CHECKOUT, Terminals, commands
 
 WIDTHS = (80, 60)
 WORD = re.compile(r"""\s*(?:\S+|'[^']*')(?: \\)?\s*""")
@@ -204,6 +207,44 @@ def test_no_line_of_the_list_of_fields_is_wider_than_the_terminal(terminals: Ter
     """`-o help`."""
     for path in commands():
         assert too_wide(terminals.run(columns, *path, "-o", "help"), columns) == [], path
+
+
+def commands_shown(text: str) -> list[str]:
+    """The commands to paste, lines joined as the shell joins them."""
+    joined = re.sub(r" \\\n +", " ", text)
+    return re.findall(r"^ *(?:Next|Run|See): (.*)$", joined, re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_a_broken_command_is_the_command_of_a_wide_terminal(
+    terminals: Terminals, full_store: FullStore, columns: int
+) -> None:
+    """On every screen that names one, also with the store named."""
+    found = 0
+    for words in (
+        ("transactions", "abort", "0:7", "--dry-run"),
+        ("doctor",),
+        ("store", "space", "--freeable"),
+    ):
+        named = ("--store", str(full_store.path), *words)
+        shown, whole = terminals.run(columns, *named), terminals.run(2000, *named)
+        assert commands_shown(shown) == commands_shown(whole)
+        assert f"txnctl --store {full_store.path} " in re.sub(r" \\\n +", " ", shown)
+        found += len(commands_shown(shown))
+    assert found > 8
+
+
+def test_wide_shows_what_a_pipe_gets(terminals: Terminals, full_store: FullStore) -> None:
+    """All columns, a row a line, whatever the terminal."""
+    for words in (("subscriptions", "list"), ("topics", "list"), ("tables", "intents", "balances")):
+        wide = terminals.run(60, *words, "-o", "wide")
+        piped = subprocess.run(
+            [sys.executable, "-m", "txnctl", *words],
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TXNCTL_STORE": str(full_store.path), "COLUMNS": "60"},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert max(map(len, wide.splitlines())) > 100
+        assert re.sub(r"\d+m\d+s|\d+h\d+m", "", wide) == re.sub(r"\d+m\d+s|\d+h\d+m", "", piped.stdout)
 
 
 def test_every_command_is_run() -> None:
