@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from txnctl.output.column import Column
     from txnctl.output.field import Field
     from txnctl.output.progress import ProgressLine
-    from txnctl.output.table_layout import Table
+    from txnctl.output.table_layout import TextTable
 
 R = TypeVar("R")
 
@@ -195,7 +195,7 @@ class Context:
         columns: Iterable[Column[R] | Field],
         *,
         indent: int = 0,
-    ) -> Table:
+    ) -> TextTable:
         """Rows in aligned columns, for a section inside a larger report; empty where there are no rows.
 
         `indent` columns are left free for a prefix of each line.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from storage.process.identity import ProcessIdentity
     from storage.reports.producers import ProducerRow
     from txnctl.output.screen import Screen
-    from txnctl.output.table_layout import Table
+    from txnctl.output.table_layout import TextTable
 
 R = TypeVar("R")
 
@@ -97,6 +97,6 @@ def columns(now_ms: int) -> tuple[Column[ProducerRow], ...]:
     return (PRODUCER, MODE, EPOCH, OWNER, ALIVE, last_publish(now_ms))
 
 
-def table(screen: Screen, rows: Sequence[R], columns: Sequence[Column[R]], *, indent: int = 0) -> Table:
+def table(screen: Screen, rows: Sequence[R], columns: Sequence[Column[R]], *, indent: int = 0) -> TextTable:
     """A table, alarming words in colour."""
     return alarmed(screen, screen.table_of(rows, columns, indent=indent), ALARMS)

@@ -75,7 +75,7 @@ def wrapped(line: str, width: int | None, *, hanging: int | None = None) -> list
             *whole, now = continued(unit, width, first=first, further=f"{further}  ")
             lines += whole
         begins = False
-    return [*[each for each in lines if each], now]
+    return [*[shown for shown in lines if shown], now]
 
 
 def defined(lines: Sequence[str], width: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from txnctl.output.column import Column
     from txnctl.output.field import Field
-    from txnctl.output.table_layout import Table
+    from txnctl.output.table_layout import TextTable
 
 R = TypeVar("R")
 
@@ -37,7 +37,7 @@ class Screen(Styles, Protocol):
         columns: Iterable[Column[R] | Field],
         *,
         indent: int = 0,
-    ) -> Table:
+    ) -> TextTable:
         """The rows in columns, a heading above each column."""
 
 
@@ -74,12 +74,12 @@ def heading(screen: Styles, name: str, facts: str, as_of_ms: int) -> str:
     return f"{left_shown}{gap}{as_of_shown}"
 
 
-def section(screen: Styles, table: Table) -> Table:
+def section(screen: Styles, table: TextTable) -> TextTable:
     """A table below a heading: indented, the line of headings dim."""
     return table.changed(str, lambda line: screen.style(line, "dim"), indent=2)
 
 
-def verdict_section(screen: Styles, table: Table) -> Table:
+def verdict_section(screen: Styles, table: TextTable) -> TextTable:
     """A section in which every row ends with a verdict, in the verdict's colour."""
 
     def coloured(line: str) -> str:
@@ -89,7 +89,7 @@ def verdict_section(screen: Styles, table: Table) -> Table:
     return section(screen, table.changed(coloured))
 
 
-def alarmed(screen: Styles, table: Table, alarms: Iterable[tuple[str, ...]]) -> Table:
+def alarmed(screen: Styles, table: TextTable, alarms: Iterable[tuple[str, ...]]) -> TextTable:
     """The table with alarming words in colour: tuples of a word and its styles.
 
     Colours come after the layout: escape codes inside a cell would be escaped.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from txnctl.output.table_layout import LaidColumn, Table, laid_out
+from txnctl.output.table_layout import LaidColumn, TextTable, laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def list_table(rows: Sequence[R], fields: Iterable[Column[R] | Field], width: int | None = None) -> Table:
+def list_table(rows: Sequence[R], fields: Iterable[Column[R] | Field], width: int | None = None) -> TextTable:
     """The rows under a line of headings; nothing at all where there are no rows.
 
     Columns read typed rows; fields read the JSON form of rows.

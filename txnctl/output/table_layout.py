@@ -1,9 +1,9 @@
 """The layout of a table for a width: the one place that decides which columns a narrow terminal shows, and how.
 
-A table that fits is left whole. Else, as far as needed and in this order: empty columns go; columns that say the same
-in every row go to a line above; words are shortened; columns go by their rank, and a line below names them and the
-option that shows them; texts are folded; and columns that still do not fit go to further lines of each row. Ids,
-positions and times are copied from tables: never folded, never shortened.
+A table that fits is left whole. Else, as far as needed and in this order: empty columns go; constant columns go to a
+line above; words are shortened; columns go by rank, and a line below names these columns and the option `-o wide`;
+texts are folded; columns that still do not fit go to further lines of each row. Ids, positions and times are copied
+from tables: never folded, never shortened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDED = frozenset({"text", "list", "map"})
 """The kinds of columns whose cells may be folded."""
 
 _FOLDED_MIN = 20
-"""A column is not folded narrower than this, or its heading."""
+"""A column is not folded narrower than this, or the heading."""
 _WORD_MAX = 32
 """A word of a text is broken only where longer; a name of a list never is."""
 _GAP = 2
@@ -31,14 +31,14 @@ _FURTHER = 4
 
 
 class Short(NamedTuple):
-    """A shorter heading, and shorter words for the cells that are one of these."""
+    """A shorter heading, and for some cells shorter words."""
 
     heading: str
     words: dict[str, str]
 
 
 class Declared(Protocol):
-    """What a column declares about its layout.
+    """The declaration of a column about the layout.
 
     Attributes:
         rank: 0 for a column that stays; of the others the highest goes first.
@@ -51,7 +51,7 @@ class Declared(Protocol):
 
 
 class LaidColumn(NamedTuple):
-    """A column with its cells, harmless on a terminal."""
+    """A column with the cells, harmless on a terminal."""
 
     heading: str
     kind: str
@@ -61,12 +61,12 @@ class LaidColumn(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Columns that it takes unfolded."""
+        """The width unfolded."""
         return max(len(self.heading), *map(len, self.cells))
 
     @property
     def least(self) -> int:
-        """Columns that it takes at least, folded where it may be."""
+        """The least width, folded where the kind allows."""
         if self.kind not in FOLDED:
             return self.width
         word = max([len(word) for cell in self.cells for word in cell.split()], default=0)
@@ -75,14 +75,14 @@ class LaidColumn(NamedTuple):
         return min(self.width, max(_FOLDED_MIN, len(self.heading), word))
 
 
-class Table:
+class TextTable:
     """The lines of a table.
 
     Attributes:
-        facts: what every row says, above the headings.
+        facts: above the headings, the constant columns.
         headings: one line, or several where a row has several.
         rows: the lines of each row.
-        notes: below, which columns are not shown.
+        notes: below, the columns that are not shown.
     """
 
     __slots__ = ("facts", "headings", "notes", "rows")
@@ -105,10 +105,12 @@ class Table:
     def __str__(self) -> str:
         return "\n".join(self)
 
-    def changed(self, row: Callable[[str], str], head: Callable[[str], str] = str, indent: int = 0) -> Table:
+    def changed(
+        self, row: Callable[[str], str], head: Callable[[str], str] = str, indent: int = 0
+    ) -> TextTable:
         """The table with each line of a row, and each further line, replaced."""
         before = " " * indent
-        return Table(
+        return TextTable(
             [before + head(line) for line in self.facts],
             [before + head(line) for line in self.headings],
             [[before + row(line) for line in lines] for lines in self.rows],
@@ -116,7 +118,7 @@ class Table:
         )
 
 
-def laid_out(columns: Sequence[LaidColumn], width: int | None) -> Table:
+def laid_out(columns: Sequence[LaidColumn], width: int | None) -> TextTable:
     """The table, at most `width` wide where ids allow.
 
     Args:
@@ -124,9 +126,9 @@ def laid_out(columns: Sequence[LaidColumn], width: int | None) -> Table:
         width: in columns; None leaves the table whole.
     """
     if not columns or not columns[0].cells:
-        return Table([], [], [], [])
+        return TextTable([], [], [], [])
     if width is None or _taken(columns) <= width:
-        return Table([], *_lines([list(columns)]), [])
+        return TextTable([], *_lines([list(columns)]), [])
     shown, same = _without_same([column for column in columns if _has_content(column)] or columns, width)
     if _taken(shown) > width:
         shown = [_shortened(column) for column in shown]
@@ -140,7 +142,7 @@ def laid_out(columns: Sequence[LaidColumn], width: int | None) -> Table:
     groups = [
         _folded(group, width - (_FURTHER if at else 0)) for at, group in enumerate(_grouped(shown, width))
     ]
-    return Table(facts, *_lines(groups), notes)
+    return TextTable(facts, *_lines(groups), notes)
 
 
 def _taken(columns: Sequence[LaidColumn]) -> int:
@@ -161,9 +163,9 @@ def _ranked(columns: Sequence[LaidColumn]) -> list[LaidColumn]:
 
 
 def _without_same(columns: Sequence[LaidColumn], width: int) -> tuple[list[LaidColumn], list[LaidColumn]]:
-    """The columns that stay, and those whose rows all say the same, as far as needed.
+    """Part the columns into shown and constant ones; constant columns stay where there is room.
 
-    Of several rows, any such column may go: no row is told from another by it.
+    Among several rows any constant column may go: no row is told from another by a constant.
     """
     shown, same = list(columns), []
     others = [column for column in columns if not column.rank] if len(columns[0].cells) > 1 else []
@@ -177,7 +179,7 @@ def _without_same(columns: Sequence[LaidColumn], width: int) -> tuple[list[LaidC
 
 
 def _without_ranked(columns: Sequence[LaidColumn], width: int) -> tuple[list[LaidColumn], list[LaidColumn]]:
-    """The columns that stay, and those that go so that the rest fits in one line, or in as few as it can."""
+    """Part the columns into shown and dropped ones, so that a row takes one line, or as few as possible."""
     shown = list(columns)
     for column in _ranked(columns):
         if _least(shown) <= width:
@@ -185,7 +187,7 @@ def _without_ranked(columns: Sequence[LaidColumn], width: int) -> tuple[list[Lai
         shown.remove(column)
     lines = len(_grouped(shown, width))
     for column in reversed(_ranked(columns)):
-        more = [each for each in columns if each in shown or each is column]
+        more = [other for other in columns if other in shown or other is column]
         if len(_grouped(more, width)) <= lines:
             shown = more
     return shown, [column for column in columns if column not in shown]

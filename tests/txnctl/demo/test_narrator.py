@@ -44,7 +44,10 @@ def test_colour_is_there_when_it_is_asked_for(run: Callable[..., Any], temporary
 def test_a_pause_waits_on_a_terminal(start: Callable[..., subprocess.Popen[bytes]], temporary: Path) -> None:
     """--pause: while the transfer is open the demo names commands to try, and goes on at Enter."""
     ours, theirs = pty.openpty()
-    with start("demo", *SMALL, "--pause", "--color", "never", stdin=theirs, stdout=theirs) as process:
+    wide = {**os.environ, "COLUMNS": "500"}
+    with start(
+        "demo", *SMALL, "--pause", "--color", "never", stdin=theirs, stdout=theirs, env=wide
+    ) as process:
         os.close(theirs)
         told = ""
         while "transactions show" not in told:

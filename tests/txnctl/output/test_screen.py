@@ -12,7 +12,7 @@ from txnctl.output.screen import (
     verdict,
     verdict_section,
 )
-from txnctl.output.table_layout import Table
+from txnctl.output.table_layout import TextTable
 
 
 class Marked:
@@ -51,9 +51,9 @@ def test_the_time_of_a_report_has_its_own_line_where_both_do_not_fit() -> None:
     assert len(time) == 60
 
 
-def table(*lines: str) -> Table:
+def table(*lines: str) -> TextTable:
     """A table with one line of headings, and a line a row."""
-    return Table([], [lines[0]], [[line] for line in lines[1:]], ["note"])
+    return TextTable([], [lines[0]], [[line] for line in lines[1:]], ["note"])
 
 
 def test_a_section_is_indented_under_dim_headings() -> None:

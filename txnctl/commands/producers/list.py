@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from storage.json_form import Flat
     from storage.reports.producers import ProducerRow
     from txnctl.cli.context import Context
-    from txnctl.output.table_layout import Table
+    from txnctl.output.table_layout import TextTable
 
 
 class ListedProducer(NamedTuple):
@@ -65,7 +65,7 @@ def list_(context: Context, topic: str | None) -> None:
     context.show_list(rows, table=lambda shown: _table(context, [row.producer for row in shown], now_ms))
 
 
-def _table(context: Context, rows: Sequence[ProducerRow], now_ms: int) -> Table:
+def _table(context: Context, rows: Sequence[ProducerRow], now_ms: int) -> TextTable:
     name: Column[ProducerRow] = Column("TOPIC", "id", lambda row: row.name)
     role: Column[ProducerRow] = Column("ROLE", "text", _role)
     at = (connected(now_ms), last_publish(now_ms))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from storage.json_form import Flat
     from storage.reports.producers import AdmissionAnswer, OwnershipRow, ProducerRow, TopicProducers
     from txnctl.cli.context import Context
-    from txnctl.output.table_layout import Table
+    from txnctl.output.table_layout import TextTable
 
 _HISTORY_SHOWN = 10
 
@@ -123,7 +123,7 @@ def _screen(context: Context, shown: ShownProducers) -> Iterator[str]:
         yield next_command(context, shown.next)
 
 
-def _tables(context: Context, row: TopicProducers) -> Iterator[Table]:
+def _tables(context: Context, row: TopicProducers) -> Iterator[TextTable]:
     """Connected producers, the queue, the answer for a new producer, and the owners so far."""
     at_ms = row.as_of_at_ms
     publishers = (PRODUCER, MODE, EPOCH, OWNER, PROGRAM, ALIVE, connected(at_ms), last_publish(at_ms))

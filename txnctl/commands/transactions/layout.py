@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.reports.transactions import TransactionDetails, TransactionRow
     from storage.table.conflict import Doom
     from txnctl.cli.context import Context
-    from txnctl.output.table_layout import Table
+    from txnctl.output.table_layout import TextTable
 
 R = TypeVar("R")
 
@@ -97,27 +97,27 @@ _ENDED: tuple[Column[TransactionRow], ...] = (
 _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", "yellow"))
 
 
-def open_list(context: Context, rows: Sequence[TransactionRow]) -> Table:
+def open_list(context: Context, rows: Sequence[TransactionRow]) -> TextTable:
     """Unfinished transactions."""
     return alarmed(context, context.table_of(rows, _OPEN))
 
 
-def due_list(context: Context, rows: Sequence[TransactionRow]) -> Table:
+def due_list(context: Context, rows: Sequence[TransactionRow]) -> TextTable:
     """Unfinished transactions that a reap would abort, with the reason."""
     return alarmed(context, context.table_of(rows, _DUE))
 
 
-def holding_list(context: Context, rows: Sequence[AttentionRow]) -> Table:
+def holding_list(context: Context, rows: Sequence[AttentionRow]) -> TextTable:
     """Unfinished transactions with the number of messages held back."""
     return alarmed(context, context.table_of(rows, _HOLDING))
 
 
-def alarmed(context: Context, table: Table) -> Table:
+def alarmed(context: Context, table: TextTable) -> TextTable:
     """The table with alarming words in colour."""
     return screen.alarmed(context, table, _ALARMS)
 
 
-def ended_list(context: Context, rows: Sequence[TransactionRow]) -> Table:
+def ended_list(context: Context, rows: Sequence[TransactionRow]) -> TextTable:
     """Committed and aborted transactions."""
     return context.table_of(rows, _ENDED)
 
