@@ -80,6 +80,27 @@ def test_a_follower_goes_on_from_there(start: Any, filled: Path) -> None:
             assert process.stdout.readline() == b"c\n"
 
 
+@pytest.mark.parametrize("form", ["table", "name"])
+def test_the_log_is_followed(start: Any, filled: Path, form: str) -> None:
+    """`topics log --tail 1 -f`: the last entry, and those that come later, in a further ledger too."""
+    with Store.open(filled) as store, store.create_producer("orders") as producer:
+        process = start("topics", "log", "orders", "--tail", "1", "-f", "-o", form)
+        if form == "table":
+            assert process.stdout.readline().startswith(b"POSITION")
+        assert process.stdout.readline().split()[0] == b"3:6"
+        for _ in range(10):
+            producer.send(b"more")
+        seen = [process.stdout.readline().split()[0].decode() for _ in range(10)]
+        assert seen == [f"3:{entry}" for entry in range(7, 15)] + ["4:0", "4:1"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_what_has_an_end_is_not_followed(run: Any) -> None:
+    """JSON, and a range."""
+    for words in (("-o", "json"), ("--range", "1:0..1:2")):
+        assert run("topics", "log", "orders", "-f", *words).status == 2
+
+
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize(
     "words",

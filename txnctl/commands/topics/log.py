@@ -54,6 +54,7 @@ ENTRIES = fields_of(
     f"[default: -{NEWEST_DEFAULT}]",
 )
 @option("--tail", "--last", type=WholeNumber(0), metavar="N", help="The last N entries, as `--range -N`.")
+@option("-f", "--follow", is_flag=True, help="At the end wait for more entries.")
 @reads_store
 @output(ENTRIES, name_field="position")
 @example(
@@ -62,7 +63,9 @@ ENTRIES = fields_of(
 )
 @example("txnctl topics log orders --tail 5", setup="txnctl topics create orders")
 @example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
-def log(context: Context, topic: str, message_range: MessageRange | None, tail: int | None) -> None:
+def log(
+    context: Context, topic: str, message_range: MessageRange | None, tail: int | None, follow: bool
+) -> None:
     """Show the stored entries of a topic, transaction markers included.
 
     An entry is one message, a batch of messages sent together, or the marker of a transaction that has ended. Entries
@@ -70,7 +73,15 @@ def log(context: Context, topic: str, message_range: MessageRange | None, tail: 
     """
     if tail is not None and message_range is not None:
         raise InvalidValue("--tail and --range exclude each other", hint="--tail 5 is --range -5.")
-    context.show_list(_rows(context.store, topic, message_range, tail))
+    rows = _rows(context.store, topic, message_range, tail)
+    if follow:
+        from txnctl.commands.topics.log_follow import follow_log
+
+        if message_range is not None and message_range.newest is None:
+            raise InvalidValue("--follow goes on from the end, and --range has one", hint="Use --tail N.")
+        follow_log(context, topic, rows)
+    else:
+        context.show_list(rows)
 
 
 def _rows(
