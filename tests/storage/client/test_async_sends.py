@@ -291,9 +291,12 @@ class TestEnds:
             assert len(values(store)) == 1000
 
     @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-    def test_a_forked_child_fails_the_futures_of_its_parent(self, path: str, store: Store) -> None:
-        """The parent stores the messages. Its wait for the gate is one of real time: the clock of `store` would jump."""
+    def test_a_forked_child_fails_the_futures_of_its_parent(self, tmp_path: os.PathLike[str]) -> None:
+        """The parent stores the messages. In real time: a clock that only the test moves would end the wait at once."""
+        path = os.path.join(tmp_path, "store")
+        Store.create(path)
         with Store.open(path) as waiting:
+            waiting.create_topic("t")
             producer = waiting.create_producer("t")
             with gate_held(waiting):
                 future = producer.send_async(b"x")
@@ -307,5 +310,5 @@ class TestEnds:
                     finally:
                         os._exit(code)
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        assert future.result(WAIT_S)
-        assert values(store) == [b"x"]
+            assert future.result(WAIT_S)
+            assert values(waiting) == [b"x"]
