@@ -47,22 +47,25 @@ class CommitWait:
         rest_ns = min(self._woken_ns + _REST_NS, until_ns) - clock.boot_ns()
         if rest_ns > 0:
             clock.sleep(rest_ns / 1e9)
+        is_announced = False
         while True:
-            word = page.watch_commits() if page.map(makes=False) else None
-            if environment.visible_commit() != seen:
+            word = page.watch_commits() if not is_announced and page.map(makes=False) else None
+            if is_announced or environment.visible_commit() != seen:
                 self._woken_ns = clock.boot_ns()
                 return True
             left_s = (until_ns - clock.boot_ns()) / 1e9
             if left_s <= 0:
                 return False
             environment.look_in_place()
-            self._sleep(page, word, left_s, is_counted=environment.last_commit() != seen)
+            is_announced = self._sleep(page, word, left_s, is_counted=environment.last_commit() != seen)
 
-    def _sleep(self, page: WakePage, word: int | None, left_s: float, *, is_counted: bool) -> None:
+    def _sleep(self, page: WakePage, word: int | None, left_s: float, *, is_counted: bool) -> bool:
+        """Sleep for a while; return whether a commit has been announced meanwhile, which views show."""
         clock = self._environment.clock
         if word is None:
             clock.sleep(min(_VISIBLE_S if is_counted else WAKE_S, left_s))
-        else:
-            # A commit that is counted and not yet shown wakes at once, or its process was killed.
-            longest_s = _VISIBLE_S if is_counted else WAKE_MAX_S
-            clock.sleep_on_word(page.word_address(COMMITS), word, min(longest_s, left_s))
+            return False
+        # A commit that is counted and not yet shown wakes at once, or its process was killed.
+        longest_s = _VISIBLE_S if is_counted else WAKE_MAX_S
+        clock.sleep_on_word(page.word_address(COMMITS), word, min(longest_s, left_s))
+        return page.words[COMMITS] != word

@@ -51,15 +51,17 @@ class QueuePlace:
         seen: the word to sleep on.
         passes: the word that changes when a waiting process passes.
         rank: the number of places before this one.
+        is_called: whether the last sleep ended because the gate was left to this place.
     """
 
-    __slots__ = ("passes", "rank", "seen", "slot", "ticket")
+    __slots__ = ("is_called", "passes", "rank", "seen", "slot", "ticket")
 
     def __init__(self, slot: int, ticket: int, seen: int) -> None:
         self.slot = slot
         self.ticket = ticket
         self.seen = seen
         self.passes = self.rank = 0
+        self.is_called = False
 
 
 class GateQueue:
@@ -167,6 +169,7 @@ class GateQueue:
         address = page.word_address(SLOT_WORD + place.slot)
         patience_s = PATIENCE_S * min(max(place.rank, 1), _RANKS_MAX)
         is_woken = self._clock.sleep_on_word(address, place.seen, min(seconds, patience_s))
+        place.is_called = page.words[SLOT_WORD + place.slot] != place.seen
         return is_woken or page.words[PASSES] != place.passes
 
     def pass_over_first(self) -> None:

@@ -122,8 +122,12 @@ class WriterGate:
         clock, queue, pause_s = self._clock, self._queue, _PAUSE_MIN_S
         began_ns = clock.boot_ns()
         while True:
-            if (place is None or queue.is_first(place)) and self._try():
+            # A place that was called is the first: a look at the queue would only keep the gate unused for longer.
+            if (place is None or place.is_called or queue.is_first(place)) and self._try():
                 return
+            if place is not None and place.is_called:
+                place.is_called = False
+                continue
             waited_s = (clock.boot_ns() - began_ns) / 1e9
             if waited_s >= timeout_s:
                 if self._try():
@@ -142,10 +146,11 @@ class WriterGate:
 
     def _busy(self, timeout_s: float) -> WriterBusy:
         """The error for a gate that was not free; a stopped holder leaves it only when continued."""
-        if not self.is_held():
+        if not self._threads.acquire(False):
             return WriterBusy(
                 f"another thread of this process held the writer gate for {timeout_s:g} s", hint="Try again."
             )
+        self._threads.release()
         signature, locks = self.signature(), Action("store.reports.list_locks")
         hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), locks)
         if signature is not None and identity.is_stopped(*signature):

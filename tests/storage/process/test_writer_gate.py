@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from storage.errors import WriterBusy
+from storage.process import futex
 from storage.process.byte_locks import ByteLocks
-from storage.process.clock import ManualClock
-from storage.process.wake_page import WakePage
+from storage.process.clock import SYSTEM_CLOCK, ManualClock
+from storage.process.wake_page import HIGH, QUEUED, SLOT_TICKET, SLOTS, WakePage
 from storage.process.writer_gate import WriterGate
 
 Gates = tuple[WriterGate, WriterGate]
@@ -146,3 +147,90 @@ def test_threads_can_be_kept_out(gates: Gates) -> None:
     thread.join()
     gate.let_threads_go()
     assert others == [False]
+
+
+def test_nobody_is_woken_where_nobody_waits(gates: Gates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that is free costs no system call of futex."""
+
+    def refuse(*_: object) -> int:
+        raise AssertionError("nobody waits")
+
+    first, second = gates
+    first.enter(0, None)
+    first.leave()
+    monkeypatch.setattr(futex, "wait", refuse)
+    monkeypatch.setattr(futex, "wake", refuse)
+    for gate in (first, second, first):
+        gate.enter(5, None)
+        gate.announce_commit()
+        gate.leave()
+
+
+def test_without_a_page_the_gate_is_looked_at_after_short_sleeps(
+    gates: Gates, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a directory without write permission; times and the holder are the same."""
+    monkeypatch.setattr(WakePage, "map", lambda page, *, makes: False)
+    first, second = gates
+    first.enter(5, None)
+    began_ns = clock.boot_ns()
+    with pytest.raises(WriterBusy, match=f"process {os.getpid()} "):
+        second.enter(0.5, None)
+    assert 0.5e9 <= clock.boot_ns() - began_ns < 0.51e9
+    pauses = 0
+
+    def sleep(_: ManualClock, seconds: float) -> None:
+        nonlocal pauses
+        pauses += 1
+        if pauses == 3:
+            first.leave()
+
+    monkeypatch.setattr(ManualClock, "sleep", sleep)
+    second.enter(5, None)
+    assert pauses == 3
+    second.leave()
+
+
+def test_threads_of_one_process_pass_in_the_order_of_their_arrival(tmp_path: Path) -> None:
+    """As processes do; each is woken by the one before."""
+    path = tmp_path / "locks"
+    path.write_bytes(b"")
+    locks, page = ByteLocks(str(path), writable=True), WakePage(str(path))
+    gate, passed = WriterGate(locks, SYSTEM_CLOCK, page), list[int]()
+
+    def enter(number: int) -> None:
+        gate.enter(60, None)
+        passed.append(number)
+        gate.leave()
+
+    gate.enter(5, None)
+    threads = [threading.Thread(target=enter, args=(number,)) for number in range(6)]
+    numbers = page.tickets
+    assert numbers is not None
+    for number, thread in enumerate(threads):
+        thread.start()
+        while sum(map(bool, numbers[SLOT_TICKET : SLOT_TICKET + SLOTS].tolist())) <= number:
+            assert thread.is_alive()
+    gate.leave()
+    for thread in threads:
+        thread.join(30)
+    assert passed == [0, 1, 2, 3, 4, 5]
+    page.close()
+    locks.close()
+
+
+def test_a_thread_inside_enters_again_beside_a_queue(gates: Gates) -> None:
+    """Its own gate is never one to wait for."""
+    first, second = gates
+    first.enter(0, None)
+    with pytest.raises(WriterBusy):
+        second.enter(0.1, None)
+    waiting = threading.Thread(target=lambda: (second.enter(3600, None), second.leave()))
+    waiting.start()
+    page = second._page
+    while not page.words[QUEUED] or page.words[HIGH] == 0:
+        assert waiting.is_alive()
+    first.enter(0.1, None)
+    first.leave()
+    waiting.join(30)
+    assert not waiting.is_alive()
