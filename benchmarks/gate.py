@@ -16,13 +16,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from time import perf_counter, sleep, thread_time
+from time import perf_counter, sleep, thread_time, time
 from typing import Any
 
 from storage import EARLIEST, AccessMode, Consumer, IsolationLevel, Store, SubscriptionType, TxnID
+from storage.disk.schema import DELAYED
 from storage.process.writer_gate import WriterGate
 from tests.storage.lmdb_operations import counted
-from tests.storage.many_messages import KEYS, write_in_turn, write_messages
+from tests.storage.many_messages import (
+    KEYS,
+    create_subscriptions,
+    write_delayed,
+    write_in_turn,
+    write_messages,
+)
 
 _TOPIC, _NAME = "t", "a"
 _GOAL_MS = 100.0
@@ -336,6 +343,81 @@ def _poll_skipping(scene: Scene) -> Change:
     return lambda: consumer.receive_batch(10, timeout=0)
 
 
+def _all_delayed(scene: Scene, level: IsolationLevel = IsolationLevel.READ_COMMITTED) -> Consumer:
+    """A consumer has passed as many delayed messages as the scene has entries, behind one that is in flight."""
+    store, later_ms = scene.store, int(time() * 1000) + 86_400_000
+    store.create_topic("u")
+    store.create_producer("u").send(b"x")
+    write_delayed(store, "u", scene.number // scene.size, later_ms)
+    consumer = _subscribe(scene, "u", subscription_isolation_level=level)
+    while len(consumer.receive_batch(10, timeout=0)) or _passed(store) < scene.number // scene.size:
+        pass
+    return consumer
+
+
+def _passed(store: Store) -> int:
+    """The delayed messages that dispatch has passed."""
+    with store.connection.view() as view:
+        return view.count(DELAYED)
+
+
+def _seek_delayed(scene: Scene) -> Change:
+    _all_delayed(scene)
+    return lambda: scene.store.admin.subscriptions.seek_subscription("u", _NAME, EARLIEST)
+
+
+def _change_type_delayed(scene: Scene) -> Change:
+    _all_delayed(scene).close()
+    return lambda: scene.store.admin.subscriptions.update_subscription(
+        "u", _NAME, subscription_type=SubscriptionType.EXCLUSIVE
+    )
+
+
+def _clear_backlog_delayed(scene: Scene) -> Change:
+    _all_delayed(scene)
+    return lambda: scene.store.admin.subscriptions.clear_backlog("u", _NAME)
+
+
+def _abort_before_delayed(scene: Scene) -> Change:
+    """Dispatch must examine again what lies behind a message whose acknowledgement is aborted."""
+    store = scene.store
+    consumer = _all_delayed(scene, IsolationLevel.READ_UNCOMMITTED)
+    consumer.close()
+    store.admin.subscriptions.update_subscription(
+        "u", _NAME, subscription_isolation_level=IsolationLevel.READ_COMMITTED
+    )
+    consumer = _subscribe(scene, "u")
+    messages = list(consumer.receive_batch(1, timeout=0))
+    while _passed(store) < scene.number // scene.size:
+        consumer.receive_batch(10, timeout=0)
+    txn = store.begin_transaction(timeout=3600)
+    consumer.acknowledge(messages, txn=txn)
+    return lambda: store.admin.transactions.abort_transaction(txn, force=True)
+
+
+def _crowd(scene: Scene) -> None:
+    """A topic of two ledgers with a tenth as many subscriptions as the scene has entries. None has consumed."""
+    store = scene.store
+    store.create_topic("u", ledger_entries_max=2)
+    for _ in range(3):
+        store.create_producer("u").send(b"x")
+    create_subscriptions(store, "u", scene.number // scene.size // 10)
+
+
+def _expire_none(scene: Scene) -> Change:
+    """No subscription is old enough to go."""
+    _crowd(scene)
+    scene.store.admin.topics.set_retention("u", expire_after_ms=3_600_000)
+    return lambda: scene.store.admin.topics.trim_topic("u")
+
+
+def _let_go_of_many(scene: Scene) -> Change:
+    """Each subscription loses a message, and the audit trail names it."""
+    _crowd(scene)
+    scene.store.admin.topics.set_retention("u", time_ms=1, hard="trim")
+    return lambda: scene.store.admin.topics.trim_topic("u")
+
+
 SHARED, EXCLUSIVE, KEY_SHARED = (
     SubscriptionType.SHARED,
     SubscriptionType.EXCLUSIVE,
@@ -377,6 +459,12 @@ SCENARIOS: dict[str, tuple[SubscriptionType, Scenario]] = {
     "receive 1 beside all behind, on-open skip": (KEY_SHARED, _poll_behind),
     "seek, all behind, on-open skip": (KEY_SHARED, _seek_behind),
     "receive what was behind, on-open skip": (KEY_SHARED, _receive_behind),
+    "seek, all delayed": (SHARED, _seek_delayed),
+    "change of type, all delayed": (SHARED, _change_type_delayed),
+    "clear-backlog, all delayed": (SHARED, _clear_backlog_delayed),
+    "abort before all delayed": (SHARED, _abort_before_delayed),
+    "expire none of many subscriptions": (SHARED, _expire_none),
+    "hard limit, many subscriptions": (SHARED, _let_go_of_many),
 }
 
 
@@ -439,13 +527,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__.split("\n")[0])
     parser.add_argument("--in-flight", type=int, nargs="+", default=[20_000, 100_000], metavar="N")
     parser.add_argument(
-        "--batch", type=int, nargs="+", default=[1, 10], metavar="N", help="messages of an entry"
+        "--batch", type=int, nargs="+", default=[1, 10, 100], metavar="N", help="messages of an entry"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios with this text in their name")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), metavar="DIR")
     options, is_over = parser.parse_args(arguments), False
     print(
-        f"{'change':44} {'entries':>9} of {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}"
+        f"{'change':44} {'entries':>9}  of {'call cpu':>9} {'gate cpu':>9} {'gate ms':>9} {'operations':>10}"
     )
     for size, entries in product(options.batch, options.in_flight):
         with tempfile.TemporaryDirectory(prefix="txnctl-gate-", dir=options.dir) as directory:
@@ -456,7 +544,7 @@ def main(arguments: list[str] | None = None) -> int:
                     call_ms, held, operations = measure(path, name, entries * size, size)
                     is_over = is_over or held.longest_cpu_ms > _GOAL_MS
                     print(
-                        f"{name:44} {entries:9,} {size:2} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
+                        f"{name:44} {entries:9,} {size:3} {call_ms:9.1f} {held.longest_cpu_ms:9.1f} "
                         f"{held.longest_ms:9.1f} {operations:10,}",
                         flush=True,
                     )

@@ -198,6 +198,9 @@ ENTRIES_OF_A_SUBSCRIPTION = 8
 FORCED_STEP_SUBSCRIPTIONS = 256
 """Subscriptions of which one store transaction acknowledges messages for the sake of a limit."""
 
+EXPIRY_SUBSCRIPTIONS = 256
+"""Subscriptions of a topic that one store transaction looks at, whether they have been without a consumer for long."""
+
 FORCED_STEP_TRANSACTIONS = 4
 """Open transactions that one store transaction aborts for a ledger that goes."""
 

@@ -1,4 +1,4 @@
-"""The runs of a committed transaction that a subscription loses, gathered by span, in bounded steps where they are many.
+"""The runs of a committed transaction that a subscription loses, gathered by span; in steps where they are many.
 
 A subscription that loses a message of a committed transaction loses the rest of the transaction in the same store
 transaction. The runs of a transaction whose entries alternate with other entries are a record each, so that reading
