@@ -34,7 +34,6 @@ from storage.subscription import (
     message_set,
     pending_ack,
 )
-from storage.subscription.behind import subscriptions_behind
 from storage.subscription.delivery import PENDING
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.open_subscription import OpenSubscription
@@ -112,8 +111,7 @@ class Step(NamedTuple):
 class Force(NamedTuple):
     """The means of a hard limit: the end of transactions that hold messages, and the entries examined in a step.
 
-    Attributes:
-        looked_through: the last subscription that a run has looked at, whether it was without a consumer for long.
+    `looked_through` is that of the step before, in a run.
     """
 
     ends: TxnEnds
@@ -392,9 +390,8 @@ def _forget_skipped(topic: OpenTopic[WriteBatch]) -> None:
     """Let dispatch start anew where it has not met the markers of skipped transactions that went with the ledgers."""
     if not topic.view.count(AWAITED):
         return
-    for subscription in subscriptions_behind(
-        topic.view, topic.topic_id, Position(topic.state.first_ledger, -1)
-    ):
+    begin = Position(topic.state.first_ledger, -1)
+    for subscription in behind.subscriptions_behind(topic.view, topic.topic_id, begin):
         cursor = cursors.load(topic.view, subscription.subscription_id)
         if cursor.skipped_txns:
             opened = OpenSubscription(topic.view, subscription)
