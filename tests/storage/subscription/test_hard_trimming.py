@@ -543,7 +543,7 @@ def test_many_transactions_are_aborted_step_by_step(store: Store, topic: str, cl
 def test_many_subscriptions_are_noted_in_steps(store: Store, topic: str, clock: ManualClock) -> None:
     """Each in one record of the audit trail; the work of a step does not grow with the subscriptions."""
     most = []
-    for number in (600, 3000):
+    for number in (1200, 2400):
         name = f"t{number}"
         store.create_topic(name, ledger_entries_max=3)
         store.admin.topics.set_retention(name, time_ms=MINUTE_MS, hard="trim")
