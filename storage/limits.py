@@ -139,7 +139,7 @@ DISPATCH_WORK_MAX = 4_000
 """Work of one dispatch inside the writer gate, in units of about 10 us (`subscription/dispatch/walk_work.py`)."""
 
 SKIP_STEP_ENTRIES_MAX = 2000
-"""Entries that one step of skipping messages, or of clearing a backlog, examines; 32 messages of one count as one more."""
+"""Entries that one step of `skip` or `clear-backlog` examines; 32 messages of one count as a further entry."""
 
 SPAN_FATES_MAX = 64
 """Fates (holder, deliveries so far, time due) of the messages of one span; with more, an entry has its own record."""
