@@ -139,7 +139,7 @@ DISPATCH_WORK_MAX = 4_000
 """Work of one dispatch inside the writer gate, in units of about 10 us (`subscription/dispatch/walk_work.py`)."""
 
 SKIP_STEP_ENTRIES_MAX = 2000
-"""Entries that one step of skipping messages, or of clearing a backlog, examines."""
+"""Entries that one step of `skip` or `clear-backlog` examines; 32 messages of one count as a further entry."""
 
 SPAN_FATES_MAX = 64
 """Fates (holder, deliveries so far, time due) of the messages of one span; with more, an entry has its own record."""
@@ -200,6 +200,9 @@ ENTRIES_OF_A_SUBSCRIPTION = 8
 
 FORCED_STEP_SUBSCRIPTIONS = 256
 """Subscriptions of which one store transaction acknowledges messages for the sake of a limit."""
+
+EXPIRY_SUBSCRIPTIONS = 256
+"""Subscriptions of a topic that one store transaction looks at, whether they have been without a consumer for long."""
 
 FORCED_STEP_TRANSACTIONS = 4
 """Open transactions that one store transaction aborts for a ledger that goes."""

@@ -36,7 +36,7 @@ def step(opened: OpenSubscription[WriteBatch], count: int, beyond_max_read: bool
             if skipped >= count:
                 break
             skipped += _skip_entry(opened, visible, entry, count - skipped)
-            looked, after = looked + 1, entry.position
+            looked, after = looked + 1 + entry.count // 32, entry.position
         opened.acks.advance()
     opened.acks.advance()
     return skipped, skipped >= count or after >= through or not looked

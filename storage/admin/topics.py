@@ -253,7 +253,7 @@ class TopicAdmin:
             TopicNotFound
         """
         check_flags(dry_run=dry_run)
-        total, done = NO_STEP, NO_STEP
+        total, done, before = NO_STEP, NO_STEP, NO_STEP
         take = topic_upkeep.all_steps if dry_run else topic_upkeep.trim_step
 
         def change(batch: WriteBatch) -> TopicTrimmed:
@@ -265,7 +265,7 @@ class TopicAdmin:
             if offloaded is not None:
                 done = _trim_offloaded(opened, trusted, offloaded, dry_run=dry_run)
             else:
-                done = take(opened, trusted, self._engine.force)
+                done = take(opened, trusted, self._engine.force.after(before))
             hold = trimming.find_hold(batch, topic.topic_id, opened.state, limits)
             return TopicTrimmed(
                 topic.full_name, done.trimmed, Position(opened.state.first_ledger, 0), hold, trusted != limits,
@@ -277,7 +277,7 @@ class TopicAdmin:
         while True:
             # No upkeep in these batches: it would trim first, and leave a dry run nothing to tell.
             result = run_change(self._engine, request, change, lambda _: done.has_effect, naming=EVERY)
-            total = total.plus(done)
+            total, before = total.plus(done), done
             if dry_run or not done.has_more:
                 break
         if not dry_run:

@@ -119,7 +119,7 @@ behind a skipped transaction's message of the same key."""
 
 DELAYED = Database("delayed")
 """u64 subscription, u64 ledger, u64 entry -> M(messages by due time): on Shared and Key_Shared, messages that dispatch
-has passed before their delivery time."""
+has passed before their delivery time. The cursor may name another number than the subscription's."""
 
 DELAYED_DUE = Database("delayed_due")
 """u64 subscription, u64 due ms, u64 ledger, u64 entry -> nothing: the index of DELAYED by due time."""
@@ -146,7 +146,7 @@ AUDIT = Database("audit")
 
 PURGES = Database("purges")
 """u64 topic -> nothing: deleted topics with entries still to be removed; with its top bit set, deleted subscriptions
-with records."""
+with records; with both top bits set, forgotten delayed messages."""
 
 TABLES = Database("tables")
 """table name -> M(table record)."""

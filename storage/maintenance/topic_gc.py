@@ -30,15 +30,15 @@ def collect(engine: Engine, trust_clock: bool = False) -> Step:
         with_work = [topic.topic_id for topic in _every(view) if _has_work(topic)]
     total = NO_STEP
     for topic_id in with_work:
-
-        def change(batch: WriteBatch, topic_id: int = topic_id) -> Step:
-            if not topics.exists(batch, topic_id):
-                return NO_STEP
-            opened = OpenTopic.load(batch, topic_id)
-            return topic_upkeep.step(opened, engine.force, is_run=True, trust_clock=trust_clock)
-
         done = NO_STEP._replace(has_more=True)
         while done.has_more:
+
+            def change(batch: WriteBatch, topic_id: int = topic_id, before: Step = done) -> Step:
+                if not topics.exists(batch, topic_id):
+                    return NO_STEP
+                opened, force = OpenTopic.load(batch, topic_id), engine.force.after(before)
+                return topic_upkeep.step(opened, force, is_run=True, trust_clock=trust_clock)
+
             done = engine.connection.write(change, share=ReserveShare.WHOLE)
             total = total.plus(done)
     return total

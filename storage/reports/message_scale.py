@@ -128,7 +128,8 @@ class MessageScale:
             yield from _bits(begin, delivery.of(deliveries.PENDING), "pending")
             yield from _bits(begin, delivery.of(deliveries.NOBODY), "ready")
         now_ms = view.clock.wall_ms()
-        for entry in islice(delayed.every(view, subscription_id), EXAMINED_MAX):
+        delayed_id = delayed.stored_under(subscription_id, cursors.load(view, subscription_id))
+        for entry in islice(delayed.every(view, delayed_id), EXAMINED_MAX):
             begin, due = (
                 log.stored(view, topic_id, entry.at).messages_before - self._before,
                 entry.due_by(now_ms),

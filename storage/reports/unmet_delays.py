@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from itertools import islice
 
 from storage.disk.view import ReadView
-from storage.subscription import acks, cursor as cursors, delivery as deliveries, message_set, span
+from storage.subscription import (
+    ack_spans,
+    acked_ranges,
+    acks,
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    span,
+)
 from storage.subscription.cursor import Cursor
 from storage.subscription.delayed import Delayed
 from storage.subscription.delivery import NOBODY, Delivery
@@ -63,18 +71,51 @@ def _count_behind(
     if through <= after:
         return 0
     is_committed = subscription.level is IsolationLevel.READ_COMMITTED
-    if (
-        not has_acks
-        and next(deliveries.every(view, subscription.subscription_id, _next(after)), None) is None
-    ):
-        return timed_entries.count_early(view, topic_id, after, through, now_ms, is_committed=is_committed)
-    # A change of type, level or on-open has moved the read position back behind messages that were delivered or
-    # acknowledged before: each is judged as dispatch will judge it.
-    return sum(
-        _early(view, subscription, cursor, entry.at, now_ms)
-        for entry in timed_entries.entries(view, topic_id, after, through)
-        if entry.due[-1][0] > now_ms and (not is_committed or timed_entries.is_committed(view, entry))
-    )
+    early_ones = timed_entries.count_early(view, topic_id, after, through, now_ms, is_committed=is_committed)
+    if not early_ones:
+        return 0
+    # A change of type, level or on-open, or an abort, has moved the read position back behind messages that were
+    # delivered or acknowledged before: each is judged as dispatch will judge it.
+    for before, last in _touched(view, subscription.subscription_id, after, through, has_acks=has_acks):
+        early_ones -= timed_entries.count_early(
+            view, topic_id, before, last, now_ms, is_committed=is_committed
+        )
+        early_ones += sum(
+            _early(view, subscription, cursor, entry.at, now_ms)
+            for entry in timed_entries.entries(view, topic_id, before, last)
+            if entry.due[-1][0] > now_ms and (not is_committed or timed_entries.is_committed(view, entry))
+        )
+    return early_ones
+
+
+def _touched(
+    view: ReadView, subscription_id: int, after: Position, through: Position, *, has_acks: bool
+) -> list[tuple[Position, Position]]:
+    """The stretches of entries that have messages with records, each after one position and up to a second.
+
+    They are in order, and do not overlap.
+    """
+    stretches = list[tuple[Position, Position]]()
+
+    def add(first: Position, last_entry: int) -> None:
+        before, last = Position(first[0], first[1] - 1), Position(first[0], last_entry)
+        if before < through and last > after:
+            stretches.append((max(before, after), min(last, through)))
+
+    for record in deliveries.records(view, subscription_id, _next(after)):
+        add(record.at, record.at[1] + (span.SPAN_ENTRIES - 1 if record.is_span else 0))
+    if has_acks:
+        for first, last_entry, _ in acked_ranges.stored_ranges(view, subscription_id, after=after):
+            add(first, last_entry)
+        for first, _ in ack_spans.every(view, subscription_id, after):
+            add(first, first[1] + span.SPAN_ENTRIES - 1)
+    joined = list[tuple[Position, Position]]()
+    for before, last in sorted(stretches):
+        if joined and before < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], last)
+        else:
+            joined.append((before, last))
+    return joined
 
 
 def behind(

@@ -25,6 +25,17 @@ def subscriptions_behind(view: ReadView, topic_id: int, through: Position) -> It
             yield subscription
 
 
+def subscriptions_in_order(view: ReadView, topic_id: int) -> Iterator[Subscription]:
+    """Yield the subscriptions of a topic, those furthest back first as far as their bounds tell."""
+    if not mark_index.is_complete(view):
+        yield from subscriptions.every(view, topic_id)
+        return
+    bound = mark_index.first(view, topic_id)
+    while bound is not None:
+        yield subscriptions.by_name(view, topic_id, bound.name)
+        bound = mark_index.first(view, topic_id, bound)
+
+
 def furthest_back(view: ReadView, topic_id: int) -> Bound | None:
     """The lowest markDeletePosition of a topic, and the first subscription there; None without subscriptions."""
     if isinstance(view, WriteBatch) and mark_index.is_complete(view):

@@ -58,9 +58,10 @@ def by_name(view: ReadView, topic_id: int, name: str) -> Subscription:
     return Subscription.decode(key, payload)
 
 
-def every(view: ReadView, topic_id: int) -> Iterator[Subscription]:
-    """Yield the subscriptions of a topic by name."""
-    for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id)):
+def every(view: ReadView, topic_id: int, after: str = "") -> Iterator[Subscription]:
+    """Yield the subscriptions of a topic by name, those behind a name."""
+    start = key1(topic_id) + after.encode("ascii") + b"\0" if after else None
+    for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id), start):
         yield Subscription.decode(key, payload)
 
 
@@ -107,8 +108,11 @@ def delete(batch: WriteBatch, subscription: Subscription) -> None:
     No acknowledgement may be pending, and consumers meet their end at their next call.
     """
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
+    delayed_id = cursors.load(batch, subscription.subscription_id).delayed_id
     cursors.delete(batch, subscription.subscription_id)
     mark_index.remove(batch, subscription.topic_id, subscription.subscription_id)
     batch.delete_prefix(CONSUMERS, key1(subscription.subscription_id))
     batch.delete_prefix(CONSUMERS, delivered_window.prefix(subscription.subscription_id))
     subscription_purge.begin(batch, subscription.subscription_id)
+    if delayed_id:
+        subscription_purge.remove_delayed(batch, delayed_id)

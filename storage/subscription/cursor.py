@@ -35,6 +35,8 @@ class Cursor:
         aborted_dropped: number of messages of aborted transactions that were acknowledged instead of copied to the
             dead-letter topic.
         delayed: number of messages that dispatch has passed before their delivery time (`delayed.py`).
+        delayed_id: the number under which the delayed messages are stored; 0 for that of the subscription. Another one
+            is taken where so many are forgotten at once that they are removed in steps.
         lost, expired: number of committed messages that were acknowledged for a hard limit, and for their age.
         lost_noted, expired_noted: how many of them the audit trail has.
         expired_noted_ms: when the audit trail noted expired messages.
@@ -46,6 +48,7 @@ class Cursor:
         "aborted_dropped",
         "blocked",
         "delayed",
+        "delayed_id",
         "delivered",
         "expired",
         "expired_noted",
@@ -75,7 +78,7 @@ class Cursor:
         self.delivered = self.redelivered = 0
         self.skipped_txns = self.blocked = self.passes = 0
         self.has_uncommitted_acks = False
-        self.aborted_dropped = self.delayed = 0
+        self.aborted_dropped = self.delayed = self.delayed_id = 0
         self.lost = self.lost_noted = self.expired = self.expired_noted = self.expired_noted_ms = 0
         self.vacated_ms: int | None = None
 
@@ -91,7 +94,9 @@ class Cursor:
         fields += [self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks]
         fields += [self.aborted_dropped]
         forced = [self.lost, self.lost_noted, self.expired, self.expired_noted, self.expired_noted_ms]
-        if any(forced) or self.vacated_ms is not None:
+        if self.delayed_id:
+            fields += [self.delayed, [*forced, self.vacated_ms], self.delayed_id]
+        elif any(forced) or self.vacated_ms is not None:
             fields += [self.delayed, [*forced, self.vacated_ms]]
         elif self.delayed:
             fields += [self.delayed]
@@ -112,6 +117,7 @@ class Cursor:
         if len(fields) > 14:
             cursor.lost, cursor.lost_noted, cursor.expired, cursor.expired_noted = fields[14][:4]
             cursor.expired_noted_ms, cursor.vacated_ms = fields[14][4:6]
+        cursor.delayed_id = fields[15] if len(fields) > 15 else 0
         return cursor
 
     def examine_after(self, position: Position) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
 from storage.disk.codec import (
@@ -27,16 +28,18 @@ from storage.disk.codec import (
 from storage.disk.schema import CURSORS, DELAYED, DELAYED_DUE
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
-from storage.subscription import message_set
+from storage.limits import DELAYED_RECORDS_MAX
+from storage.subscription import message_set, subscription_purge
 from storage.values.position import Position, as_position
 
 V = TypeVar("V", bound=ReadView, covariant=True)
 
 
 class DelayedCount(Protocol):
-    """The cursor of a subscription: counts its delayed messages."""
+    """The cursor of a subscription: counts its delayed messages, and says under which number they are stored."""
 
     delayed: int
+    delayed_id: int
 
 
 class DelayedEntry:
@@ -96,15 +99,20 @@ class DelayedEntry:
         return due
 
 
-def every(view: ReadView, subscription_id: int) -> Iterator[DelayedEntry]:
-    """Yield the delayed messages of a subscription, in position order."""
-    for key, payload in view.scan(DELAYED, key1(subscription_id)):
+def stored_under(subscription_id: int, cursor: DelayedCount) -> int:
+    """The number under which the delayed messages of a subscription are stored."""
+    return cursor.delayed_id or subscription_id
+
+
+def every(view: ReadView, delayed_id: int) -> Iterator[DelayedEntry]:
+    """Yield the delayed messages stored under a number, in position order."""
+    for key, payload in view.scan(DELAYED, key1(delayed_id)):
         yield DelayedEntry.decode(key, payload)
 
 
-def due_keys(view: ReadView, subscription_id: int) -> Iterator[tuple[int, Position]]:
+def due_keys(view: ReadView, delayed_id: int) -> Iterator[tuple[int, Position]]:
     """Yield the index of the delayed messages: due times, the earliest first, each with the position of its entry."""
-    for key in view.keys(DELAYED_DUE, key1(subscription_id)):
+    for key in view.keys(DELAYED_DUE, key1(delayed_id)):
         yield int.from_bytes(key[8:16], "big"), as_position(U64X2.unpack(key[16:]))
 
 
@@ -117,6 +125,10 @@ class Delayed(Generic[V]):
         self._view = view
         self._subscription_id = subscription_id
         self._cursor = cursor
+
+    @property
+    def _id(self) -> int:
+        return stored_under(self._subscription_id, self._cursor)
 
     # Reading
 
@@ -131,7 +143,7 @@ class Delayed(Generic[V]):
         """
         if not self._cursor.delayed:
             return None
-        prefix = key1(self._subscription_id)
+        prefix = key1(self._id)
         record = self._view.first(
             DELAYED_DUE, prefix, None if after_ms is None else prefix + key1(after_ms + 1)
         )
@@ -139,7 +151,7 @@ class Delayed(Generic[V]):
             return None
         if record is None:
             why = f"no delayed message is found; the subscription has {self._cursor.delayed}"
-            raise corrupt(DELAYED_DUE, key1(self._subscription_id), why)
+            raise corrupt(DELAYED_DUE, key1(self._id), why)
         return int.from_bytes(record[0][8:16], "big")
 
     def is_due(self, now_ms: int) -> bool:
@@ -178,13 +190,13 @@ class Delayed(Generic[V]):
         return entry.messages() if entry is not None else 0
 
     def _due_entries(self, now_ms: int) -> Iterator[Position]:
-        for due_ms, at in due_keys(self._view, self._subscription_id) if self._cursor.delayed else ():
+        for due_ms, at in due_keys(self._view, self._id) if self._cursor.delayed else ():
             if due_ms > now_ms:
                 return
             yield at
 
     def _find(self, at: Position) -> DelayedEntry | None:
-        key = key3(self._subscription_id, *at)
+        key = key3(self._id, *at)
         payload = self._view.get(DELAYED, key) if self._cursor.delayed else None
         return None if payload is None else DelayedEntry.decode(key, payload)
 
@@ -196,7 +208,7 @@ class Delayed(Generic[V]):
         """
         entry = self._find(at)
         if entry is None:
-            raise missing(DELAYED, key3(self._subscription_id, *at))
+            raise missing(DELAYED, key3(self._id, *at))
         return entry
 
     # Changing
@@ -207,9 +219,9 @@ class Delayed(Generic[V]):
         for due_ms, messages in due.items():
             assert not messages & entry.messages(), "a message has one due time"
             entry.due[due_ms] = entry.due.get(due_ms, 0) | messages
-            self._view.put(DELAYED_DUE, key4(self._subscription_id, due_ms, *at), b"")
+            self._view.put(DELAYED_DUE, key4(self._id, due_ms, *at), b"")
             self._cursor.delayed += messages.bit_count()
-        self._view.put(DELAYED, key3(self._subscription_id, *at), entry.encode())
+        self._view.put(DELAYED, key3(self._id, *at), entry.encode())
 
     def remove(self: Delayed[WriteBatch], at: Position, messages: int) -> None:
         """Forget messages of an entry, delayed or not: delivered, acknowledged, or pending."""
@@ -221,8 +233,8 @@ class Delayed(Generic[V]):
             entry.due[due_ms] = delayed & ~messages
             if not entry.due[due_ms]:
                 del entry.due[due_ms]
-                self._view.delete(DELAYED_DUE, key4(self._subscription_id, due_ms, *at))
-        key = key3(self._subscription_id, *at)
+                self._view.delete(DELAYED_DUE, key4(self._id, due_ms, *at))
+        key = key3(self._id, *at)
         if entry.due:
             self._view.put(DELAYED, key, entry.encode())
         else:
@@ -235,8 +247,8 @@ class Delayed(Generic[V]):
         """Forget all messages up to an entry."""
         if not self._cursor.delayed:
             return
-        stop = key_through(self._subscription_id, through)
-        for key, payload in list(self._view.scan(DELAYED, key1(self._subscription_id), stop=stop)):
+        stop = key_through(self._id, through)
+        for key, payload in list(self._view.scan(DELAYED, key1(self._id), stop=stop)):
             entry = DelayedEntry.decode(key, payload)
             self.remove(entry.at, entry.messages())
 
@@ -244,18 +256,33 @@ class Delayed(Generic[V]):
         """Forget all messages between two entries, both included; from `first` on without an end."""
         if not self._cursor.delayed:
             return
-        start = key3(self._subscription_id, *first)
-        stop = None if end is None else key3(self._subscription_id, *end)
-        for key, payload in list(self._view.scan(DELAYED, key1(self._subscription_id), start, stop)):
+        start = key3(self._id, *first)
+        stop = None if end is None else key3(self._id, *end)
+        for key, payload in list(self._view.scan(DELAYED, key1(self._id), start, stop)):
             entry = DelayedEntry.decode(key, payload)
             self.remove(entry.at, entry.messages())
 
-    def remove_behind(self: Delayed[WriteBatch], after: Position) -> None:
-        """Forget all messages behind an entry; dispatch must pass them again."""
-        self.remove_between(Position(after[0], after[1] + 1))
+    def remove_behind(self: Delayed[WriteBatch], after: Position) -> bool:
+        """Forget all messages behind an entry, as dispatch must pass them again.
+
+        Returns:
+            False if they are too many for one store transaction: then nothing is removed.
+        """
+        if not self._cursor.delayed:
+            return True
+        first = Position(after[0], after[1] + 1)
+        behind = self._view.scan(DELAYED, key1(self._id), key3(self._id, *first))
+        if sum(1 for _ in islice(behind, DELAYED_RECORDS_MAX + 1)) > DELAYED_RECORDS_MAX:
+            return False
+        self.remove_between(first)
+        return True
 
     def clear(self: Delayed[WriteBatch]) -> None:
-        """Forget all messages; dispatch must pass them again."""
-        for database in (DELAYED, DELAYED_DUE) if self._cursor.delayed else ():
-            self._view.delete_prefix(database, key1(self._subscription_id))
+        """Forget all messages, as dispatch must pass them again.
+
+        Many records are left as remains, which later steps remove; new ones are stored under another number.
+        """
+        if self._cursor.delayed and not subscription_purge.remove_delayed(self._view, self._id):
+            self._view.superblock.last_subscription += 1
+            self._cursor.delayed_id = self._view.superblock.last_subscription
         self._cursor.delayed = 0

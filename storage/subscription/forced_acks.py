@@ -31,7 +31,7 @@ class Forced(NamedTuple):
         messages: committed messages newly acknowledged.
         entries: examined.
         txns: the transactions of these messages.
-        is_gathering: the runs of a transaction behind the position are being gathered, and another step goes on.
+        is_gathering: runs behind the position are being gathered, and another step goes on.
     """
 
     position: Position
@@ -111,7 +111,7 @@ def _cut(
 ) -> tuple[list[_Passed], bool]:
     """The first of these entries, whose transactions have at most so many entries behind them, or those of one.
 
-    They end before a transaction of which runs behind them are still gathered; whether they do.
+    The second value says whether the entries end before a transaction with runs that are still to be gathered.
     """
     room, known, last = rest_max, set[int](), passed[-1].at
     for number, entry in enumerate(passed):

@@ -165,16 +165,29 @@ def added(losses: list[Loss], more: list[Loss]) -> list[Loss]:
     return [Loss(*row) for row in sorted(total.items())]
 
 
-def note_losses(topic: OpenTopic[WriteBatch], trimmed: Trimmed, process: ProcessIdentity) -> None:
-    """Record ledgers that went in the audit trail, with the losses of subscriptions that are not recorded yet."""
-    lost = []
-    for subscription in subscriptions.every(topic.view, topic.topic_id):
-        cursor = cursors.load(topic.view, subscription.subscription_id)
+def note_losses(
+    topic: OpenTopic[WriteBatch], trimmed: Trimmed, lost: list[Loss], process: ProcessIdentity
+) -> None:
+    """Record ledgers that went in the audit trail, with the losses of subscriptions that are not recorded yet.
+
+    A topic with more subscriptions than a step frees has a record for each step, so that no step looks at all of them.
+
+    Args:
+        lost: the losses of this step.
+    """
+    batch, unnoted = topic.view, list[Loss]()
+    first_ones = list(islice(subscriptions.every(batch, topic.topic_id), FORCED_STEP_SUBSCRIPTIONS + 1))
+    if len(first_ones) > FORCED_STEP_SUBSCRIPTIONS:
+        first_ones = [subscriptions.by_name(batch, topic.topic_id, loss.subscription) for loss in lost]
+    elif not trimmed.ledgers:
+        return
+    for subscription in first_ones:
+        cursor = cursors.load(batch, subscription.subscription_id)
         if cursor.lost > cursor.lost_noted:
-            lost.append(Loss(subscription.name, cursor.lost - cursor.lost_noted))
+            unnoted.append(Loss(subscription.name, cursor.lost - cursor.lost_noted))
             cursor.lost_noted = cursor.lost
-    if lost:
-        effects = LedgersLost(*trimmed, lost)
+    if unnoted:
+        effects = LedgersLost(*trimmed, unnoted)
         audit_trail.record(
-            topic.view, process, "messages lost", topic.name, REASON, effects, audit_trail.Kind.EXPIRY
+            batch, process, "messages lost", topic.name, REASON, effects, audit_trail.Kind.EXPIRY
         )

@@ -1,4 +1,4 @@
-"""The runs of a committed transaction that a subscription loses, gathered by span, in bounded steps where they are many.
+"""The runs of a committed transaction that a subscription loses, gathered by span; in steps where they are many.
 
 A subscription that loses a message of a committed transaction loses the rest of the transaction in the same store
 transaction. The runs of a transaction whose entries alternate with other entries are a record each, so that reading
@@ -122,8 +122,8 @@ def rest(view: ReadView, topic_id: int, txn: int, after: Position) -> list[Gathe
     if part is None or part.last <= after:
         return []
     if _gathered_through(view, topic_id, txn) < part.last:
-        found = uncommitted_entries.runs_behind(view, topic_id, txn, after)
-        return list(_by_span(view, topic_id, found).values())
+        unread = uncommitted_entries.runs_behind(view, topic_id, txn, after)
+        return list(_by_span(view, topic_id, unread).values())
     behind = [_behind(view, topic_id, txn, record, after) for record in _stored(view, topic_id, txn, after)]
     messages = part.messages - runs.messages_through(view, topic_id, txn, after)
     if sum(record.messages for record in behind) != messages:
@@ -192,7 +192,7 @@ def _gather_some(batch: WriteBatch, topic_id: int, txn: int, last: Position) -> 
     return False
 
 
-def _by_span(view: ReadView, topic_id: int, found: Iterable[Run]) -> dict[Position, GatheredRuns]:
+def _by_span(view: ReadView, topic_id: int, ordered: Iterable[Run]) -> dict[Position, GatheredRuns]:
     """Gather runs, which are in order."""
     spans: dict[Position, GatheredRuns] = {}
 
@@ -201,7 +201,7 @@ def _by_span(view: ReadView, topic_id: int, found: Iterable[Run]) -> dict[Positi
         gathered.through = max(gathered.through, through)
         return gathered
 
-    for run in found:
+    for run in ordered:
         (ledger_id, entry), last, messages = run
         number = last - entry + 1
         if number > span.SPAN_ENTRIES:

@@ -95,7 +95,9 @@ class PendingAcks:
             # Dispatch acknowledges aborted messages on the way, and has passed the pending ones.
             cursor.examine_after(Position(first[0].ledger_id, first[0].entry_id - 1))
             # The delayed messages there count by their times until dispatch meets each again.
-            opened.delayed.remove_behind(cursor.read)
+            if not opened.delayed.remove_behind(cursor.read):
+                opened.delayed.clear()
+                cursor.examine_after(cursor.mark_delete)
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
         """Subscription, and the pending messages."""

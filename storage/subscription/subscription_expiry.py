@@ -7,9 +7,12 @@ time runs from the first look. Nothing is deleted while an open transaction has 
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Final
+
 from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import FORCED_STEP_ENTRIES
+from storage.limits import EXPIRY_SUBSCRIPTIONS, FORCED_STEP_ENTRIES
 from storage.process.identity import ProcessIdentity
 from storage.subscription import (
     acked_ranges,
@@ -17,12 +20,17 @@ from storage.subscription import (
     catalogue as subscriptions,
     update,
 )
+from storage.subscription.behind import subscriptions_in_order
 from storage.subscription.hard_trimming import with_name
 from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.open_topic import OpenTopic
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
+
+EVERY_NAME: Final = "\x7f"
+"""Behind every name."""
 
 REASON = "expire-after"
 """The reason in the audit trail."""
@@ -43,10 +51,55 @@ class SubscriptionExpired(NamedTuple):
     expire_after_ms: int
 
 
-def step(topic: OpenTopic[WriteBatch], expire_after_ms: int, process: ProcessIdentity) -> str | None:
-    """Delete one subscription past the time, and return the name; note subscriptions without a known time."""
+class Looked(NamedTuple):
+    """The effects of a step of a run.
+
+    Attributes:
+        deleted: the name of a subscription, or None.
+        through: the last name looked at; `EVERY_NAME` at the end.
+    """
+
+    deleted: str | None
+    through: str
+
+
+def step(
+    topic: OpenTopic[WriteBatch],
+    expire_after_ms: int,
+    process: ProcessIdentity,
+    after: str = "",
+    limit: int = EXPIRY_SUBSCRIPTIONS,
+) -> Looked:
+    """Look at subscriptions behind a name, and delete one past the time; note subscriptions without a known time.
+
+    Args:
+        limit: subscriptions to look at, at most.
+    """
+    names = list(islice(subscriptions.every(topic.view, topic.topic_id, after), limit))
+    deleted = _delete_first(topic, names, expire_after_ms, process)
+    if deleted is not None:
+        return Looked(deleted, deleted)
+    return Looked(None, names[-1].name if len(names) == limit else EVERY_NAME)
+
+
+def step_on_the_way(
+    topic: OpenTopic[WriteBatch], expire_after_ms: int, process: ProcessIdentity
+) -> str | None:
+    """The same with the subscriptions furthest back, which keep the log from trimming; a run looks at all of them."""
+    batch, topic_id = topic.view, topic.topic_id
+    furthest = subscriptions_in_order(batch, topic_id)
+    return _delete_first(topic, list(islice(furthest, EXPIRY_SUBSCRIPTIONS)), expire_after_ms, process)
+
+
+def _delete_first(
+    topic: OpenTopic[WriteBatch],
+    among: list[Subscription],
+    expire_after_ms: int,
+    process: ProcessIdentity,
+) -> str | None:
+    """Delete the first subscription past the time, and return the name."""
     batch = topic.view
-    for subscription in list(subscriptions.every(batch, topic.topic_id)):
+    for subscription in among:
         opened = OpenSubscription(batch, subscription)
         cursor = opened.cursor
         if attached_consumers.living(batch, batch.lock_file, subscription.subscription_id):

@@ -53,7 +53,7 @@ def all_steps(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Forc
     """Do every step within one store transaction, for a dry run; the entries of trimmed ledgers stay."""
     force, total = force._replace(entries_max=_UNBOUNDED), NO_STEP._replace(has_more=True)
     while total.has_more:
-        total = total.plus(_end_lives(topic, limits, force, is_run=True))
+        total = total.plus(_end_lives(topic, limits, force.after(total), is_run=True))
         if not total.has_more:
             total = total.plus(trimming.trim_step(topic, limits, force, _UNBOUNDED))
     return total
@@ -64,7 +64,7 @@ def first_steps(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Fo
     total = NO_STEP._replace(has_more=True)
     for _ in range(FORECAST_STEPS_MAX):
         if total.has_more:
-            total = total.plus(trim_step(topic, limits, force))
+            total = total.plus(trim_step(topic, limits, force.after(total)))
     return total
 
 
@@ -73,7 +73,7 @@ def _end_lives(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: For
     done = NO_STEP
     if limits.ttl_ms is None and limits.expire_after_ms is None:
         return done
-    from storage.subscription import message_ttl, subscription_expiry
+    from storage.subscription import message_ttl
 
     if limits.ttl_ms is not None:
         expired, has_more = message_ttl.step(topic, limits.ttl_ms, force.entries_max)
@@ -81,10 +81,22 @@ def _end_lives(topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: For
         if not has_more:
             message_ttl.note(topic, force.ends.process(), is_run=is_run)
     if limits.expire_after_ms is not None and not done.has_more:
-        deleted = subscription_expiry.step(topic, limits.expire_after_ms, force.ends.process())
-        if deleted is not None:
-            done = done._replace(deleted=[deleted], has_more=True)
+        done = done.plus(_expire(topic, limits.expire_after_ms, force, is_run=is_run))
     return done
+
+
+def _expire(topic: OpenTopic[WriteBatch], expire_after_ms: int, force: Force, *, is_run: bool) -> Step:
+    """Delete a subscription past its time; a run looks at some subscriptions in each step."""
+    from storage.subscription import subscription_expiry
+
+    process = force.ends.process()
+    if not is_run:
+        deleted = subscription_expiry.step_on_the_way(topic, expire_after_ms, process)
+        return NO_STEP._replace(deleted=[deleted] if deleted else [], has_more=deleted is not None)
+    looked = subscription_expiry.step(topic, expire_after_ms, process, force.looked_through)
+    has_more = looked.through != subscription_expiry.EVERY_NAME
+    deleted_now = [looked.deleted] if looked.deleted else []
+    return NO_STEP._replace(deleted=deleted_now, has_more=has_more, looked_through=looked.through)
 
 
 class Upkeep:

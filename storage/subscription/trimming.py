@@ -79,6 +79,7 @@ class Step(NamedTuple):
         aborted: open transactions that held such messages.
         expired: messages acknowledged for their age.
         deleted: subscriptions that went for want of a consumer.
+        looked_through: the last subscription that a run has looked at for that; "" if it has looked at none.
     """
 
     trimmed: Trimmed
@@ -88,6 +89,7 @@ class Step(NamedTuple):
     aborted: list[TxnID]
     expired: list[Loss]
     deleted: list[str]
+    looked_through: str = ""
 
     @property
     def has_effect(self) -> bool:
@@ -102,14 +104,23 @@ class Step(NamedTuple):
             self.trimmed.plus(other.trimmed), self.entries_removed + other.entries_removed, other.has_more,
             added(self.lost, other.lost), self.aborted + other.aborted,
             added(self.expired, other.expired), self.deleted + other.deleted,
+            other.looked_through or self.looked_through,
         )  # fmt: skip
 
 
 class Force(NamedTuple):
-    """The means of a hard limit: the end of transactions that hold messages, and the entries examined in a step."""
+    """The means of a hard limit: the end of transactions that hold messages, and the entries examined in a step.
+
+    `looked_through` is that of the step before, in a run.
+    """
 
     ends: TxnEnds
     entries_max: int = FORCED_STEP_ENTRIES
+    looked_through: str = ""
+
+    def after(self, done: Step) -> Force:
+        """The means of the next step of a run."""
+        return self._replace(looked_through=done.looked_through)
 
 
 NOTHING = Trimmed(0, 0, 0)
@@ -348,8 +359,7 @@ def _trim_hard(topic: OpenTopic[WriteBatch], first_kept: int, target: int, force
         if room <= 0:
             break
     trimmed = drop(topic, first_kept)
-    if trimmed.ledgers:
-        hard_trimming.note_losses(topic, trimmed, force.ends.process())
+    hard_trimming.note_losses(topic, trimmed, done.lost, force.ends.process())
     return done._replace(trimmed=trimmed, has_more=done.has_more or trimmed.ledgers > 0)
 
 
@@ -380,9 +390,10 @@ def _forget_skipped(topic: OpenTopic[WriteBatch]) -> None:
     """Let dispatch start anew where it has not met the markers of skipped transactions that went with the ledgers."""
     if not topic.view.count(AWAITED):
         return
-    for subscription in subscriptions.every(topic.view, topic.topic_id):
+    begin = Position(topic.state.first_ledger, -1)
+    for subscription in behind.subscriptions_behind(topic.view, topic.topic_id, begin):
         cursor = cursors.load(topic.view, subscription.subscription_id)
-        if cursor.skipped_txns and cursor.mark_delete < (topic.state.first_ledger, -1):
+        if cursor.skipped_txns:
             opened = OpenSubscription(topic.view, subscription)
             skipped_txns.clear(opened)
             opened.delayed.clear()

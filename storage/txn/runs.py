@@ -18,7 +18,7 @@ from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position, as_position
 
 GATHERED = 1 << 63
-"""Added to the ledger in keys of runs gathered by span (`storage/subscription/lost_runs.py`), which lie behind the runs."""
+"""Added to the ledger in keys of runs gathered by span (`storage/subscription/lost_runs.py`), behind the runs."""
 
 
 class Run(NamedTuple):

@@ -18,9 +18,9 @@ Problem = Callable[[int, str], None]
 
 def check_delayed(view: ReadView, subscription: Subscription, cursor: Cursor, problem: Problem) -> None:
     """Check every delayed message: it is in the log, has that delivery time, and waits nowhere else."""
-    subscription_id, total = subscription.subscription_id, 0
-    index = set(delayed.due_keys(view, subscription_id))
-    for entry in delayed.every(view, subscription_id):
+    delayed_id, total = delayed.stored_under(subscription.subscription_id, cursor), 0
+    index = set(delayed.due_keys(view, delayed_id))
+    for entry in delayed.every(view, delayed_id):
         total += entry.messages().bit_count()
         keys = {(due_ms, entry.at) for due_ms in entry.due}
         if not keys <= index:

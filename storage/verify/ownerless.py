@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.disk.codec import U64, key1
+from storage.disk.codec import U64, decoded, key1
 from storage.disk.schema import (
     COMPACTIONS,
     CONSUMERS,
@@ -22,7 +22,8 @@ from storage.disk.schema import (
     Database,
 )
 from storage.disk.view import ReadView
-from storage.subscription import catalogue as subscriptions, subscription_purge
+from storage.subscription import catalogue as subscriptions, delayed, subscription_purge
+from storage.subscription.cursor import Cursor
 from storage.topic import catalogue as topics, descent, retention
 from storage.verify.problem import Report
 
@@ -59,8 +60,22 @@ def check_ownerless(view: ReadView, report: Report) -> None:
             report(6, f"topic {topic_id}", "has a descent, and no name")
     for database in _OF_SUBSCRIPTIONS:
         _check(view, database, subscription_ids, "subscription", report)
+    removed, forgotten = set(subscription_purge.ids(view)), set(subscription_purge.delayed_ids(view))
+    own = {delayed.stored_under(known, cursor) for known, cursor in _cursors(view, subscription_ids)}
+    for delayed_id in sorted(own & forgotten):
+        report(6, f"subscription {delayed_id}", "has delayed messages that count as forgotten")
     for database in subscription_purge.RECORDS:
-        _check(view, database, subscription_ids.union(subscription_purge.ids(view)), "subscription", report)
+        is_delayed = database in subscription_purge.DELAYED_RECORDS
+        known = own | forgotten | removed if is_delayed else subscription_ids | removed
+        _check(view, database, known, "subscription", report)
+
+
+def _cursors(view: ReadView, subscription_ids: set[int]) -> Iterator[tuple[int, Cursor]]:
+    """Yield the cursors that are there; a missing one is a problem of its own."""
+    for subscription_id in subscription_ids:
+        payload = view.get(CURSORS, key1(subscription_id))
+        if payload is not None:
+            yield subscription_id, decoded(CURSORS, key1(subscription_id), payload, Cursor.decode)
 
 
 def _check(view: ReadView, database: Database, known: set[int], kind: str, report: Report) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from storage import Store, TxnID
+from storage import EARLIEST, IsolationLevel, Store, SubscriptionType, TxnID
 from storage.disk.view import WriteBatch
+from storage.subscription import attach
+from storage.subscription.isolation import SubscriptionMode
 from storage.topic import catalogue as topics, log
 from storage.topic.entry import MESSAGES, Columns
 from storage.topic.open_topic import OpenTopic
-from storage.txn import uncommitted_entries
+from storage.txn import timed_entries, uncommitted_entries
 
 KEYS = 5000
 _COMMIT = 10_000
@@ -40,5 +42,34 @@ def write_in_turn(store: Store, topic: str, txns: list[TxnID], number: int, size
             for at in range(begin, min(begin + _COMMIT, number)):
                 body = Columns([b"%d" % at] * size).body("producer-999999", at * size)
                 uncommitted_entries.append(opened, txns[at % len(txns)].least, size, body)
+
+        store.connection.write(change)
+
+
+def write_delayed(store: Store, topic: str, number: int, delivery_ms: int) -> None:
+    """Append so many messages with one delivery time each, an entry each; the times follow each other from one on."""
+    for begin in range(0, number, _COMMIT):
+
+        def change(batch: WriteBatch, begin: int = begin) -> None:
+            opened = OpenTopic.load(batch, topics.get(batch, topic).topic_id)
+            for at in range(begin, min(begin + _COMMIT, number)):
+                times = [delivery_ms + at]
+                body = Columns([b"%d" % at], delivery_times=times).body("producer-999999", at)
+                timed_entries.note(opened, log.append(opened, MESSAGES, 1, 0, body), 0, times)
+
+        store.connection.write(change)
+
+
+def create_subscriptions(store: Store, topic: str, number: int) -> None:
+    """Create subscriptions `s0`, `s1` and so on, from the first message on, in few commits."""
+    mode = SubscriptionMode(SubscriptionType.SHARED, IsolationLevel.READ_COMMITTED, None)
+    for begin in range(0, number, _COMMIT):
+
+        def change(batch: WriteBatch, begin: int = begin) -> None:
+            for at in range(begin, min(begin + _COMMIT, number)):
+                options = attach.SubscribeOptions(
+                    topic, f"s{at}", mode, EARLIEST, attach.DeadLetterPolicy(None, None)
+                )
+                attach.create(batch, topics.get(batch, topic), options)
 
         store.connection.write(change)

@@ -33,6 +33,7 @@ from storage.values.txn_state import AbortReason
 from tests.model_runs import examples
 from tests.storage.conftest import check_whole
 from tests.storage.lmdb_operations import counted
+from tests.storage.many_messages import create_subscriptions
 from tests.storage.subscription.test_trimming import acknowledge, first_position, send, trimmed, values
 
 MINUTE_MS = 60_000
@@ -537,3 +538,23 @@ def test_many_transactions_are_aborted_step_by_step(store: Store, topic: str, cl
     assert sorted(done.transactions_aborted) == sorted([*consuming, *producing])
     assert done.first_position == (5, 0)
     assert operations.most < 800
+
+
+def test_many_subscriptions_are_noted_in_steps(store: Store, topic: str, clock: ManualClock) -> None:
+    """Each in one record of the audit trail; the work of a step does not grow with the subscriptions."""
+    most = []
+    for number in (1200, 2400):
+        name = f"t{number}"
+        store.create_topic(name, ledger_entries_max=3)
+        store.admin.topics.set_retention(name, time_ms=MINUTE_MS, hard="trim")
+        send(store, name, 4)
+        create_subscriptions(store, name, number)
+        clock.advance(61)
+        with counted(store) as operations:
+            store.admin.topics.trim_topic(name)
+        most.append(operations.most)
+        assert lost(store, name, "s0") == lost(store, name, f"s{number - 1}") == 4
+        rows = [row for row in store.reports.list_audit_records() if row.action == "messages lost"]
+        noted = [Loss(**loss) for row in rows if row.target == name for loss in row.effects["lost"]]
+        assert sum(loss.messages for loss in noted) == 4 * number
+    assert most[1] < 1.2 * most[0]

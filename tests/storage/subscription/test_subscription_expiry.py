@@ -10,9 +10,11 @@ from storage import EARLIEST, Store
 from storage.disk.view import WriteBatch
 from storage.errors import SubscriptionNotFound
 from storage.process.clock import ManualClock
-from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.subscription import catalogue as subscriptions, cursor as cursors, subscription_expiry
 from storage.topic import catalogue as topics
 from tests.storage.conftest import check_whole
+from tests.storage.lmdb_operations import counted
+from tests.storage.many_messages import create_subscriptions
 from tests.storage.subscription.test_trimming import acknowledge, send
 
 HOUR_MS = 3600_000
@@ -136,3 +138,35 @@ def test_a_restored_store_starts_anew(
         assert restored.admin.topics.trim_topic(topic).effects.subscriptions_expired == []
         assert names(restored, topic) == ["a"]
     check_whole(path, clock)
+
+
+def test_a_run_looks_at_all_subscriptions_in_steps(
+    store: Store, topic: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each store transaction looks at a few; the dry run finds the same."""
+    create_subscriptions(store, topic, 9)
+    clock.advance(3000)
+    with store.subscribe(topic, "s4"), store.subscribe(topic, "s8"):
+        pass
+    clock.advance(601)
+    monkeypatch.setattr(subscription_expiry, "EXPIRY_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(subscription_expiry.step, "__defaults__", ("", 2))
+    old = ["s0", "s1", "s2", "s3", "s5", "s6", "s7"]
+    dry = store.admin.topics.trim_topic(topic, dry_run=True)
+    assert (dry.effects.subscriptions_expired, len(names(store, topic))) == (old, 9)
+    assert trim(store, topic) == old
+    clock.advance(3601)
+    assert store.maintenance.collect_garbage().collected.subscriptions_expired == 2
+
+
+def test_a_step_does_not_look_at_every_subscription(store: Store, topic: str) -> None:
+    """The operations of the longest store transaction are as many with ten times the subscriptions."""
+    most = []
+    for number in (400, 4000):
+        store.create_topic(f"t{number}")
+        store.admin.topics.set_retention(f"t{number}", expire_after_ms=HOUR_MS)
+        create_subscriptions(store, f"t{number}", number)
+        with counted(store) as operations:
+            assert trim(store, f"t{number}") == []
+        most.append(operations.most)
+    assert most[1] < 1.2 * most[0]

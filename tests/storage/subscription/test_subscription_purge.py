@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import time
 
 import pytest
 
-from storage import EARLIEST, Store, SubscriptionType
+from storage import EARLIEST, Consumer, IsolationLevel, Store, SubscriptionType
 from storage.disk.codec import U64, key3
 from storage.disk.schema import ACKS, DELAYED, DELAYED_DUE, PURGES
 from storage.disk.view import WriteBatch
@@ -15,7 +16,7 @@ from storage.process.clock import ManualClock
 from storage.subscription import catalogue as subscriptions, subscription_purge
 from storage.topic import catalogue as topics
 from tests.storage.lmdb_operations import counted
-from tests.storage.many_messages import write_messages
+from tests.storage.many_messages import write_delayed, write_messages
 
 NUMBER = 12_000
 """Records ahead of markDeletePosition, more than two steps remove."""
@@ -111,6 +112,64 @@ def test_delayed_messages_go_in_steps(store: Store) -> None:
     store.admin.subscriptions.delete_subscription("t", "a")
     with store.connection.view() as view:
         assert view.count(DELAYED) == view.count(DELAYED_DUE) == 0
+
+
+@pytest.mark.parametrize("forget", ["seek", "type", "abort"])
+def test_forgotten_delayed_messages_go_in_steps(store: Store, forget: str) -> None:
+    """One store transaction removes some; those that dispatch passes again lie apart from the rest."""
+    store.create_topic("late")
+    first, later_ms = store.create_producer("late").send(b"x"), int(time() * 1000) + 30 * 86_400_000
+    write_delayed(store, "late", 6000, later_ms)
+    shared, level = SubscriptionType.SHARED, IsolationLevel.READ_UNCOMMITTED
+    admin = store.admin.subscriptions
+    admin.create_subscription(
+        "late", "a", initial_position=EARLIEST, subscription_type=shared, subscription_isolation_level=level
+    )
+    admin.update_subscription("late", "a", subscription_isolation_level=IsolationLevel.READ_COMMITTED)
+
+    def delayed() -> tuple[int, int]:
+        """Delayed messages of the subscription, and records."""
+        stats = store.reports.subscription_stats("late", "a").row.stats
+        with store.connection.view() as view:
+            return stats.delayed, view.count(DELAYED)
+
+    def pass_all(consumer: Consumer) -> None:
+        while consumer.receive_batch(1, timeout=0) or delayed()[1] < 6000:
+            pass
+
+    with store.subscribe("late", "a", subscription_type=shared) as consumer:
+        txn = store.begin_transaction()
+        message = consumer.receive(timeout=0)
+        assert message.message_id == first
+        consumer.acknowledge(message, txn=txn)
+        pass_all(consumer)
+        assert delayed() == (6000, 6000)
+        if forget == "abort":
+            with counted(store) as operations:
+                store.admin.transactions.abort_transaction(txn, force=True)
+        else:
+            store.commit_transaction(txn)
+    if forget != "abort":
+        with counted(store) as operations:
+            if forget == "seek":
+                admin.seek_subscription("late", "a", EARLIEST)
+            else:
+                admin.update_subscription("late", "a", subscription_type=SubscriptionType.EXCLUSIVE)
+                admin.update_subscription("late", "a", subscription_type=shared)
+    assert operations.most < 4 * PURGE_STEP_RECORDS + 2000
+    assert delayed()[0] == 6000
+    with store.connection.view() as view:
+        assert view.count(PURGES) == 1
+    assert store.maintenance.verify_store(full=True) == []
+    with store.subscribe("late", "a", subscription_type=shared) as consumer:
+        pass_all(consumer)
+    assert delayed()[0] == 6000
+    assert store.maintenance.verify_store(full=True) == []
+    store.maintenance.collect_garbage()
+    assert delayed() == (6000, 6000)
+    admin.delete_subscription("late", "a")
+    with store.connection.view() as view:
+        assert (view.count(DELAYED), view.count(DELAYED_DUE), view.count(PURGES)) == (0, 0, 0)
 
 
 def test_a_small_subscription_leaves_nothing(store: Store) -> None:

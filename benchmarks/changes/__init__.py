@@ -1,0 +1,1 @@
+"""Changes of which the hold of the writer gate is measured."""
