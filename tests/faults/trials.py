@@ -132,11 +132,13 @@ class Trials:
         return result
 
     def _is_untouched(self, place: str) -> bool:
-        """Whether the data file holds the bytes of the prepared store: another look would see the same."""
-        first, second = (
-            os.path.join(directory, "store", "data.mdb") for directory in (self._template, place)
+        """Whether the data files hold the bytes of the prepared stores: another look would see the same."""
+        made = (os.path.join(place, "other"), os.path.join(place, "empty", "data.mdb"))
+        stores = (os.path.join("store", "data.mdb"), os.path.join("old", "data.mdb"))
+        return not any(map(os.path.lexists, made)) and all(
+            filecmp.cmp(os.path.join(self._template, data), os.path.join(place, data), shallow=False)
+            for data in stores
         )
-        return not os.path.lexists(os.path.join(place, "other")) and filecmp.cmp(first, second, shallow=False)
 
     def reference(self, operation: Operation) -> Reference:
         """The operation, undisturbed."""
@@ -181,6 +183,9 @@ class Trials:
         finally_ = self.observe(place)
         if operation.is_in_steps:
             assert again.exit_code in (0, reference.second.exit_code), again
+            if operation.converges:
+                ends = (reference.after, reference.twice)
+                assert finally_ in ends, f"a retry leads elsewhere: {difference(reference.after, finally_)}"
             return
         is_second = left == reference.after and reference.after != self.before
         expected, wanted = (

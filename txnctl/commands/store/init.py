@@ -25,7 +25,10 @@ class Created(NamedTuple):
 
 
 @argument(
-    "path", required=False, type=click.Path(), help="The directory to create. [default: that of --store]"
+    "path",
+    required=False,
+    type=click.Path(readable=False),
+    help="The directory to create. [default: that of --store]",
 )
 @names_store(effect="writes")
 @output(fields_of(Created, CREATED), name_field="path")
