@@ -44,9 +44,7 @@ def build_directory(destination: str, store: str | None = None) -> Iterator[str]
             give_to_owner(descriptor, store)
         yield path
     finally:
-        with suppress(OSError):  # where the disk does not say, the next builder removes an unlocked directory
-            if _has_name(descriptor, path):
-                shutil.rmtree(path, ignore_errors=True)
+        _remove(descriptor, path)
         os.close(descriptor)
 
 
@@ -77,6 +75,16 @@ def _locked(path: str) -> int | None:
         if not has_name:
             os.close(descriptor)
     return descriptor if has_name else None
+
+
+def _remove(descriptor: int, path: str) -> None:
+    """Remove the open directory, if the path still leads there; what the disk refuses is left to the next builder."""
+    with suppress(OSError):
+        if _has_name(descriptor, path):
+            shutil.rmtree(path, ignore_errors=True)
+    # Inside an existing directory all files were moved away: the empty one goes even if one call was refused.
+    with suppress(OSError):
+        os.rmdir(path)
 
 
 def is_build_dir(name: str, destination: str) -> bool:
