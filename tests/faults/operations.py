@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -168,6 +169,7 @@ def build(place: str) -> None:
         store.maintenance.backup_store(path + ".backup")
     os.mkdir(os.path.join(place, "empty"))
     small_store.unpacked(1, Path(place, "old"))
+    Path(place, "old.note").write_bytes(pickle.dumps(_observed_old(os.path.join(place, "old"))))
 
 
 def _subscribe(store: Store) -> None:
@@ -214,16 +216,18 @@ def observe(place: str) -> dict[str, Any]:
 
 
 def _observed_old(path: str) -> dict[str, Any]:
-    """A store of format 1, or upgraded from there: its format, messages and rows; nothing while its file is untouched."""
-    if Path(path, "data.mdb").read_bytes() == _OLD:
-        return {"topics": {}}
+    """A store of format 1, or upgraded from there: its format, messages and rows; noted where nothing was changed."""
+    note = f"{path}.note"
+    if os.path.exists(note) and Path(path, "data.mdb").read_bytes() == _OLD:
+        noted: dict[str, Any] = pickle.loads(Path(note).read_bytes())
+        return noted
     with Store.open(path, read_only=True) as store:
         _verify(store)
-        tables_ = [row["table"] for row in row_json(store.reports.list_tables())]
+        names = [row["table"] for row in row_json(store.reports.list_tables())]
         return {
             "format": row_json(store.reports.store_info())["format"],
             "topics": {topic: [message.value for message in store.reader(topic)] for topic in store.topics()},
-            "tables": {name: [(row.key, row.value) for row in store.table(name).scan()] for name in tables_},
+            "tables": {name: [(row.key, row.value) for row in store.table(name).scan()] for name in names},
         }
 
 

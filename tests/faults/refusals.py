@@ -34,10 +34,9 @@ _CODES: Final = {
     errno.EMFILE: ("too-many-files", "outcome-unknown"),
 }
 """Codes of the errors that a refused call may end with."""
-_OWN_WORDS: Final = (
-    "too many files are open",
-    "MDB_INVALID",  # LMDB's answer where it cannot lock a new file
-)
+_UNLOCKED: Final = "MDB_INVALID"
+"""LMDB's answer where it cannot lock a lock file that it has just made."""
+_OWN_WORDS: Final = ("too many files are open", _UNLOCKED)
 _SILENT: Final = 0
 _PIPE_CLOSED: Final = 141
 
@@ -57,7 +56,7 @@ def problem_of(run: Run, error: int) -> str | None:
     causes = (os.strerror(error), *_OWN_WORDS)
     if run.code is not None and not any(cause in run.errors for cause in causes):
         return f"no cause: {run.errors}"
-    if run.code not in (None, *_CODES[error]):
+    if run.code not in (None, *_CODES[error]) and _UNLOCKED not in run.errors:
         return f"the wrong kind of error: {run.errors}"
     return None
 
