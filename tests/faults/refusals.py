@@ -36,6 +36,8 @@ _CODES: Final = {
 """Codes of the errors that a refused call may end with."""
 _UNLOCKED: Final = "MDB_INVALID"
 """LMDB's answer where it cannot lock a lock file that it has just made."""
+_DAMAGE: Final = (_UNLOCKED, "the file cannot be read")
+"""Words of errors that are rightly taken for damage: the second is what `verify` finds."""
 _OWN_WORDS: Final = ("too many files are open", _UNLOCKED)
 _SILENT: Final = 0
 _PIPE_CLOSED: Final = 141
@@ -56,7 +58,7 @@ def problem_of(run: Run, error: int) -> str | None:
     causes = (os.strerror(error), *_OWN_WORDS)
     if run.code is not None and not any(cause in run.errors for cause in causes):
         return f"no cause: {run.errors}"
-    if run.code not in (None, *_CODES[error]) and _UNLOCKED not in run.errors:
+    if run.code not in (None, *_CODES[error]) and not any(words in run.errors for words in _DAMAGE):
         return f"the wrong kind of error: {run.errors}"
     return None
 
