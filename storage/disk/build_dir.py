@@ -92,14 +92,15 @@ def is_build_dir(name: str, destination: str) -> bool:
     return re.fullmatch(rf"\.{re.escape(destination)}\.[0-9]+\.new", name) is not None
 
 
-def remove_leftovers(parent: str, name: str | None = None) -> None:
+def remove_leftovers(parent: str, name: str | None = None, *, inside_store: bool = False) -> None:
     """Remove the build directories of dead builders in `parent`, as far as permissions allow.
 
-    An empty directory is removed only if it is named after the destination `name`: any user may have made an empty one.
+    An empty directory is removed only inside a store, or if it is named after the destination `name`: elsewhere any
+    user may have made an empty one.
     """
     for entry in os.listdir(parent):
         if _ANY.fullmatch(entry):
-            is_ours = name is not None and is_build_dir(entry, name)
+            is_ours = inside_store or (name is not None and is_build_dir(entry, name))
             _remove_if_dead(os.path.join(parent, entry), may_be_empty=is_ours)
 
 

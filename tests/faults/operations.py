@@ -50,6 +50,7 @@ class Operation(NamedTuple):
         input: of the command.
         is_in_steps: it makes several commits, each of which may be the last one of a killed run.
         converges: whether one more run after that leads where an undisturbed one leads.
+        is_followed: after its change it makes another commit, as a consumer that leaves; an error of that may come later.
         changes: whether it changes a store.
     """
 
@@ -58,6 +59,7 @@ class Operation(NamedTuple):
     input: bytes = b""
     is_in_steps: bool = False
     converges: bool = True
+    is_followed: bool = False
     changes: bool = True
 
     def command(self, place: str) -> list[str]:
@@ -112,7 +114,7 @@ OPERATIONS: Final = (
     Operation("fence", "producers fence owned --yes --reason faults -o json"),
     Operation("create a table", "tables create fresh -o json"),
     Operation("put", "tables put accounts B1 900 -o json"),
-    Operation("transfer", "api transfer"),
+    Operation("transfer", "api transfer", is_followed=True),
     Operation("remove a row", "tables rm accounts B3 -o json"),
     Operation("import", "tables import accounts -o json", b'{"key":"C1","value":"1"}\n{"key":"C2","value":"2"}\n'),
     Operation("delete a table", "tables delete scrap --yes --force -o json", is_in_steps=True),
