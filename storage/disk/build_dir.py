@@ -44,9 +44,7 @@ def build_directory(destination: str, store: str | None = None) -> Iterator[str]
             give_to_owner(descriptor, store)
         yield path
     finally:
-        with suppress(OSError):  # where the disk does not say, the next builder removes an unlocked directory
-            if _has_name(descriptor, path):
-                shutil.rmtree(path, ignore_errors=True)
+        _remove(descriptor, path)
         os.close(descriptor)
 
 
@@ -79,19 +77,30 @@ def _locked(path: str) -> int | None:
     return descriptor if has_name else None
 
 
+def _remove(descriptor: int, path: str) -> None:
+    """Remove the open directory, if the path still leads there; what the disk refuses is left to the next builder."""
+    with suppress(OSError):
+        if _has_name(descriptor, path):
+            shutil.rmtree(path, ignore_errors=True)
+    # Inside an existing directory all files were moved away: the empty one goes even if one call was refused.
+    with suppress(OSError):
+        os.rmdir(path)
+
+
 def is_build_dir(name: str, destination: str) -> bool:
     """Whether `name` is the name of a build directory for `destination`."""
     return re.fullmatch(rf"\.{re.escape(destination)}\.[0-9]+\.new", name) is not None
 
 
-def remove_leftovers(parent: str, name: str | None = None) -> None:
+def remove_leftovers(parent: str, name: str | None = None, *, inside_store: bool = False) -> None:
     """Remove the build directories of dead builders in `parent`, as far as permissions allow.
 
-    An empty directory is removed only if it is named after the destination `name`: any user may have made an empty one.
+    An empty directory is removed only inside a store, or if it is named after the destination `name`: elsewhere any
+    user may have made an empty one.
     """
     for entry in os.listdir(parent):
         if _ANY.fullmatch(entry):
-            is_ours = name is not None and is_build_dir(entry, name)
+            is_ours = inside_store or (name is not None and is_build_dir(entry, name))
             _remove_if_dead(os.path.join(parent, entry), may_be_empty=is_ours)
 
 

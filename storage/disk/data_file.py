@@ -82,7 +82,11 @@ def _open(path: str, read_only: bool, has_table: bool) -> Any:
         except (MemoryError, lmdb.MemoryError):
             continue
         except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
-            raise CorruptStore(f"{path} cannot be opened: {error}", hint="Restore a backup.") from error
+            # The data file was looked at before: mostly LMDB could not use its lock file.
+            raise CorruptStore(
+                f"{path} cannot be opened: {error}",
+                hint=f"Try again; close it everywhere and remove {directory.LMDB_LOCK}; then restore a backup.",
+            ) from error
         except lmdb.LockError as error:
             raise NotPermitted(
                 f"{path} cannot be locked: {error}",

@@ -12,7 +12,7 @@ import lmdb
 
 from storage.disk import directory
 from storage.disk.data_map import DataMap
-from storage.disk.lmdb_errors import not_done
+from storage.disk.lmdb_errors import DAMAGE, not_done
 from storage.disk.pages import check_pages, damaged_page
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
@@ -220,7 +220,9 @@ class Environment:
         with self.view():
             try:
                 self._map.raw.copyfd(descriptor, compact=True)
-            except lmdb.DiskError as error:
+            except lmdb.Error as error:
+                if isinstance(error, DAMAGE):
+                    raise
                 raise not_done(self.path, "copied", error) from error
 
     def _check_pages(self) -> None:

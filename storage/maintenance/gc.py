@@ -103,9 +103,10 @@ def _collect(
     connection = engine.connection
     freed = connection.environment.check_readers()
     steps = purge_deleted(connection)
-    for place in (connection.path, os.path.dirname(connection.path)):
-        with suppress(OSError):
-            remove_leftovers(place)
+    with suppress(OSError):
+        remove_leftovers(connection.path, inside_store=True)
+    with suppress(OSError):
+        remove_leftovers(os.path.dirname(connection.path))
     table_gc.settle_clocks(connection, trust_clock)
     # What a view has taken over may be trimmed at once. On a full disk trimming makes the room for compaction.
     compacted = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from storage.actions import Action, Hint
 from storage.engine import Engine
-from storage.errors import StoreInUse
+from storage.errors import StoreInUse, StoreInvalid
 from storage.process.identity import describe, is_stopped, started
 from storage.process.lock_file import FILE_NAME, processes_with
 
@@ -31,7 +31,9 @@ def store_alone(engine: Engine, otherwise: str = "") -> Iterator[None]:
     try:
         yield
     finally:
-        lock_file.share_store()
+        # Refused, the lock stays exclusive until the store is closed: no error of what was done within the block.
+        with suppress(StoreInvalid):
+            lock_file.share_store()
 
 
 def _in_use(path: str, pids: list[int], otherwise: str) -> StoreInUse:

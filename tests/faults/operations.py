@@ -7,9 +7,12 @@ it; and a second try leads to where one that was not disturbed leads.
 
 from __future__ import annotations
 
+import gzip
 import os
+import pickle
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from storage import EARLIEST, Store, SubscriptionType, TransactionState
@@ -17,6 +20,7 @@ from storage.errors import CorruptStore, TxnctlError
 from storage.subscription import redrive, subscription_purge
 from storage.table import catalogue as tables, retention
 from storage.topic import catalogue as topics
+from tests.format import small_store
 from tests.row_json import row_json
 from txnctl.cli.error_report import report
 from txnctl.cli.main import main
@@ -33,15 +37,20 @@ _SUBSCRIPTION_COUNTS: Final = (
     "deadLetterTopic",
 )
 
+_OLD: Final = gzip.decompress(Path(small_store.__file__).with_name("store-1.mdb.gz").read_bytes())
+_SETTINGS: Final = ("retentionTimeMs", "retentionBytes", "tableRetentionMs", "ttlMs", "expireAfterMs")
+
 
 class Operation(NamedTuple):
     """A command line, or a function of this module that is called with the store.
 
     Attributes:
         name: unique.
-        words: `api NAME` is the function. In others `{store}` is the store, `{other}` a path beside it, `{txn}` its open transaction.
+        words: `api NAME` is the function. In others `{store}` is the store, `{other}` a path beside it, `{empty}` an empty directory, `{old}` a store of format 1, `{txn}` the open transaction of the store.
         input: of the command.
         is_in_steps: it makes several commits, each of which may be the last one of a killed run.
+        converges: whether one more run after that leads where an undisturbed one leads.
+        is_followed: after its change it makes another commit, as a consumer that leaves; an error of that may come later.
         changes: whether it changes a store.
     """
 
@@ -49,19 +58,31 @@ class Operation(NamedTuple):
     words: str
     input: bytes = b""
     is_in_steps: bool = False
+    converges: bool = True
+    is_followed: bool = False
     changes: bool = True
 
     def command(self, place: str) -> list[str]:
         """The words of the command below a directory."""
-        store, other = os.path.join(place, "store"), os.path.join(place, "other")
-        txn = transaction(place)
-        words = [word.format(store=store, other=other, txn=txn) for word in self.words.split()]
-        has_store = self.words.startswith(("store init", "store restore"))
-        return words if has_store else [*words, "--store", store]
+        places = {name: os.path.join(place, name) for name in ("store", "other", "empty", "old")}
+        words = [word.format(**places, txn=transaction(place)) for word in self.words.split()]
+        has_store = self.words.startswith(("store init", "store restore", "store upgrade"))
+        return words if has_store else [*words, "--store", places["store"]]
 
 
 OPERATIONS: Final = (
     Operation("init", "store init {other} -o json"),
+    Operation("init in a directory", "store init {empty} -o json"),
+    Operation("upgrade", "store upgrade --yes -o json --store {old}"),
+    Operation("settle", "pipeline settle requests --table accounts --once --engine local -o json", is_in_steps=True),
+    Operation("limit the age", "topics config doomed --ttl 1h --yes -o json"),
+    Operation("bound subscriptions", "store config expire-after 30d --yes -o json"),
+    Operation("give back", "subscriptions nack orders billing 1:1 --yes -o json"),
+    Operation("skip open ones", "subscriptions update orders billing --on-open skip --yes -o json"),
+    Operation("evict", "subscriptions evict orders billing --yes --reason faults -o json"),
+    Operation("changes", "tables changes accounts -o json", changes=False),
+    Operation("export a table", "tables export accounts", changes=False),
+    Operation("read compacted", "consume letters --read-compacted -o ndjson", changes=False),
     Operation("create a topic", "topics create fresh -o json"),
     Operation("delete a topic", "topics delete doomed --yes --force -o json", is_in_steps=True),
     Operation("configure a topic", "topics config orders --retention-time 7d --yes -o json"),
@@ -75,7 +96,7 @@ OPERATIONS: Final = (
     Operation("produce a transaction", "produce orders --atomic -o json", b"a\nb\nc\n"),
     Operation("produce in a transaction", "produce orders --txn {txn} -m within -o json"),
     Operation("create on the way", "produce made-late --create -m first -o json"),
-    Operation("consume", "consume orders -s billing -n 3 -o ndjson", is_in_steps=True),
+    Operation("consume", "consume orders -s billing -n 3 -o ndjson", is_in_steps=True, converges=False),
     Operation("read", "consume orders -o ndjson", changes=False),
     Operation("acknowledge", "subscriptions ack orders billing 1:3 --yes -o json"),
     Operation("subscribe", "subscriptions create orders fresh --from earliest -o json"),
@@ -93,7 +114,7 @@ OPERATIONS: Final = (
     Operation("fence", "producers fence owned --yes --reason faults -o json"),
     Operation("create a table", "tables create fresh -o json"),
     Operation("put", "tables put accounts B1 900 -o json"),
-    Operation("transfer", "api transfer"),
+    Operation("transfer", "api transfer", is_followed=True),
     Operation("many ends in one flush", "api group", is_in_steps=True),
     Operation("send without waiting", "api send_async"),
     Operation("remove a row", "tables rm accounts B3 -o json"),
@@ -132,6 +153,10 @@ def build(place: str) -> None:
             with store.create_producer(name) as producer:
                 for number in range(MESSAGES):
                     producer.send(b"%s %d" % (name.encode(), number), key=f"k{number % 3}")
+        store.create_topic("requests")
+        with store.create_producer("requests") as producer:
+            for number in range(MESSAGES):
+                producer.send(b'{"delta": "-20.50"}', key=f"B{number % 5}")
         store.create_table("accounts")
         store.create_table("scrap")
         for table in ("accounts", "scrap"):
@@ -146,6 +171,9 @@ def build(place: str) -> None:
         store.open_session("owned", access_mode="Exclusive", lease=86_400)
     with Store.open(path) as store:
         store.maintenance.backup_store(path + ".backup")
+    os.mkdir(os.path.join(place, "empty"))
+    small_store.unpacked(1, Path(place, "old"))
+    Path(place, "old.note").write_bytes(pickle.dumps(_observed_old(os.path.join(place, "old"))))
 
 
 def _subscribe(store: Store) -> None:
@@ -185,7 +213,26 @@ def observe(place: str) -> dict[str, Any]:
     other = os.path.join(place, "other")
     if os.path.lexists(other):
         seen["other"] = _observed(other, transaction(place))
+    if os.path.lexists(os.path.join(place, "empty", "data.mdb")):
+        seen["empty"] = _observed(os.path.join(place, "empty"), transaction(place))
+    seen["old"] = _observed_old(os.path.join(place, "old"))
     return seen
+
+
+def _observed_old(path: str) -> dict[str, Any]:
+    """A store of format 1, or upgraded from there: its format, messages and rows; noted where nothing was changed."""
+    note = f"{path}.note"
+    if os.path.exists(note) and Path(path, "data.mdb").read_bytes() == _OLD:
+        noted: dict[str, Any] = pickle.loads(Path(note).read_bytes())
+        return noted
+    with Store.open(path, read_only=True) as store:
+        _verify(store)
+        names = [row["table"] for row in row_json(store.reports.list_tables())]
+        return {
+            "format": row_json(store.reports.store_info())["format"],
+            "topics": {topic: [message.value for message in store.reader(topic)] for topic in store.topics()},
+            "tables": {name: [(row.key, row.value) for row in store.table(name).scan()] for name in names},
+        }
 
 
 def _observed(path: str, txn: str) -> dict[str, Any]:
@@ -215,7 +262,8 @@ def _observed(path: str, txn: str) -> dict[str, Any]:
         seen["open"] = sum(not row["attached"] for row in row_json(store.reports.list_transactions()))
         seen["state"] = _state(store, txn)
         info = row_json(store.reports.store_info())
-        seen["settings"] = [info[name] for name in ("retentionTimeMs", "retentionBytes", "tableRetentionMs")]
+        seen["settings"] = [info[name] for name in _SETTINGS]
+        seen["limits"] = {topic: repr(store.reports.topic_retention(topic).own) for topic in store.topics()}
         seen["leased"] = sum(row["leaseMs"] is not None for row in row_json(store.reports.list_producers()))
         _verify(store)
     return seen

@@ -1,10 +1,12 @@
 """EIO, ENOSPC and EMFILE at every system call of every operation.
 
-    python -m tests.faults.refusals [SHARE [SEED [OPERATION]]]
+    python -m tests.faults.refusals [SHARE [SEED [OPERATION [PART/PARTS]]]]
 
 SHARE of the calls is tried, chosen by chance; 1 is all of them, once refused alone and once with all calls of the kind
-after it. The operation succeeds, or ends with one error of txnctl and its exit code: no traceback, no signal, no "bug".
-The store is sound, what is left is the state before or after, and a retry leads on from there.
+after it. 1/4, 2/4, 3/4 and 4/4 are four parts of the same run, for four processes; OPERATION may be "". The operation
+succeeds, or ends with one error of txnctl and its exit code: no traceback, no signal, no "bug"; the error has the cause
+and its kind, and nothing was stored. The store is sound, what is left is the state before or after, a retry leads on
+from there, and no file is left then that does not belong there.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ _CODES: Final = {
     errno.EMFILE: ("too-many-files", "outcome-unknown"),
 }
 """Codes of the errors that a refused call may end with."""
-_OWN_WORDS: Final = (
-    "too many files are open",
-    "MDB_INVALID",  # LMDB's answer where it cannot lock a new file
-)
+_UNLOCKED: Final = "MDB_INVALID"
+"""LMDB's answer where it cannot lock a lock file that it has just made."""
+_DAMAGE: Final = (_UNLOCKED, "the file cannot be read")
+"""Words of errors that are rightly taken for damage: the second is what `verify` finds."""
+_OWN_WORDS: Final = ("too many files are open", _UNLOCKED)
 _SILENT: Final = 0
 _PIPE_CLOSED: Final = 141
 
@@ -55,54 +58,74 @@ def problem_of(run: Run, error: int) -> str | None:
     causes = (os.strerror(error), *_OWN_WORDS)
     if run.code is not None and not any(cause in run.errors for cause in causes):
         return f"no cause: {run.errors}"
-    if run.code not in (None, *_CODES[error]):
+    if run.code not in (None, *_CODES[error]) and not any(words in run.errors for words in _DAMAGE):
         return f"the wrong kind of error: {run.errors}"
     return None
 
 
-def sweep(
-    trials: Trials, operation: Operation, share: float, chance: random.Random
-) -> tuple[Counter[str], list[str]]:
+class Chosen:
+    """The cases of a run: a share of all, chosen by chance, and of those the ones of one part.
+
+    Args:
+        part: its number, from 1 on, and the number of parts.
+    """
+
+    def __init__(self, share: float, seed: int, part: tuple[int, int] = (1, 1)) -> None:
+        self._share = share
+        self._chance = random.Random(seed)
+        self._part, self._parts = part
+        self._case = 0
+
+    def next(self) -> bool:
+        """Whether the next case is tried."""
+        self._case += 1
+        return self._chance.random() < self._share and self._case % self._parts == self._part % self._parts
+
+
+def sweep(trials: Trials, operation: Operation, mode: Mode, chosen: Chosen) -> tuple[Counter[str], list[str]]:
     """Refuse the calls of an operation; counts by error and code, and what is wrong."""
     counts, failures = Counter[str](), []
     for error, calls in KINDS:
         place = trials.fresh("counted")
         total = trials.run(operation, place, Fault(Mode.COUNT, calls, 0)).calls
-        for at in range(1, total + 1):
-            for mode in (Mode.FAIL_ONE, Mode.FAIL_FROM):
-                if chance.random() >= share:
-                    continue
-                place = trials.fresh("refused")
-                run = trials.run(operation, place, Fault(mode, calls, at, error))
-                if run.hit < 0 and run.death is None:
-                    continue  # fewer calls than in the run that was counted
-                name = errno.errorcode[error]
-                counts[f"{name} {run.code or 'done'}"] += 1
-                problem = problem_of(run, error) or attempt(
-                    lambda place=place, run=run: trials.check_promise(operation, place, run)
-                )
-                if problem:
-                    where = f"{mode.name} at call {at} of {total} (number {run.hit})"
-                    failures.append(f"{operation.name}: {name} {where}: {problem}")
-                    print(failures[-1], flush=True)
+        for at in filter(lambda _: chosen.next(), range(1, total + 1)):
+            place = trials.fresh("refused")
+            run = trials.run(operation, place, Fault(mode, calls, at, error))
+            if run.hit < 0 and run.death is None:
+                continue  # fewer calls than in the run that was counted
+            name = errno.errorcode[error]
+            counts[f"{name} {run.code or 'done'}"] += 1
+            problem = problem_of(run, error) or attempt(
+                lambda place=place, run=run: trials.check_promise(operation, place, run)
+            )
+            if problem:
+                where = f"{mode.name} at call {at} of {total} (number {run.hit})"
+                failures.append(f"{operation.name}: {name} {where}: {problem}")
+                print(failures[-1], flush=True)
     return counts, failures
 
 
-def main(share: float = 1.0, seed: int = 1, only: str = "") -> int:
-    """Refuse a share of all calls; print the counts, and return the number of failures."""
-    chance, counts, failed, operations = random.Random(seed), Counter[str](), 0, 0
+def main(share: float = 1.0, seed: int = 1, only: str = "", part: str = "1/1") -> int:
+    """Refuse a share of all calls, each alone before any with its followers; print counts, return the failures."""
+    counts, failed, operations = Counter[str](), 0, [each for each in OPERATIONS if only in each.name]
+    first, _, parts = part.partition("/")
+    chosen = Chosen(share, seed, (int(first), int(parts)))
     shared = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=shared) as directory:
         trials = Trials(directory)
-        for operation in OPERATIONS:
-            if only in operation.name:
-                more, failures = sweep(trials, operation, share, chance)
-                counts, failed, operations = counts + more, failed + len(failures), operations + 1
-    print(f"refusals in {operations} operations, seed {seed}: {dict(counts)}")
+        for mode in (Mode.FAIL_ONE, Mode.FAIL_FROM):
+            for operation in operations:
+                more, failures = sweep(trials, operation, mode, chosen)
+                counts, failed = counts + more, failed + len(failures)
+                print(
+                    f"{mode.name} {operation.name}: {sum(more.values())} refused, {len(failures)} broken",
+                    flush=True,
+                )
+    print(f"refusals in {len(operations)} operations, seed {seed}, part {part}: {dict(counts)}")
     print(f"{sum(counts.values())} refused calls; {failed} broken promises")
     return failed
 
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    sys.exit(bool(main(float(words[0]) if words else 1.0, *map(int, words[1:2]), *words[2:3])))
+    sys.exit(bool(main(float(words[0]) if words else 1.0, *map(int, words[1:2]), *words[2:4])))

@@ -45,11 +45,8 @@ def backlog(options: TopicStreamOptions) -> int:
     Raises:
         TopicNotFound, InvalidPosition, InvalidValue, MessageNotFound
     """
-    progress = TopicProgress(options)
-    try:
+    with TopicProgress(options) as progress:
         return progress.backlog()
-    finally:
-        progress.close()
 
 
 def settle_backlog(
@@ -66,8 +63,7 @@ def settle_backlog(
     """
     clock = store.connection.clock
     until = None if seconds is None else clock.boot_ns() + int(seconds * 1e9)
-    progress = TopicProgress(options, consumer_name=f"settle-{os.getpid()}")
-    try:
+    with TopicProgress(options, consumer_name=f"settle-{os.getpid()}") as progress:
         target, start = progress.latest(), progress.begin()
         batch_id = 0
         while until is None or clock.boot_ns() < until:
@@ -76,8 +72,6 @@ def settle_backlog(
                 return
             _settle_batch(settler, store, progress, (start, end), batch_id)
             start, batch_id = end, batch_id + 1
-    finally:
-        progress.close()
 
 
 def _settle_batch(

@@ -224,3 +224,13 @@ def test_leftovers_of_dead_builders_are_removed(store: Store, path: str) -> None
     assert [os.path.exists(each) for each in left] == [True, True]
     store.maintenance.collect_garbage()
     assert [os.path.exists(each) for each in left] == [False, False]
+
+
+def test_an_empty_build_directory_in_a_store_is_removed(store: Store, path: str) -> None:
+    """No other user makes one there; beside the store any user may have."""
+    inside, beside = (os.path.join(place, ".store.1234567.new") for place in (path, os.path.dirname(path)))
+    os.mkdir(inside)
+    os.mkdir(beside)
+    store.maintenance.collect_garbage()
+    assert not os.path.exists(inside)
+    assert os.path.exists(beside)

@@ -25,7 +25,7 @@ BACKED_UP = fields_of(
 )
 
 
-@argument("destination", metavar="DEST", type=click.Path(), help="The directory to create.")
+@argument("destination", metavar="DEST", type=click.Path(readable=False), help="The directory to create.")
 @reads_store
 @effect("writes")
 @output(BACKED_UP, name_field="path")

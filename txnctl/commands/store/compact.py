@@ -46,7 +46,7 @@ COMPACTED = fields_of(
     "--to",
     "destination",
     metavar="DIR",
-    type=click.Path(),
+    type=click.Path(readable=False),
     help="Write the compacted store to this new directory, as on another disk.",
 )
 @changes_store()

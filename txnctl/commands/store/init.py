@@ -27,7 +27,10 @@ class Created(NamedTuple):
 
 
 @argument(
-    "path", required=False, type=click.Path(), help="The directory to create. [default: that of --store]"
+    "path",
+    required=False,
+    type=click.Path(readable=False),
+    help="The directory to create. [default: that of --store]",
 )
 @if_not_exists
 @names_store(effect="writes")

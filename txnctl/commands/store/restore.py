@@ -40,7 +40,7 @@ RESTORED = fields_of(
     "--to",
     "destination",
     metavar="PATH",
-    type=click.Path(),
+    type=click.Path(readable=False),
     help="The directory to create. [default: that of --store]",
 )
 @names_store(effect="writes")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
+from storage.client.block_end import close_after
 from storage.errors import InvalidPosition, InvalidValue
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
@@ -238,11 +239,19 @@ class TopicProgress:
 
     def close(self) -> None:
         """Close the store; nothing is lost without a close."""
-        if self._cursor is not None:
-            self._cursor.close()
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        try:
+            if self._cursor is not None:
+                self._cursor.close()
+        finally:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    def __enter__(self) -> TopicProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        close_after(kind, self.close)
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_store": None, "_archives": None}
