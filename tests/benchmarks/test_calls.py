@@ -9,14 +9,14 @@ from benchmarks.contract import Sense, Target
 from benchmarks.report import Comparison, table_lines
 
 LIMITS = {
-    "send": 100,
+    "send": 98,
     "transaction of 3 x 10 messages": 420,
-    "begin + abort": 68,
-    "transfer": 1030,
-    "put": 590,
-    "scan, per row": 20,
-    "receive + ack by 100 of single messages, per message": 155,
-    "receive + ack by 1,000 of single messages, per message": 152,
+    "begin + abort": 70,
+    "transfer": 592,
+    "put": 350,
+    "scan, per row": 5,
+    "receive + ack by 100 of single messages, per message": 36,
+    "receive + ack by 1,000 of single messages, per message": 34,
     "receive + ack by 1,000 of batches of 1,000, per message": 1,
 }
 """The calls of each operation at most: what it takes today, and a few more."""

@@ -174,14 +174,16 @@ def test_the_report_names_the_store(run: Any, named: Path) -> None:
 _NO_COMMANDS = {
     "commands/demo.py": ["The store was temporary and is gone. To look into it: txnctl demo --keep"],
     "commands/store/verify_child.py": ["txnctl store verify"],
-    "commands/transactions/abort.py": ["txnctl transactions run "],
+    "commands/transactions/abort_report.py": ["txnctl transactions run "],
     "report/page.py": [
         " with `txnctl report`, from one read transaction. No message, no value and no key of the store is on this page."
     ],
 }
 """A command that makes a store of its own, the names of processes, and the origin of a page."""
 
-_MADE_FOR_HELP = frozenset({"example", "option", "argument", "Group", "Command", "names_store", "forcible"})
+_MADE_FOR_HELP = frozenset(
+    {"Section", "example", "option", "argument", "Group", "Command", "names_store", "forcible"}
+)
 
 
 def written_out(tree: ast.Module) -> list[str]:

@@ -255,9 +255,9 @@ class GroupCommand(_Helpful, click.Group):
             _examples(formatter, self._first_examples())
         from txnctl.cli.command_table import RUNBOOK
 
-        words = " ".join(ctx.command_path.split()[1:])
+        name, *words = ctx.command_path.split()
         formatter.write_paragraph()
-        formatter.write_text(f"`txnctl help {words}{' ' if words else ''}COMMAND` says more. {RUNBOOK}")
+        formatter.write_text(f"`{' '.join([name, 'help', *words])} COMMAND` says more. {RUNBOOK}")
 
     def _first_examples(self) -> list[str]:
         """The first example of one line of each of the first commands."""

@@ -168,7 +168,8 @@ class Context:
         from txnctl.output import render
 
         output = self._declared_output()
-        self.out.write(render.one(row, self.output, output.fields, output.name_field, table, self.width))
+        form = render.RowForm(output.fields, output.name_field)
+        self.out.write(render.one(row, self.output, form, table, self.width))
 
     def show_missing(self, error: NotFound) -> None:
         """Tell that the object of a command with --missing-ok does not exist: a note, and `null` as JSON."""
@@ -190,9 +191,8 @@ class Context:
             rows = list(rows)
             if not rows and not self._has_noted:
                 self.note("there is nothing to list")
-        texts = render.many(
-            rows, self.output, output.fields, output.name_field, table, self.width, self._table_width
-        )
+        form = render.RowForm(output.fields, output.name_field)
+        texts = render.many(rows, self.output, form, table, self.width, self._table_width)
         for text in texts:
             self.out.write(text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from txnctl.output.shell import name_in
 
 REMEDIES = {
-    "already-exists": "Use what is there, or choose a different name or path.",
+    "already-exists": "Take what is there (--if-not-exists), or choose another name.",
     "bad-input": "Correct the value; --help of the command says what it takes.",
     "bad-line": "Mend the line, or leave it out (`produce --on-error skip`).",
     "busy": "Try again; `txnctl store locks` shows who uses the store.",

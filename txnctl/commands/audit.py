@@ -57,9 +57,8 @@ def list_(
     next 100,000 records, expiries for the next 10,000.
     """
     rows = context.store.reports.list_audit_records(count, since_ms=since, action=action, target=target)
-    if not rows and context.output == "table":
-        is_chosen = any(value is not None for value in (since, action, target))
-        context.note("no record matches" if is_chosen else "nothing was changed yet")
+    if not rows and context.output == "table" and (since, action, target) != (None, None, None):
+        context.note("no record matches")
     context.show_list(rows)
 
 

@@ -27,9 +27,8 @@ def create_unless_there(may_exist: bool, create: Callable[[], object]) -> bool:
     """
     try:
         create()
-    except AlreadyExists as error:
+    except AlreadyExists:
         if not may_exist:
-            error.hint = error.hint or "--if-not-exists takes the one that is there."
             raise
         return False
     return True

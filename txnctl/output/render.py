@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from storage.json_form import to_json
 from txnctl.output import json_text
@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
+class RowForm(NamedTuple):
+    """The fields of rows, and the field that stands for a row in `-o name`."""
+
+    fields: Iterable[Field]
+    name_field: str
+
+
 def one(
     row: R,
     output: str,
-    fields: Iterable[Field],
-    name_field: str,
+    form: RowForm,
     table: Callable[[R], str | Iterable[str]] | None,
     width: int | None = None,
 ) -> str:
@@ -40,17 +46,16 @@ def one(
     if output == "ndjson":
         return json_text.one_line(shown) + "\n"
     if output == "name":
-        return _name(shown, name_field)
+        return _name(shown, form.name_field)
     from txnctl.output.table import object_table
 
-    return _ended(object_table(shown, fields).split("\n"), width)
+    return _ended(object_table(shown, form.fields).split("\n"), width)
 
 
 def many(
     rows: Iterable[R],
     output: str,
-    fields: Iterable[Field],
-    name_field: str,
+    form: RowForm,
     table: Callable[[Sequence[R]], str | Iterable[str]] | None,
     width: int | None = None,
     table_width: int | None = None,
@@ -68,11 +73,11 @@ def many(
             yield json_text.one_line(to_json(row, spell)) + "\n"
     elif output == "name":
         for row in rows:
-            yield _name(to_json(row, spell), name_field)
+            yield _name(to_json(row, spell), form.name_field)
     elif table is None:
         from txnctl.output.table import list_table
 
-        yield _ended(list_table([to_json(row, spell) for row in rows], fields, table_width), width)
+        yield _ended(list_table([to_json(row, spell) for row in rows], form.fields, table_width), width)
     else:
         yield _ended(table([printable_row(row) for row in rows]), width)
 

@@ -14,6 +14,7 @@ from storage.subscription import catalogue as subscriptions, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery, DeliveryPart, every
 from storage.subscription.message_set import indexes
 from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.span import SPAN_MESSAGES_MAX
 from storage.topic import catalogue as topics
 from storage.values.position import Position
 from tests.storage.damage import broken_by
@@ -307,11 +308,12 @@ class TestSplitting:
     def test_named_messages_in_flight(self, store: Store, attach: Attach) -> None:
         """By span; apart are an acknowledged entry, a message beyond its entry, and a large batch."""
         producer = store.create_producer("t")
-        for size in (1, 3, 1, 100):
+        for size in (1, 3, 1, SPAN_MESSAGES_MAX + 1):
             producer.send_batch([b"x"] * size)
         consumer = attach(SubscriptionType.SHARED)
         consumer.acknowledge(receive(consumer)[0])
-        items = [(Position(1, 1), 0), (Position(1, 2), 1), (Position(1, 3), 1 << 99), (Position(1, 0), 1)]
+        large = (Position(1, 3), 1 << SPAN_MESSAGES_MAX)
+        items = [(Position(1, 1), 0), (Position(1, 2), 1), large, (Position(1, 0), 1)]
 
         def split(batch: WriteBatch) -> tuple[list[tuple[Position, int]], list[tuple[Position, int]]]:
             taken, rest = opened(batch).deliveries.split_by_span(items, Delivery.in_flight)
@@ -320,7 +322,7 @@ class TestSplitting:
         taken, rest = store.connection.write(split)
         whole = span.place(Position(1, 1), 0b111) | span.place(Position(1, 2), 1)
         assert taken == [(Position(1, 0), whole)]
-        assert sorted(rest) == [(Position(1, 0), 1), (Position(1, 3), 1 << 99)]
+        assert sorted(rest) == [(Position(1, 0), 1), large]
 
     def test_a_span_with_many_fates_is_changed_by_entry(self, store: Store, attach: Attach) -> None:
         """Each entry beyond the bound of different fates has a record of its own, and every message is delivered."""

@@ -30,7 +30,7 @@ class TestRendering:
 
     def test_a_table_is_aligned_and_harmless(self) -> None:
         """Numbers to the right, unknown is a dash."""
-        assert "".join(render.many(ROWS, "table", FIELDS, "topic", None)) == (
+        assert "".join(render.many(ROWS, "table", render.RowForm(FIELDS, "topic"), None)) == (
             "TOPIC       MESSAGES     SIZE     AGE  LABELS\n"
             "orders\\x1b     5,688  8.4 MiB  46m58s  a=b\n"
             "b                  -      0 B     0ms  -\n"
@@ -38,26 +38,31 @@ class TestRendering:
 
     def test_one_thing_is_a_line_a_field(self) -> None:
         """The headings in small letters."""
-        assert render.one(ROWS[0], "table", FIELDS, "topic", None) == (
+        assert render.one(ROWS[0], "table", render.RowForm(FIELDS, "topic"), None) == (
             "topic     orders\\x1b\nmessages  5,688\nsize      8.4 MiB\nage       46m58s\nlabels    a=b\n"
         )
 
     def test_names_are_alone_on_their_lines(self) -> None:
         """For `xargs`."""
-        assert "".join(render.many(ROWS, "name", FIELDS, "topic", None)) == "orders\\x1b\nb\n"
+        assert "".join(render.many(ROWS, "name", render.RowForm(FIELDS, "topic"), None)) == "orders\\x1b\nb\n"
 
     def test_an_empty_table_is_nothing(self) -> None:
         """No heading over nothing: scripts count lines."""
-        assert "".join(render.many([], "table", FIELDS, "topic", None)) == ""
+        assert "".join(render.many([], "table", render.RowForm(FIELDS, "topic"), None)) == ""
 
     def test_a_layout_of_its_own_gets_harmless_rows(self) -> None:
         """Text or lines; what it adds itself, such as colours, stays."""
         text = render.one(
-            ROWS[0], "table", FIELDS, "topic", lambda row: [f"\x1b[1m{row['topic']}\x1b[0m", "x"]
+            ROWS[0],
+            "table",
+            render.RowForm(FIELDS, "topic"),
+            lambda row: [f"\x1b[1m{row['topic']}\x1b[0m", "x"],
         )
         assert text == "\x1b[1morders\\x1b\x1b[0m\nx\n"
         assert (
-            "".join(render.many(ROWS, "table", FIELDS, "topic", lambda rows: rows[0]["topic"]))
+            "".join(
+                render.many(ROWS, "table", render.RowForm(FIELDS, "topic"), lambda rows: rows[0]["topic"])
+            )
             == "orders\\x1b\n"
         )
 

@@ -26,16 +26,16 @@ class TestRendering:
 
     def test_json_is_an_array_or_an_object(self) -> None:
         """An empty list is an array too."""
-        assert json.loads("".join(render.many(ROWS, "json", FIELDS, "topic", None))) == ROWS
-        assert json.loads(render.one(ROWS[0], "json", FIELDS, "topic", None)) == ROWS[0]
-        assert "".join(render.many([], "json", FIELDS, "topic", None)) == "[]\n"
+        assert json.loads("".join(render.many(ROWS, "json", render.RowForm(FIELDS, "topic"), None))) == ROWS
+        assert json.loads(render.one(ROWS[0], "json", render.RowForm(FIELDS, "topic"), None)) == ROWS[0]
+        assert "".join(render.many([], "json", render.RowForm(FIELDS, "topic"), None)) == "[]\n"
 
     def test_ndjson_is_an_object_a_line(self) -> None:
         """Also of one thing; of none, nothing."""
-        text = "".join(render.many(ROWS, "ndjson", FIELDS, "topic", None))
+        text = "".join(render.many(ROWS, "ndjson", render.RowForm(FIELDS, "topic"), None))
         assert [json.loads(line) for line in text.splitlines()] == ROWS
-        assert json.loads(render.one(ROWS[0], "ndjson", FIELDS, "topic", None)) == ROWS[0]
-        assert "".join(render.many([], "ndjson", FIELDS, "topic", None)) == ""
+        assert json.loads(render.one(ROWS[0], "ndjson", render.RowForm(FIELDS, "topic"), None)) == ROWS[0]
+        assert "".join(render.many([], "ndjson", render.RowForm(FIELDS, "topic"), None)) == ""
 
 
 class TestFolding:
@@ -55,7 +55,7 @@ class TestFolding:
 
     def lines(self, width: int | None) -> list[str]:
         return "".join(
-            render.many(self.ROWS, "table", self.FIELDS, "messageId", None, width, width)
+            render.many(self.ROWS, "table", render.RowForm(self.FIELDS, "messageId"), None, width, width)
         ).splitlines()
 
     @pytest.mark.parametrize("width", [None, 160, 500])

@@ -77,7 +77,7 @@ def test_the_hint_of_an_error() -> None:
 
 def test_a_row_has_the_command_in_json_and_in_tables() -> None:
     """JSON under `command`; in tables harmless."""
-    shown = render.one(ROW, "ndjson", (), "why", None)
+    shown = render.one(ROW, "ndjson", render.RowForm((), "why"), None)
     command = "txnctl transactions explain 0:7"
     assert shown == f'{{"why":"Look: {command}, \\u001b.","command":"{command}"}}\n'
     assert printable_row(ROW) == (f"Look: {command}, \\x1b.", command)

@@ -9,14 +9,15 @@ from storage.disk.view import ReadView
 from storage.subscription import catalogue as subscriptions, pending_ack
 from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.span import SPAN_MESSAGES_MAX
 from storage.topic import catalogue as topics, log, state as states
 from storage.topic.entry import Entry
 from storage.values.position import Position
 from tests.storage.many_messages import write_messages
 from tests.storage.walk_steps import EXCLUSIVE, SHARED, Attach
 
-SIZES = (1, 3, 64, 65, 200)
-"""Messages of an entry; from 65 on an entry has records of its own."""
+SIZES = (1, 3, 64, SPAN_MESSAGES_MAX, SPAN_MESSAGES_MAX + 1, 200)
+"""Messages of an entry; beyond a span's an entry has records of its own."""
 
 
 def named(store: Store) -> set[int]:
@@ -59,7 +60,7 @@ def test_entries_of_every_state(store: Store, attach: Attach, type_: Subscriptio
     assert named(store) >= set(range(10))
     consumer.receive_batch(10 * size, timeout=0)
     beyond = set(range(20, 60))
-    assert (named(store) & beyond == set()) is (size <= 64)
+    assert (named(store) & beyond == set()) is (size <= SPAN_MESSAGES_MAX)
 
 
 def test_a_pending_cumulative_acknowledgement(store: Store, attach: Attach) -> None:

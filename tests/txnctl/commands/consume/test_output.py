@@ -48,8 +48,9 @@ class TestFormats:
             assert out == b"a\n\n\xff\n0\n1\n2\n"
         assert run("consume", "orders", "-o", "name", "-n", "4").out == "1:0\n1:1\n1:2\n1:3:0\n"
 
-    def test_a_table_on_a_terminal(self, run: Any) -> None:
+    def test_a_table_on_a_terminal(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """A column appears where a message has something to say there."""
+        monkeypatch.setenv("COLUMNS", "120")
         lines = run("consume", "orders", terminal=True).out.splitlines()
         assert lines[0].split() == [
             "MESSAGE",

@@ -19,7 +19,11 @@ class TestCreate:
         """A sentence for people, an object for programs."""
         assert run("topics", "create", "orders").out == "Created topic orders.\n"
         made = run("topics", "create", "persistent://bank/core/payments", "-o", "json").json
-        assert made == {"topic": "persistent://bank/core/payments", "name": "persistent://bank/core/payments"}
+        assert made == {
+            "topic": "persistent://bank/core/payments",
+            "name": "persistent://bank/core/payments",
+            "created": True,
+        }
         assert run("topics", "create", "third", "-o", "name").out == "third\n"
         with Store.open(path) as store:
             assert store.topics() == ["persistent://bank/core/payments", "orders", "third"]
