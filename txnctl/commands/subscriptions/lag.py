@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from storage.errors import TopicNotFound
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
@@ -64,7 +67,7 @@ _COLUMNS: tuple[Column[LagRow], ...] = (
 )
 
 
-@argument("topic", type=TOPIC, help="The topic.")
+@argument("topic", type=TOPIC, required=False, help="The topic. [default: all]")
 @argument(
     "subscription", type=SUBSCRIPTION, required=False, help="Only this one. [default: all of the topic]"
 )
@@ -79,7 +82,11 @@ _COLUMNS: tuple[Column[LagRow], ...] = (
     "txnctl subscriptions lag orders billing -o json",
     setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
 )
-def lag(context: Context, topic: str, subscription: str | None, exit_code: bool) -> None:
+@example(
+    "txnctl subscriptions lag --exit-code",
+    setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
+)
+def lag(context: Context, topic: str | None, subscription: str | None, exit_code: bool) -> None:
     """Say whether consumers are slow, or blocked by an open transaction.
 
     `visible` messages can be delivered now: a count that stays high means slow consumers. `blocked` messages are
@@ -94,7 +101,9 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     """
     rows = _rows(context, topic, subscription)
     if not rows and context.output == "table":
-        context.note(f"there are no subscriptions on {topic}")
+        context.note(
+            "there are no subscriptions" if topic is None else f"there are no subscriptions on {topic}"
+        )
     if subscription is None:
         context.show_list(rows, table=lambda shown: _report(context, shown))
     else:
@@ -103,12 +112,23 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _rows(context: Context, topic: str, subscription: str | None) -> list[LagRow]:
-    """One row a subscription, all from one view."""
+def _rows(context: Context, topic: str | None, subscription: str | None) -> list[LagRow]:
+    """One row a subscription, those of a topic from one view."""
+    if topic is not None and subscription is not None:
+        return [lag_row(context.store.reports.subscription_stats(topic, subscription))]
+    if topic is not None:
+        return _rows_of_topic(context, topic)
+    rows: list[LagRow] = []
+    for name in context.store.topics():
+        # A topic may be deleted meanwhile.
+        with suppress(TopicNotFound):
+            rows += _rows_of_topic(context, name)
+    return rows
+
+
+def _rows_of_topic(context: Context, topic: str) -> list[LagRow]:
     from storage.reports.stats import OneSubscription, SubscriptionRow
 
-    if subscription is not None:
-        return [lag_row(context.store.reports.subscription_stats(topic, subscription))]
     stats = context.store.reports.topic_stats(topic)
     return [
         lag_row(
@@ -124,8 +144,14 @@ def _rows(context: Context, topic: str, subscription: str | None) -> list[LagRow
 
 
 def _report(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
-    if not rows:
-        return
+    """A section for each topic."""
+    for number, topic in enumerate(dict.fromkeys([row.topic for row in rows])):
+        if number:
+            yield ""
+        yield from _section(context, [row for row in rows if row.topic == topic])
+
+
+def _section(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     first = rows[0]
     facts = f"maxReadPosition {first.max_read_position}   lastConfirmedEntry {first.last_confirmed_entry}"
     yield heading(context, short_topic(first), facts, first.as_of_at_ms)

@@ -43,6 +43,29 @@ class TestCreateAndList:
 class TestLag:
     """`subscriptions lag`: is it slow, or blocked, and by whom?"""
 
+    @pytest.mark.usefixtures("billing")
+    def test_without_a_topic_all_are_listed(self, run: Any) -> None:
+        """A section for each topic that has subscriptions; the rows are those of the topics by themselves."""
+        for topic in ("empty", "payments"):
+            run("topics", "create", topic)
+        run("subscriptions", "create", "payments", "audit", "--from", "earliest")
+        run("produce", "payments", "-m", "x")
+        rows = run("subscriptions", "lag", "-o", "json").json
+        assert [row["subscription"] for row in rows] == ["billing", "audit"]
+        out = run("subscriptions", "lag").out
+        assert [line.split()[0] for line in out.splitlines() if "maxReadPosition" in line] == [
+            "orders",
+            "payments",
+        ]
+        assert "audit: nobody is attached; 1 message could be read now." in out
+        assert run("subscriptions", "lag", "--exit-code").status == 8
+
+    def test_no_subscription_at_all(self, run: Any) -> None:
+        """Success, and said."""
+        outcome = run("subscriptions", "lag")
+        assert (outcome.status, outcome.out) == (0, "")
+        assert "there are no subscriptions" in outcome.err
+
     def test_delayed_messages_are_a_class_of_their_own(self, run: Any, store: Store) -> None:
         """Counted apart once dispatch has come to them; nothing is wrong with a subscription that waits."""
         with store.subscribe("orders", "late", subscription_type="Shared") as consumer:
