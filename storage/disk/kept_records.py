@@ -57,5 +57,6 @@ class KeptRecords:
             record, payload = batch.open_records[name]
             if payload and name[0] in _KEPT:
                 kept[name] = record, payload
-        self._commit, self.superblock = (environment, number), batch.superblock
-        self.records = kept if len(kept) <= _RECORDS_MAX else {}
+        self.superblock, self.records = batch.superblock, kept if len(kept) <= _RECORDS_MAX else {}
+        # The commit comes last: an interrupt (Ctrl-C) before leaves nothing, not the records of an earlier commit.
+        self._commit = environment, number

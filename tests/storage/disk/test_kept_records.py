@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from storage import Store
 from storage.disk.codec import key1
+from storage.disk.kept_records import KeptRecords
 from storage.disk.schema import HEADS
 from storage.disk.view import WriteBatch
 from storage.topic import state as states
@@ -124,3 +127,40 @@ def test_few_records_are_kept(store: Store) -> None:
     again = store.connection.write(lambda batch: count_everywhere(batch, 70))
     assert not set(map(id, many)) & set(map(id, again))
     assert {state.session_changes for state in again[:64]} == {4}
+
+
+def test_interrupt_while_records_are_kept_leaves_no_earlier_ones(topic: Store) -> None:
+    """At any point of `keep`, behind the commit: the next batch finds what was committed."""
+    instructions = 0
+
+    def drop(batch: WriteBatch) -> None:
+        state_of(batch).session_changes += 1000
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal instructions
+        if frame.f_code is not KeptRecords.keep.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            instructions -= 1
+            if not instructions:
+                raise KeyboardInterrupt
+        return trace
+
+    before, count, is_interrupted = topic.connection.write(count_session), 0, True
+    while is_interrupted:
+        topic.connection.write(drop, dry_run=True)
+        count += 1
+        instructions, tracer = count, sys.gettrace()
+        sys.settrace(trace)
+        try:
+            topic.connection.write(count_session)
+        except KeyboardInterrupt:
+            pass
+        else:
+            is_interrupted = False
+        finally:
+            sys.settrace(tracer)
+        before += 2
+        assert topic.connection.write(count_session) == before
+    assert count > 10
