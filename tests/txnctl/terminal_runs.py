@@ -42,7 +42,12 @@ class Terminals:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        asked = {"columns": columns, "words": words, "answer": answer, "directory": str(directory or Path.cwd())}
+        asked = {
+            "columns": columns,
+            "words": words,
+            "answer": answer,
+            "directory": str(directory or Path.cwd()),
+        }
         stdin.write(json.dumps(asked) + "\n")
         stdin.flush()
         return str(json.loads(stdout.readline()))

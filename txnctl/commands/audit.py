@@ -59,7 +59,8 @@ def list_(
     rows = context.store.reports.list_audit_records(count, since_ms=since, action=action, target=target)
     if not rows and context.output == "table":
         is_chosen = any(value is not None for value in (since, action, target))
-        context.note("no record matches" if is_chosen else "nothing was changed yet")
+        near = "; an action is a group and a verb, such as 'transactions abort', or a group" if action else ""
+        context.note(f"no record matches{near}" if is_chosen else "nothing was changed yet")
     context.show_list(rows)
 
 

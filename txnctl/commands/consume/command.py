@@ -77,6 +77,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 )
 @option(
     "--tail",
+    "--last",
     type=WholeNumber(0),
     metavar="N",
     help="Begin with the last N visible messages; with -f go on from there. Not with -s.",
