@@ -15,6 +15,7 @@ from storage.disk.directory import resolved
 from storage.disk.schema import LEASES, TXN_DEADLINES
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
+from storage.errors import NotAStore, StoreNotFound
 from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
 from storage.maintenance.upgrade import upgrade
@@ -71,7 +72,7 @@ def restore_store(
     audit_trail.check_reason(reason)
     destination = resolved(destination, os.path.abspath)
     with (
-        Engine.open(source, read_only=True, program=program) as backed_up,
+        _open_backup(source, program) as backed_up,
         building(destination) as build_dir,
     ):
         copy_data(backed_up, build_dir, progress)
@@ -87,6 +88,15 @@ def restore_store(
         if not dry_run:
             install(build_dir, destination)
     return RestoreResult(destination, format_before, result, dry_run)
+
+
+def _open_backup(source: str, program: str | None) -> Engine:
+    """Open the backup; a missing one is no store to create or to choose by `--store`."""
+    try:
+        return Engine.open(source, read_only=True, program=program)
+    except (StoreNotFound, NotAStore) as error:
+        error.hint = "Name the directory of a backup, or of a store."
+        raise
 
 
 def _decided(engine: Engine) -> dict[int, int]:

@@ -115,7 +115,7 @@ def _owner(facts: Facts, process: _Stopped) -> Iterator[_Part]:
         held.append(f"keys of {some(tables)}")
     subject, end = ("It holds", "it ends") if len(txns) == 1 else ("They hold", "they end")
     why = Hint(
-        "{}{} goes on where it was when it is continued; or end it with {}.",
+        "{}{} goes on where it was when it is continued; or end it with `{}`.",
         f"{subject} {', '.join(held)} until {end}. " if held else "",
         rows[0].owner,
         Action("store.admin.transactions.abort_transaction", txns[0], force=True),
@@ -131,7 +131,7 @@ def _consumers(process: _Stopped) -> Iterator[_Part]:
         if consumer.unacked_messages:
             what += f" and holds {several(consumer.unacked_messages, 'message')}"
         why = Hint(
-            "{} keeps the messages it was handed. Continue it; if nothing moves then, take them from it with {}.",
+            "{} keeps the messages it was handed. Continue it; if nothing moves then, take them from it with `{}`.",
             consumer.owner,
             Action("store.admin.subscriptions.evict_consumers", row.name, row.subscription, name),
         )
@@ -145,10 +145,10 @@ def _queues(process: _Stopped) -> Iterator[_Part]:
         what = f"{several(queue.waiting, 'producer')} of {queue.name} cannot go on: who {doing} is stopped"
         why = "{}, {}, keeps its place. Continue it; "
         if queue.before:
-            why += "if the topic stays taken, fence it with {}: who waits keeps its place."
+            why += "if the topic stays taken, fence it with `{}`: who waits keeps its place."
             fence = Action("store.admin.producers.fence_producers", queue.name)
         else:
-            why += "if it does not take the topic then, evict all that wait with {}."
+            why += "if it does not take the topic then, evict all that wait with `{}`."
             fence = Action("store.admin.producers.fence_producers", queue.name, waiting=True)
         standing = _standing(queue)
         hint = Hint(why, standing.producer_name, standing.owner, fence)

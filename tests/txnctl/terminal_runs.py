@@ -2,8 +2,8 @@
 
     python -m tests.txnctl.terminal_runs
 
-Standard input has a JSON object a line: `columns`, `words`, and `answer`, what is typed; standard output has a JSON text
-a line, all that came on the terminal. Each command runs in a fork, with the modules loaded already.
+Standard input has a JSON object a line: `columns`, `words`, `directory`, and `answer`, what is typed; standard output
+has a JSON text a line, all that came on the terminal. Each command runs in a fork, with the modules loaded already.
 """
 
 from __future__ import annotations
@@ -37,12 +37,18 @@ class Terminals:
             env=given | {"PYTHONPATH": str(CHECKOUT), "TERM": "xterm", "NO_COLOR": "1"} | environment,
         )  # fmt: skip
 
-    def run(self, columns: int, *words: str, answer: str = "") -> str:
-        """All that the command shows, results and errors."""
+    def run(self, columns: int, *words: str, answer: str = "", directory: Path | None = None) -> str:
+        """All that the command shows, results and errors; in a directory of its own where it makes files."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        stdin.write(json.dumps({"columns": columns, "words": words, "answer": answer}) + "\n")
+        asked = {
+            "columns": columns,
+            "words": words,
+            "answer": answer,
+            "directory": str(directory or Path.cwd()),
+        }
+        stdin.write(json.dumps(asked) + "\n")
         stdin.flush()
         return str(json.loads(stdout.readline()))
 
@@ -71,9 +77,10 @@ def _walk(path: tuple[str, ...], command: click.Command) -> list[tuple[tuple[str
     return found
 
 
-def _shown(columns: int, words: list[str], answer: str) -> str:
+def _shown(columns: int, words: list[str], answer: str, directory: str) -> str:
     child, terminal = pty.fork()
     if not child:
+        os.chdir(directory)
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
         # Only what the command prints: what is typed is not shown.
         modes = termios.tcgetattr(0)
@@ -108,7 +115,7 @@ def _serve() -> None:
         assert path
     for line in sys.stdin:
         asked = json.loads(line)
-        print(json.dumps(_shown(asked["columns"], asked["words"], asked["answer"])), flush=True)
+        print(json.dumps(_shown(**asked)), flush=True)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ READS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tables get": ((TABLE, KEY, "-o", "table"), (TABLE, "no such key")),
     "tables scan": ((TABLE,),),
     "tables versions": ((TABLE, KEY),),
-    "tables changes": ((TABLE, "--since", "earliest"), (TABLE,)),
+    "tables changes": ((TABLE, "--since", "2024-01-01"), (TABLE,)),
     "tables intents": ((TABLE,), ("balances",)),
     "tables history": ((TABLE,), ()),
     "tables delete": ((TABLE, "--dry-run"), (TABLE, "--dry-run", "--force")),
@@ -187,7 +187,7 @@ def test_no_line_of_a_change_is_wider_than_the_terminal(
         copy = tmp_path / f"{number}.store"
         shutil.copytree(full_store.path, copy)
         before = () if name == "store init" and arguments else ("--store", str(copy))
-        shown = terminals.run(columns, *before, *name.split(), *arguments, answer="n\n")
+        shown = terminals.run(columns, *before, *name.split(), *arguments, answer="n\n", directory=tmp_path)
         assert too_wide(shown, columns) == [], shown
 
 

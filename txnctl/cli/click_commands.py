@@ -75,6 +75,20 @@ class _Helpful:
         lines = super().get_help(ctx).split("\n")  # type: ignore[misc]
         return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; every usage error has the context, whose command the hint names.
+
+        Click's parser leaves the context out where an option lacks its value, or has one that it does not take.
+
+        Raises:
+            click.UsageError
+        """
+        try:
+            return list(super().parse_args(ctx, args))  # type: ignore[misc]
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def make_parser(self, ctx: click.Context) -> Any:
         """Click's parser, told that `-o` is a name in full.
 

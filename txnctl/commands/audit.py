@@ -58,7 +58,8 @@ def list_(
     """
     rows = context.store.reports.list_audit_records(count, since_ms=since, action=action, target=target)
     if not rows and context.output == "table" and (since, action, target) != (None, None, None):
-        context.note("no record matches")
+        near = "; an action is a group and a verb, such as 'transactions abort', or a group" if action else ""
+        context.note(f"no record matches{near}")
     context.show_list(rows)
 
 

@@ -234,15 +234,15 @@ def test_each_rule_finds_what_it_is_for(facts: dict[str, Any], code: str, comman
                 "subscriptions",
                 consumers=[{**HEALTHY["subscriptions"][0]["consumers"][0], "state": "stopped"}],
             ),
-            "Continue it; if nothing moves then, take them from it with txnctl subscriptions evict ",
+            "Continue it; if nothing moves then, take them from it with `txnctl subscriptions evict ",
         ),
         (
             waiting("stopped"),
-            "Continue it; if the topic stays taken, fence it with txnctl producers fence orders: who waits keeps ",
+            "Continue it; if the topic stays taken, fence it with `txnctl producers fence orders`: who waits keeps ",
         ),
         (
             waiting("stopped", owned=False),
-            "if it does not take the topic then, evict all that wait with txnctl producers fence orders --waiting.",
+            "if it does not take the topic then, evict all that wait with `txnctl producers fence orders --waiting`.",
         ),
     ],
 )

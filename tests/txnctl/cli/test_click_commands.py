@@ -133,3 +133,25 @@ class TestPassedArguments:
         assert run("probe", "-o", "name", *words).out == "topic a ['cmd', '-o', 'x', '--label', 'b']\n"
         assert run("probe", "topic", "--nonsense", "cmd").status == exit_codes.USAGE
         assert run("probe", "topic").status == exit_codes.USAGE
+
+
+class TestUsageErrors:
+    """The hint of a usage error is a command that works."""
+
+    @pytest.mark.parametrize(
+        ("words", "named"),
+        [
+            (("transactions", "list", "--label"), "txnctl transactions list --help"),
+            (("produce", "orders", "-m"), "txnctl produce --help"),
+            (("transactions", "list", "--ended=x"), "txnctl transactions list --help"),
+            (("topics", "--color"), "txnctl topics --help"),
+            (("--store",), "txnctl --help"),
+        ],
+    )
+    def test_an_option_without_its_value_names_the_help_of_its_command(
+        self, run: Any, words: tuple[str, ...], named: str
+    ) -> None:
+        """Click raises these errors without the context of the command."""
+        outcome = run(*words)
+        assert outcome.status == exit_codes.USAGE
+        assert f"hint: {named} says what it takes." in outcome.err

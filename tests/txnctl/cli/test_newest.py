@@ -62,6 +62,7 @@ def test_the_last_messages_are_printed(run: Any) -> None:
         assert run(*words, "100", "-o", "value").out == "0\n1\n2\n3\n4\n5\n"
         assert run(*words, "0", "-o", "value").out == ""
     assert run("consume", "orders", "--tail", "4", "-n", "2", "-o", "value").out == "2\n3\n"
+    assert run("consume", "orders", "--last", "4", "-n", "2", "-o", "value").out == "2\n3\n"
     entries = run("topics", "log", "orders", "--range", "-3", "-o", "name").out
     assert run("topics", "log", "orders", "--tail", "3", "-o", "name").out == entries
     assert run("topics", "log", "orders", "--last", "3", "-o", "name").out == entries

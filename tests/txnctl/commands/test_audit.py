@@ -90,5 +90,6 @@ def test_time_action_and_target_choose(run: Any) -> None:
     assert targets("-n", "1", "--target", "first") == ["first"]
     outcome = run("audit", "list", "--target", "none")
     assert (outcome.status, outcome.out) == (0, "")
-    assert "no record matches" in outcome.err
+    assert outcome.err == "txnctl: no record matches\n"
+    assert "such as 'transactions abort'" in run("audit", "list", "--action", "abort").err
     assert run("audit", "list", "--since", "yesterday").status == 2

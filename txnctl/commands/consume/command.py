@@ -77,6 +77,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 )
 @option(
     "--tail",
+    "--last",
     type=WholeNumber(0),
     metavar="N",
     help="Begin with the last N visible messages; with -f go on from there. Not with -s.",
@@ -176,6 +177,8 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
         from txnctl.commands.consume.subscription import take
 
         take(context, topic, lines, patience, options)
+    if not patience.came and context.output == "table" and options.run is None:
+        context.note(f"no message came from {topic}")
 
 
 def _check(context: Context, options: ConsumeOptions, patience: Patience) -> None:

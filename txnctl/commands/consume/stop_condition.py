@@ -16,11 +16,12 @@ class Patience:
 
     Attributes:
         left: messages that may still come.
+        came: messages that have come.
         waits: whether to wait after the last visible message.
         is_endless: whether only a signal ends the command.
     """
 
-    __slots__ = ("_came", "_limit", "_since", "_timeout", "_topic", "is_endless", "left", "waits")
+    __slots__ = ("_limit", "_since", "_timeout", "_topic", "came", "is_endless", "left", "waits")
 
     def __init__(self, topic: str, limit: int | None, follow: bool, timeout: float | None) -> None:
         self.left = (1 << 62) if limit is None else limit
@@ -29,13 +30,13 @@ class Patience:
         self._topic = topic
         self._limit = limit
         self._timeout = timeout
-        self._came = 0
+        self.came = 0
         self._since = monotonic()
 
     def count(self, messages: int) -> None:
         """So many have come."""
         self.left -= messages
-        self._came += messages
+        self.came += messages
         self._since = monotonic()
 
     @property
@@ -59,11 +60,11 @@ class Patience:
             return True
         if self._timeout is None or self.idle_s < self._timeout:
             return False
-        if self._came and self._limit is None:
+        if self.came and self._limit is None:
             return True
-        received = "no message" if not self._came else f"only {self._came:,} of {self._limit:,} messages"
+        received = "no message" if not self.came else f"only {self.came:,} of {self._limit:,} messages"
         raise WaitTimeout(
             f"{received} came on {self._topic}: nothing more within {self._timeout:g} s",
             topic=full_topic_name(self._topic),
-            messages=self._came,
+            messages=self.came,
         )

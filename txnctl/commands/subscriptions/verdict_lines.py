@@ -96,7 +96,8 @@ def _reading(row: LagRow) -> str:
 
 
 def _evict(row: LagRow, consumer: ConsumerRow) -> str:
-    return line("subscriptions evict", short_topic(row), row.subscription, consumer.consumer_name)
+    """The command in backquotes: it stands inside a sentence, and its end is not the sentence's."""
+    return f"`{line('subscriptions evict', short_topic(row), row.subscription, consumer.consumer_name)}`"
 
 
 def _held_by_keys(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:

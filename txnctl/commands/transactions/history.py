@@ -58,7 +58,8 @@ def history(
         rows = rows[:_LIMIT]
         context.note(f"{plural(_LIMIT, 'transaction')} shown, and there are more: -n N shows N")
     if not rows and context.output == "table":
-        context.note("no transaction ended like that")
+        is_chosen = bool(choice.given()) or reason is not None or since is not None
+        context.note("no transaction ended like that" if is_chosen else "no transaction has ended yet")
     context.show_list(rows, table=lambda shown: _report(context, shown))
 
 

@@ -148,3 +148,16 @@ class TestTerminal:
             consumer.acknowledge(mine)
             consumer.close()
         assert backlog(path) == 0
+
+
+@pytest.mark.parametrize("words", [(), ("-s", "billing"), ("--tail", "3"), ("--from", "@1s")])
+def test_a_table_without_messages_says_so(run: Any, words: tuple[str, ...]) -> None:
+    """On standard error, and for the eye alone: values and JSON for programs come without a note."""
+    assert run("topics", "create", "empty").status == 0
+    assert run("subscriptions", "create", "empty", "billing").status == 0
+    outcome = run("consume", "empty", *words, "-o", "table")
+    assert (outcome.status, outcome.out) == (0, "")
+    assert outcome.err == "txnctl: no message came from empty\n"
+    assert run("consume", "empty", *words, "-o", "value").err == ""
+    assert run("produce", "empty", "-m", "1", "-q").status == 0
+    assert run("consume", "empty", *words, "-o", "table").err == ""

@@ -44,5 +44,8 @@ class TestBackup:
         """Exit 6, and nothing is created."""
         (tmp_path / "photos").mkdir(mode=0o700)
         for name in ("nowhere", "photos"):
-            assert run("store", "restore", str(tmp_path / name), "--to", str(tmp_path / "new")).status == 6
+            outcome = run("store", "restore", str(tmp_path / name), "--to", str(tmp_path / "new"))
+            assert outcome.status == 6
+            assert "store init" not in outcome.err
+            assert "--store" not in outcome.err
         assert sorted(each.name for each in tmp_path.iterdir()) == ["bank.store", "photos"]

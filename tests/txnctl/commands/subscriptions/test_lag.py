@@ -129,7 +129,7 @@ class TestLag:
         wait_for(lambda: lag(run)["consumers"][0]["state"] == "stopped", "it is called stopped")
         out = run("subscriptions", "lag", "orders", "billing").out
         evict = "txnctl subscriptions evict orders billing worker-7"
-        assert f"billing: worker-7 is stopped and holds 3 in flight, which {evict} gives to others" in out
+        assert f"billing: worker-7 is stopped and holds 3 in flight, which `{evict}` gives to others" in out
         assert "2 messages could be read now" in out
         assert "slow" not in out
         assert lag(run)["verdict"] == "stopped"
@@ -149,9 +149,7 @@ class TestLag:
     @pytest.mark.usefixtures("billing")
     def test_when_all_is_in_flight_evict_is_named(self, run: Any, store: Store) -> None:
         """Nothing is ready, so only the consumer that holds it, or its eviction, moves anything."""
-        way = (
-            "if nothing moves, txnctl subscriptions evict orders billing anna gives what it holds to others."
-        )
+        way = "if nothing moves, `txnctl subscriptions evict orders billing anna` gives what it holds to others."
         with store.subscribe("orders", "billing", consumer_name="anna") as consumer:
             consumer.receive_batch(5, timeout=0)
             row = lag(run)

@@ -98,7 +98,8 @@ class TestHistory:
     def test_nothing_is_success(self, run: Run) -> None:
         """An empty array, or a note."""
         assert run("transactions", "history", "-o", "json").json == []
-        assert "no transaction ended like that" in run("transactions", "history").err
+        assert "no transaction has ended yet" in run("transactions", "history").err
+        assert "no transaction ended like that" in run("transactions", "history", "--owner", "nobody").err
 
 
 def test_labels_and_owner_choose(run: Run) -> None:
