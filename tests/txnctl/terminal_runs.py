@@ -27,13 +27,13 @@ _ROWS = 50
 
 
 class Terminals:
-    """Terminals to run commands at, of any width."""
+    """Terminals to run commands at, of any width, in the home directory of the environment."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         given = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.txnctl.terminal_runs"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=environment["HOME"],
             env=given | {"PYTHONPATH": str(CHECKOUT), "TERM": "xterm", "NO_COLOR": "1"} | environment,
         )  # fmt: skip
 

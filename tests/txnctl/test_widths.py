@@ -189,6 +189,7 @@ def test_no_line_of_a_change_is_wider_than_the_terminal(
         before = () if name == "store init" and arguments else ("--store", str(copy))
         shown = terminals.run(columns, *before, *name.split(), *arguments, answer="n\n", directory=tmp_path)
         assert too_wide(shown, columns) == [], shown
+        assert not {path.name for path in CHECKOUT.iterdir()} & {*arguments}
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
