@@ -98,7 +98,7 @@ class TransactionHandle:
             StoreClosed, StoreInvalid
         """
         self.connection.check_writable()
-        if self._outcome is not None:
+        if self._outcome is not None or self.queued is not None:
             self.resolve()
         if self._ended is not None:
             self.run_batch(_no_change)
@@ -232,7 +232,7 @@ class TransactionHandle:
             StoreClosed, StoreInvalid, WriterBusy
         """
         self.connection.check_writable()
-        if self._outcome is not None:
+        if self._outcome is not None or self.queued is not None:
             self.resolve()
         if not self.txn_id:
             if self._ended is not TransactionState.COMMITTED:
@@ -303,7 +303,7 @@ class TransactionHandle:
         share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Write one batch and settle its outcome, even after an exception."""
-        if self._outcome is not None:
+        if self._outcome is not None or self.queued is not None:
             self.resolve()
         self._outcome = outcome
         try:
