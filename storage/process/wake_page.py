@@ -144,8 +144,15 @@ class WakePage:
         self.words[WATCHED] = 0  # type: ignore[index]
         self.wake(COMMITS, futex.EVERYONE)
 
-    def watch_commits(self) -> int:
-        """Ask for a wake at the next commit; return the word to sleep on. Then look for a commit, and then sleep."""
-        seen = self.words[COMMITS]
-        self.words[WATCHED] = 1  # type: ignore[index]
+    def watch_commits(self) -> int | None:
+        """Ask for a wake at the next commit; return the word to sleep on. Then look for a commit, and then sleep.
+
+        None if a second thread has closed the page meanwhile.
+        """
+        words = self.words
+        try:
+            seen = words[COMMITS]
+            words[WATCHED] = 1  # type: ignore[index]
+        except (TypeError, ValueError):
+            return None
         return seen

@@ -19,7 +19,7 @@ from struct import Struct
 from typing import Final
 
 from storage.actions import Action, Hint, Keyword
-from storage.errors import StoreNotFound, WriterBusy
+from storage.errors import StoreClosed, StoreNotFound, WriterBusy
 from storage.limits import LOCK_NOTE_S
 from storage.process import identity
 from storage.process.byte_locks import SET, ByteLocks, flock
@@ -68,6 +68,7 @@ class WriterGate:
 
         Raises:
             WriterBusy: the gate was not free in time.
+            StoreClosed: another thread closed the handle during the wait.
         """
         page = self._page
         if page.words[QUEUED] or not self._threads.acquire(False):
@@ -90,6 +91,18 @@ class WriterGate:
         if self._threads._is_owned():  # type: ignore[attr-defined]
             self._threads.acquire()
             return
+        try:
+            self._queue_up(timeout_s, on_wait)
+        except (AssertionError, LookupError, OSError, TypeError, ValueError) as error:
+            # Page and descriptor are gone at once: which of them a waiting thread meets first is chance.
+            if self._locks.descriptor >= 0:
+                raise
+            raise StoreClosed(
+                f"the store at {os.path.dirname(self._locks.path)} was closed while this thread waited to write",
+                hint="Nothing was written. Close a store after its threads have ended.",
+            ) from error
+
+    def _queue_up(self, timeout_s: float, on_wait: OnWait | None) -> None:
         page = self._page
         is_mapped = page.map(makes=True)
         # Without time to wait there is no turn: a flag that a killed process has left must not refuse a free gate.
@@ -110,9 +123,9 @@ class WriterGate:
             return False
         try:
             fcntl.fcntl(self._locks.descriptor, SET, _LOCK)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: the descriptor was closed.
             self._threads.release()
-            if error.errno in (errno.EAGAIN, errno.EACCES):
+            if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
             raise
         return True

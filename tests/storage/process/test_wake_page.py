@@ -87,6 +87,7 @@ def test_a_commit_changes_the_word_of_all_maps_once_asked_for(path: Path) -> Non
     writer.map(makes=True)
     watcher.map(makes=False)
     seen = watcher.watch_commits()
+    assert seen is not None
     assert writer.words[WATCHED]
     writer.announce_commit()
     assert not watcher.words[WATCHED]
@@ -94,3 +95,11 @@ def test_a_commit_changes_the_word_of_all_maps_once_asked_for(path: Path) -> Non
     assert futex.wait(watcher.word_address(COMMITS), seen, 30)
     for page in (watcher, writer):
         page.close()
+
+
+def test_a_page_closed_by_another_thread_is_not_watched(path: Path) -> None:
+    """A handle for reading gives its page up when one for writing joins, beside a thread that waits for a commit."""
+    page = WakePage(str(path))
+    page.map(makes=True)
+    page.close()
+    assert page.watch_commits() is None

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import WriterBusy
+from storage.errors import StoreClosed, WriterBusy
 from storage.process import futex
 from storage.process.byte_locks import ByteLocks
-from storage.process.clock import SYSTEM_CLOCK, ManualClock
+from storage.process.clock import SYSTEM_CLOCK, Clock, ManualClock
 from storage.process.wake_page import HIGH, QUEUED, SLOT_TICKET, SLOTS, WakePage
 from storage.process.writer_gate import WriterGate
 
@@ -234,3 +234,46 @@ def test_a_thread_inside_enters_again_beside_a_queue(gates: Gates) -> None:
     first.leave()
     waiting.join(30)
     assert not waiting.is_alive()
+
+
+@pytest.mark.parametrize("has_page", [True, False])
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_a_handle_closed_by_another_thread_ends_the_wait(tmp_path: Path, has_page: bool, looks: int) -> None:
+    """With the error of a closed handle, and the next one in the queue passes."""
+    path = tmp_path / "locks"
+    path.write_bytes(b"")
+    locks = [ByteLocks(str(path), writable=True) for _ in range(2)]
+    pages = [WakePage(str(path)) for _ in range(2)]
+    if not has_page:
+        pages[1].close()
+
+    class ClosingClock(Clock):
+        """Closes the second handle in one of its sleeps, as a second thread does."""
+
+        sleeps = 0
+
+        def _close_in_time(self) -> None:
+            self.sleeps += 1
+            if self.sleeps == looks:
+                pages[1].close()
+                locks[1].close()
+
+        def sleep(self, seconds: float) -> None:
+            self._close_in_time()
+            super().sleep(seconds)
+
+        def sleep_on_word(self, address: int, seen: int, seconds: float) -> bool:
+            self._close_in_time()
+            return super().sleep_on_word(address, seen, seconds)
+
+    holder = WriterGate(locks[0], SYSTEM_CLOCK, pages[0])
+    waiting = WriterGate(locks[1], ClosingClock(), pages[1])
+    holder.enter(0, None)
+    with pytest.raises(StoreClosed, match="was closed while this thread waited"):
+        waiting.enter(5, None)
+    waiting.leave()
+    holder.leave()
+    holder.enter(0.5, None)
+    holder.leave()
+    pages[0].close()
+    locks[0].close()
