@@ -151,7 +151,7 @@ class EndQueue:
                 self._drop(self._in_doubt)
             while self._ends:
                 self._refuse(self._ends.pop(0), error)
-            self._bytes = 0
+            self._bytes, self._keys = 0, set()
 
     # A flush
 
