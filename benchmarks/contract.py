@@ -120,7 +120,7 @@ TARGETS = (
     Target("I3", "delivery behind an open transaction, skip", "none open", _TIME, 1.5, 1.1),
     Target("I3", "delivery behind an open transaction, read uncommitted", "none open", _TIME, 1.5, 1.1),
     Target("I3", "delivery of other keys, Key_Shared, skip", "none open", _TIME, None, None),
-    Target("T1", "begin, 3 x 10 messages, commit", SQLITE, _SPEED, 0.55, 0.7),
+    Target("T1", "begin, 3 x 10 messages, commit", SQLITE, _SPEED, 0.45, 0.55),
     Target("T1", "begin, 3 x 10 messages, commit", SQLITE_EACH_STEP, _SPEED, None, None),
     Target("T1", "the same, 10 ends a flush", SQLITE, _SPEED, 0.85, 1.1),
     Target("T1", "the same, 100 ends a flush", SQLITE, _SPEED, 1.4, 2.0),
