@@ -247,7 +247,8 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
 
     Attributes:
-        superblock: to be changed by this batch alone.
+        superblock: to be changed by this batch alone; the next batch of the process may take over the object.
+        written_superblock: as this batch leaves the superblock, encoded; empty before the end of the batch.
         open_records: by database and key, each with the payload that is stored; None for a new record.
         kept: records of the commit before that are as stored, and not open yet.
         now_ns, now_ms: store clock and wall time of the batch, each read once.
@@ -255,7 +256,7 @@ class WriteBatch(ReadView):
 
     __slots__ = (
         "_undo", "bytes", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records", "read_cache",
-        "received_marks", "starts_clock", "superblock",
+        "received_marks", "starts_clock", "superblock", "written_superblock",
     )  # fmt: skip
 
     superblock: Superblock
@@ -279,6 +280,7 @@ class WriteBatch(ReadView):
         self.received_marks = context.received_marks
         self.naming = naming
         self.bytes = 0
+        self.written_superblock = b""
         self.open_records: Records = {}
         self._undo: list[Callable[[], object]] = []
         if before is None or before.superblock is None:
@@ -406,9 +408,8 @@ class WriteBatch(ReadView):
         superblock = self.superblock
         superblock.last_clock_ns = self.now_ns
         superblock.commits += 1
-        self._raw.put(
-            SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, superblock.encode()), db=self._databases["heads"]
-        )
+        written = self.written_superblock = superblock.encode()
+        self._raw.put(SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, written), db=self._databases["heads"])
 
 
 class Rehearsal(WriteBatch):

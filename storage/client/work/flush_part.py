@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from storage import faults
 from storage.client.append import Appender, ProducerProgress
 from storage.client.work.end import End
@@ -11,9 +9,6 @@ from storage.disk.connection import Connection
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import CorruptStore, TxnctlError
 from storage.limits import GROUP_HOLD_NS, WRITE_BYTES_TARGET
-
-if TYPE_CHECKING:
-    from storage.disk.superblock import Superblock
 
 
 class Cut(Exception):
@@ -32,7 +27,7 @@ class FlushPart:
         written: those that the last run of the batch holds: all, or as many as fit into its time and bytes.
     """
 
-    __slots__ = ("_commits", "_progress", "_refusal", "_running", "_superblock", "ends", "written")
+    __slots__ = ("_batch", "_commits", "_progress", "_refusal", "_running", "ends", "written")
 
     def __init__(self, ends: list[End]) -> None:
         self.ends = ends
@@ -40,7 +35,7 @@ class FlushPart:
         self._progress: dict[Appender, ProducerProgress] = {}
         self._refusal: TxnctlError | None = None
         self._running = -1
-        self._superblock: Superblock | None = None
+        self._batch: WriteBatch | None = None
         self._commits = 0
 
     @property
@@ -56,7 +51,7 @@ class FlushPart:
             TxnctlError: the first end is refused.
         """
         self.restore()
-        self._superblock, self._commits = batch.superblock, batch.superblock.commits + 1
+        self._batch, self._commits = batch, batch.superblock.commits + 1
         clock = batch.clock
         began_ns = clock.boot_ns()
         for count, end in enumerate(self.ends):
@@ -103,13 +98,14 @@ class FlushPart:
         Raises:
             StoreClosed, CorruptStore
         """
-        if self._superblock is None or not self.written:
+        if self._batch is None or not self.written:
             return False
         with connection.environment.view() as view:
             stored = view.superblock
             if stored.commits < self._commits:
                 return False
             if stored.commits == self._commits:
-                return stored.encode() == self._superblock.encode()
+                # Not the object: the next batch of a thread of this process may be changing it by now.
+                return stored.encode() == self._batch.written_superblock
         answers = [end.is_committed() for end in self.written]
         return next((answer for answer in answers if answer is not None), None)

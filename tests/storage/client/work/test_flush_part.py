@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -12,7 +13,8 @@ from storage.disk.view import WriteBatch
 from storage.errors import (
     OutcomeUnknown,
 )
-from tests.storage.client.group_steps import ends_in, interrupt_once
+from storage.process.writer_gate import WriterGate
+from tests.storage.client.group_steps import WAIT_S, ends_in, interrupt_once
 from tests.storage.producer_steps import values
 
 
@@ -57,6 +59,40 @@ class TestFlushPart:
         if not is_stored:
             txn.commit()
             assert values(store) == [b"in"]
+
+    def test_an_interrupt_is_resolved_while_another_thread_writes(
+        self, store: Store, producer: Producer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The next batch of the process takes the superblock object over, and has changed it already."""
+        other, here = store.create_producer("t"), threading.current_thread()
+        writing, resolved = threading.Event(), threading.Event()
+        writer = threading.Thread(target=lambda: other.send(b"other"))
+        leave = WriterGate.leave
+
+        def before_commit() -> None:
+            if threading.current_thread() is writer:
+                writing.set()
+                resolved.wait(WAIT_S)
+
+        def leave_and_stop(gate: WriterGate) -> None:
+            leave(gate)
+            if threading.current_thread() is here:
+                monkeypatch.undo()
+                faults.arm("environment.before_commit", before_commit)
+                writer.start()
+                writing.wait(WAIT_S)
+                raise KeyboardInterrupt
+
+        with store.group() as group:
+            producer.send(b"a")
+            producer.send(b"b")
+            monkeypatch.setattr(WriterGate, "leave", leave_and_stop)
+            with pytest.raises(KeyboardInterrupt):
+                group.flush()
+            resolved.set()
+            writer.join(WAIT_S)
+        assert group.durable == 2
+        assert values(store) == [b"a", b"b", b"other"]
 
     def test_an_interrupted_flush_within_the_block_goes_on(self, store: Store, producer: Producer) -> None:
         """The end of the block does the rest, once."""
