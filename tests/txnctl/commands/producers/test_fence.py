@@ -128,7 +128,7 @@ class TestFence:
             assert f"second, once it is continued: kill -CONT {waiting.pid}; or --waiting evicts it" in out
             assert shown["next"] == "txnctl producers fence orders --waiting --dry-run"
             (told,) = [each["why"] for each in found if each["code"] == "producers-waiting"]
-            assert told.endswith("txnctl producers fence orders --waiting.")
+            assert told.endswith("`txnctl producers fence orders --waiting`.")
             assert run(*shown["next"].split()[1:]).status == 0
             assert run("producers", "fence", "orders", "--waiting", "--yes").status == 0
             assert rows(path) == []
