@@ -220,7 +220,7 @@ class TransactionHandle:
         if self.txn_id or self.beginning.started is None:
             return False
         if self._ended is None and self.beginning.is_in_time():
-            self._ended = TransactionState.COMMITTED
+            self._ended, self.is_committed = TransactionState.COMMITTED, True
             self.beginning.release_timestamp()
         return self._ended is TransactionState.COMMITTED
 

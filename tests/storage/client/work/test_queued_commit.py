@@ -71,3 +71,14 @@ class TestQueuedCommit:
             assert not store.commit_transaction(txn)
         assert group.durable == 1
         assert values(store) == [b"x"]
+
+    def test_a_repeated_commit_of_an_empty_transaction_is_no_end(self, store: Store) -> None:
+        """Also where a refused abort has made a record of the transaction meanwhile."""
+        txn = store.transaction()
+        txn.commit()
+        with store.group() as group:
+            with pytest.raises(TransactionNotOpen):
+                txn.abort()
+            txn.commit()
+        assert group.durable == 0
+        assert txn.state is TransactionState.COMMITTED
