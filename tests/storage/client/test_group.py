@@ -19,12 +19,6 @@ from tests.storage.client.group_steps import commits, ends_in, in_thread, stored
 from tests.storage.producer_steps import values
 
 
-@pytest.fixture
-def producer(store: Store) -> Producer:
-    """A producer of `t`."""
-    return store.create_producer("t")
-
-
 class TestFlush:
     """One store transaction for all ends, at the end of the block."""
 

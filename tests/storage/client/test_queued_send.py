@@ -16,12 +16,6 @@ from tests.storage.client.group_steps import ends_in, in_thread
 from tests.storage.producer_steps import values
 
 
-@pytest.fixture
-def producer(store: Store) -> Producer:
-    """A producer of `t`."""
-    return store.create_producer("t")
-
-
 class TestQueuedSend:
     """Refused alone; the first one creates a topic."""
 

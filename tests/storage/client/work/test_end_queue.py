@@ -12,12 +12,6 @@ from tests.storage.client.group_steps import commits, in_thread, stored
 from tests.storage.producer_steps import values
 
 
-@pytest.fixture
-def producer(store: Store) -> Producer:
-    """A producer of `t`."""
-    return store.create_producer("t")
-
-
 class TestOrder:
     """What cannot wait takes the queue along, and a read sees what its thread has ended before."""
 

@@ -18,12 +18,6 @@ from tests.storage.client.group_steps import WAIT_S, ends_in, interrupt_once
 from tests.storage.producer_steps import values
 
 
-@pytest.fixture
-def producer(store: Store) -> Producer:
-    """A producer of `t`."""
-    return store.create_producer("t")
-
-
 @pytest.fixture(autouse=True)
 def _disarmed() -> Iterator[None]:
     yield
