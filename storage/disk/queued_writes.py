@@ -1,7 +1,7 @@
-"""Writes that a thread has queued on a connection, as the connection sees them; see `storage/client/work/end_queue.py`.
+"""The queue of writes of a thread, as a connection sees the queue; filled by `storage/client/work/end_queue.py`.
 
-The rest of the thread's work keeps its order: a write takes the queue along in its own store transaction, and a view is
-opened behind the queue.
+The thread's work keeps its order: a direct write is stored behind the queue in one store transaction, and a view is
+opened after a flush of the queue.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class QueuedWrites(Protocol):
 
     @property
     def is_running(self) -> bool:
-        """Whether this thread is writing the queue: its writes meanwhile are the queue's own."""
+        """Whether this thread is flushing the queue: writes of the thread are then writes of the queue."""
 
     def flush_ends(self) -> None:
-        """Write all that is queued; nothing within a flush.
+        """Write all queued changes; within a flush, do nothing.
 
         Raises:
             WriterBusy, StoreFull, StoreInvalid: the rest stays queued.
@@ -38,4 +38,4 @@ class QueuedWrites(Protocol):
         timeout_s: float | None,
         share: ReserveShare,
     ) -> T:
-        """Write all that is queued, and then a change whose result is needed now; args as `Connection.write`."""
+        """Write all queued changes and then `change`, whose result is returned; args as `Connection.write`."""

@@ -1,4 +1,4 @@
-"""The choice of transactions by topic, labels, owner and age: one rule for lists and for ends of many."""
+"""The filter of transactions by topic, labels, owner and age, for lists and for aborts of several transactions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from storage.txn.record import TransactionRecord
 
 @dataclass(frozen=True)
 class TransactionFilter:
-    """Transactions that match everything given; None and an empty mapping match all.
+    """Conditions of a transaction, all of which must hold; None and an empty mapping hold for every transaction.
 
     Attributes:
         topic: transactions with messages on this topic.
         labels: transactions with all of these labels.
-        owner: a part of the owner as it is shown, `user@host:pid (program)`.
-        older_than_ms: transactions begun longer ago; an ended transaction counts until its end.
+        owner: a part of the owner in words, `user@host:pid (program)`.
+        older_than_ms: transactions begun longer ago; the age of an ended transaction is that at its end.
     """
 
     topic: str | None = None
@@ -43,7 +43,7 @@ class TransactionFilter:
 
 @dataclass(frozen=True)
 class ViewFilter:
-    """A filter with the topic that its name means in a view."""
+    """A filter whose topic name is resolved in a view."""
 
     view: ReadView
     filter: TransactionFilter
@@ -51,7 +51,7 @@ class ViewFilter:
     now_ms: int
 
     def matches(self, record: TransactionRecord) -> bool:
-        """Whether a transaction matches; what costs a lookup is asked last."""
+        """Whether a transaction matches; the condition that costs a lookup is checked last."""
         conditions = self.filter
         if conditions.older_than_ms is not None and record.age_ms(self.now_ms) <= conditions.older_than_ms:
             return False

@@ -1,4 +1,4 @@
-"""`--if-not-exists` of every command that creates: an object that is there already, as it was asked for, is success."""
+"""The option `--if-not-exists` of commands that create: an existing object with the given options is success."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CREATED_NOW = {"created": "Whether it was created now; false of --if-not-exists 
 
 
 def create_unless_there(may_exist: bool, create: Callable[[], object]) -> bool:
-    """Create an object; False if it is there already and may be.
+    """Create an object and return True; return False for an existing object with `may_exist`.
 
     Raises:
         AlreadyExists
@@ -35,7 +35,7 @@ def create_unless_there(may_exist: bool, create: Callable[[], object]) -> bool:
 
 
 def check_same(noun: str, *options: tuple[str, object, object]) -> None:
-    """Compare the options that are given, as (name, given value, value of the existing object), with what is there.
+    """Compare given options with the existing object; each option is (name, given value or None, existing value).
 
     Args:
         noun: the object, such as `topic orders`.
