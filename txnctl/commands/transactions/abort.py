@@ -119,7 +119,7 @@ def abort(
 
     named = bool(txns) or choice.is_given()
     if is_many(txns, choice, if_version):
-        abort_many(context, txns, choice, end, report_lines)
+        abort_many(context, txns, choice, end)
     else:
         txn = named_or_current(txns[0] if txns else None)
         context.show(end(txn), table=lambda shown: report_lines(context, shown))

@@ -11,7 +11,7 @@ from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from storage import Store
     from storage.admin.abort import AbortResult, NextBlocker, ProducerEnded, TopicAborted, TransactionBefore
@@ -36,6 +36,25 @@ _Line = tuple[str, int | None, str, str]
 """A line of the report: verb, number, noun, place."""
 
 
+def effect_lines(aborted: AbortReport) -> Iterator[str]:
+    """The transaction of one abort, and what the abort changes."""
+    result, txn = aborted.result, aborted.result.before.txn_id
+    if result.already:
+        fenced = " Its producers were fenced then." if result.fence else ""
+        yield f"{txn} was aborted already{_end(aborted)}.{fenced} Nothing was changed."
+        return
+    yield f"{'Abort' if result.dry_run else 'Aborted'} {txn} ({_state(result.before)})"
+    yield from _aligned([*_effects(result), *_survivor(result.before), *_warnings(result)])
+
+
+def run_many(context: Context, reports: Sequence[AbortReport]) -> Iterator[str]:
+    """The command that aborts all transactions of a dry run that are open still."""
+    txns = [report.result.before.txn_id for report in reports if not report.result.already]
+    if txns:
+        is_fencing = reports[0].result.fence
+        yield f"Run: {line('transactions abort', *txns, fence=is_fencing, force=context.force, reason=...)}"
+
+
 def with_end(store: Store, result: AbortResult) -> AbortReport:
     """Add time, reason and author of the end."""
     if result.dry_run and not result.already:
@@ -45,15 +64,12 @@ def with_end(store: Store, result: AbortResult) -> AbortReport:
 
 
 def report_lines(context: Context, aborted: AbortReport) -> Iterator[str]:
-    """The lines of the report of one abort."""
-    result, txn = aborted.result, aborted.result.before.txn_id
+    """The lines of the report of one abort, with the next command."""
+    result = aborted.result
+    yield from dry_run_heading(context, result.dry_run and not result.already)
+    yield from effect_lines(aborted)
     if result.already:
-        fenced = " Its producers were fenced then." if result.fence else ""
-        yield f"{txn} was aborted already{_end(aborted)}.{fenced} Nothing was changed."
         return
-    yield from dry_run_heading(context, result.dry_run)
-    yield f"{'Abort' if result.dry_run else 'Aborted'} {txn} ({_state(result.before)})"
-    yield from _aligned([*_effects(result), *_survivor(result.before), *_warnings(result)])
     advice = _advice(result, context.force)
     if advice:
         yield ""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue, TxnctlError
+from txnctl.commands.transactions.abort_report import effect_lines, run_many
 from txnctl.output.human import duration, labels_text, plural
+from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeVar
 
     from storage.reports.transactions import TransactionRow
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
+    from txnctl.commands.transactions.abort_report import AbortReport
     from txnctl.commands.transactions.choice import TransactionChoice
-
-    R = TypeVar("R")
 
 
 def is_many(txns: Sequence[TxnID], choice: TransactionChoice, if_version: int | None = None) -> bool:
@@ -40,15 +40,13 @@ def abort_many(
     context: Context,
     txns: Sequence[TxnID],
     choice: TransactionChoice,
-    abort: Callable[[TxnID], R],
-    lines: Callable[[Context, R], Iterator[str]],
+    abort: Callable[[TxnID], AbortReport],
 ) -> None:
     """Confirm once, abort each transaction, show the results, and exit as the first failure.
 
     Args:
         txns: the transactions; empty for those of the choice, the oldest first.
         abort: aborts a transaction, or shows the abort in a dry run.
-        lines: the report of one abort.
     """
     open_rows = {
         row.txn_id: row for row in context.store.reports.list_transactions(**({} if txns else choice.given()))
@@ -61,7 +59,7 @@ def abort_many(
         context.confirm(question, plan=[_plan(txn, open_rows.get(txn)) for txn in chosen])
     failures: list[TxnctlError] = []
 
-    def aborted() -> Iterator[R]:
+    def aborted() -> Iterator[AbortReport]:
         for txn in chosen:
             try:
                 yield abort(txn)
@@ -70,11 +68,16 @@ def abort_many(
                 context.out.flush()
                 context.report_failure(error)
 
-    def table(rows: Sequence[R]) -> Iterator[str]:
-        for number, row in enumerate(rows):
+    def table(reports: Sequence[AbortReport]) -> Iterator[str]:
+        if reports:
+            yield from dry_run_heading(context, context.dry_run)
+        for number, report in enumerate(reports):
             if number:
                 yield ""
-            yield from lines(context, row)
+            yield from effect_lines(report)
+        if reports and context.dry_run:
+            yield ""
+            yield from run_many(context, reports)
 
     context.show_list(aborted(), table=table)
     if failures:

@@ -63,6 +63,10 @@ class TestChoice:
             "Abort 0:1",
             "Abort 0:2",
         ]
+        assert out.count("DRY RUN") == 1
+        assert [line for line in out.splitlines() if line.startswith("Run: ")] == [
+            'Run: txnctl transactions abort 0:1 0:2 --reason "..."'
+        ]
         assert set(states(run).values()) == {"OPEN"}
 
     def test_no_terminal_to_ask_on(self, run: Any) -> None:
