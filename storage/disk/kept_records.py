@@ -35,14 +35,16 @@ class KeptRecords:
     Attributes:
         superblock: as committed; None before the first commit.
         records: records as committed, at most 64.
+        counts: the numbers of records of some databases, as committed.
     """
 
-    __slots__ = ("_commit", "records", "superblock")
+    __slots__ = ("_commit", "counts", "records", "superblock")
 
     def __init__(self) -> None:
         self._commit: tuple[Any, int] = (None, 0)
         self.superblock: Superblock | None = None
         self.records: Records = {}
+        self.counts: dict[Database, int] = {}
 
     def take(self, environment: Any, number: int) -> KeptRecords | None:
         """Leave the records to the batch that begins as `number`; None if another commit came in between."""
@@ -52,11 +54,14 @@ class KeptRecords:
 
     def keep(self, environment: Any, number: int, batch: WriteBatch) -> None:
         """Keep the records of a batch that was committed as `number`."""
-        kept = batch.kept
+        kept, has_more = batch.kept, False
         for name in batch.open_records:
             record, payload = batch.open_records[name]
             if payload and name[0] in _KEPT:
+                has_more = has_more or name not in kept
                 kept[name] = record, payload
-        self.superblock, self.records = batch.superblock, kept if len(kept) <= _RECORDS_MAX else {}
+        if has_more and len(kept) > _RECORDS_MAX:
+            kept = {}
+        self.superblock, self.records, self.counts = batch.superblock, kept, batch.counts
         # The commit comes last: an interrupt (Ctrl-C) before leaves nothing, not the records of an earlier commit.
         self._commit = environment, number

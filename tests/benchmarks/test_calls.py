@@ -9,8 +9,8 @@ from benchmarks.contract import Sense, Target
 from benchmarks.report import Comparison, table_lines
 
 LIMITS = {
-    "send": 98,
-    "transaction of 3 x 10 messages": 420,
+    "send": 80,
+    "transaction of 3 x 10 messages": 300,
     "begin + abort": 70,
     "transfer": 592,
     "put": 350,
