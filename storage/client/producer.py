@@ -268,7 +268,8 @@ class Producer:
         """Store one checked message, outside transactions and without a sequence id: always a new message."""
         if self._closed:
             self._check_open()
-        self._go_on_in(None)
+        if self._async is not None or self._queue is not None or self._buffering is not None:
+            self._go_on_in(None)
         (entry,) = self._store_commit(columns, _ALONE, None, 0)
         assert entry.position is not None, "a message without a sequence id is no duplicate"
         return as_message_id((*entry.position, -1))

@@ -105,15 +105,17 @@ class Columns:
 
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
         """Pack the body; `sequence` is the first id, or every id where the ids have gaps."""
-        return pack([producer_name, sequence, *self._fields()])
+        fields = [producer_name, sequence, self.values, self.keys, self.properties, self.event_times]
+        if self.delivery_times is not None:
+            fields += [self.delivery_times]
+        return pack(fields)
 
     def packed(self) -> PackedColumns:
         """Pack the columns alone, as in a body behind the producer's name and the sequence ids."""
-        return PackedColumns(self.count, pack(self._fields()))
-
-    def _fields(self) -> list[Any]:
-        fields = [self.values, self.keys, self.properties, self.event_times]
-        return fields if self.delivery_times is None else [*fields, self.delivery_times]
+        fields: list[Any] = [self.values, self.keys, self.properties, self.event_times]
+        if self.delivery_times is not None:
+            fields += [self.delivery_times]
+        return PackedColumns(self.count, pack(fields))
 
 
 _columns_of = attrgetter("values", "keys", "properties", "event_times", "delivery_times")
