@@ -164,7 +164,11 @@ class BatchAppend:
         self._session = self._checked_at = 0
         # A copy, as the batch may come to nothing, or run again.
         before, progress = appender.progress, ProducerProgress()
-        progress.topic, progress.credential, progress.creation = before.topic, before.credential, before.creation
+        progress.topic, progress.credential, progress.creation = (
+            before.topic,
+            before.credential,
+            before.creation,
+        )
         progress.name = before.name
         progress.next_sequence, progress.last_sequence_id = before.next_sequence, before.last_sequence_id
         self.progress = progress

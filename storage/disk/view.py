@@ -252,13 +252,14 @@ class WriteBatch(ReadView):
         written_superblock: as this batch leaves the superblock, encoded; empty before the end of the batch.
         open_records: by database and key, each with the payload that is stored; None for a new record.
         kept: records of the commit before that are as stored, and not open yet.
+        ending: the transaction that begins and ends in this batch: its parts are open until the end; 0 for none.
         counts: numbers of records of databases that were counted, and have not changed since.
         now_ns, now_ms, wall_ns: store clock and wall time of the batch, each read once.
     """
 
     __slots__ = (
-        "_undo", "bytes", "counts", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records", "read_cache",
-        "received_marks", "starts_clock", "superblock", "wall_ns", "written_superblock",
+        "_undo", "bytes", "counts", "ending", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records",
+        "read_cache", "received_marks", "starts_clock", "superblock", "wall_ns", "written_superblock",
     )  # fmt: skip
 
     superblock: Superblock
@@ -281,6 +282,7 @@ class WriteBatch(ReadView):
         self.read_cache = context.read_cache
         self.received_marks = context.received_marks
         self.naming = naming
+        self.ending = 0
         self.bytes = 0
         self.written_superblock = b""
         self.open_records: Records = {}
@@ -329,6 +331,13 @@ class WriteBatch(ReadView):
     def opened(self, database: Database, key: bytes) -> Any:
         known = self.open_records.get((database, key))
         return None if known is None else known[0]
+
+    def open_with(self, database: Database, prefix: bytes) -> list[tuple[bytes, OpenRecord]]:
+        """The open records whose keys have a prefix, in order of opening."""
+        length, known = len(prefix), self.open_records
+        return [
+            (name[1], known[name][0]) for name in known if name[0] is database and name[1][:length] == prefix
+        ]
 
     def add(self, database: Database, key: bytes, record: OpenRecord) -> None:
         """Open a new record. Until the batch finishes, only `open` and `opened` find it."""
