@@ -52,6 +52,10 @@ class KeptRecords:
         self._commit = (None, 0)
         return self if is_next else None
 
+    def has(self, environment: Any, number: int) -> bool:
+        """Whether what is kept is of commit `number`: records and counts are as a view of that commit shows them."""
+        return self._commit == (environment, number)
+
     def keep(self, environment: Any, number: int, batch: WriteBatch) -> None:
         """Keep the records of a batch that was committed as `number`."""
         kept, has_more = batch.kept, False

@@ -73,6 +73,7 @@ class Writer:
     """The writer of one environment.
 
     Attributes:
+        kept: left by the last commit of this process.
         prologue: called at the start of a batch, with whether the prologue is due; a due one returns the next
             `prologue_due_ns`.
         holder_ends: ends holders that refuse a change; None ends none.
@@ -93,7 +94,7 @@ class Writer:
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
-        self._kept = KeptRecords()
+        self.kept = KeptRecords()
         self._last_context: BatchContext | None = None
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
@@ -266,7 +267,7 @@ class Writer:
 
     def _write_once(self, task: _Task[T]) -> T:
         dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
-        number, kept = raw.id(), self._kept
+        number, kept = raw.id(), self.kept
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:

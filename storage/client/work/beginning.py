@@ -7,13 +7,16 @@ a record or an end (docs/decisions/0030). In a store without tables a transactio
 
 from __future__ import annotations
 
+from typing import Final
+
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLES
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import TIMESTAMP_RESERVE_NS
+from storage.limits import TIMESTAMP_RESERVE_NS, TRANSACTION_TIMEOUT_MS
+from storage.process.open_timestamps import OpenTimestamps
 from storage.table import retention
-from storage.txn.begin import NewTransaction, Started, check_begin
+from storage.txn.begin import NewTransaction, Started, check_begin, timeout_ms_of
 from storage.txn.coordinator import Coordinator
 from storage.txn.options import SERIALIZABLE, TransactionOptions
 from storage.txn.record import TransactionRecord
@@ -35,10 +38,30 @@ class BeginRequest:
         options: TransactionOptions = SERIALIZABLE,
         attached: bool = True,
     ) -> None:
+        """Raises:
+        InvalidValue, InvalidName: a timeout or label out of bounds.
+        """
+        check_begin(timeout_ms, labels)
         self.timeout_ms = timeout_ms
         self.labels = labels
         self.options = options
         self.attached = attached
+
+
+_DEFAULT_REQUEST: Final = BeginRequest(TRANSACTION_TIMEOUT_MS, None)
+
+
+def request_of(
+    timeout_s: float | None, labels: dict[str, str] | None, options: TransactionOptions
+) -> BeginRequest:
+    """The request for a new transaction; mostly the default one, made once.
+
+    Raises:
+        InvalidValue, InvalidName: as `BeginRequest`
+    """
+    if timeout_s is None and labels is None and options is SERIALIZABLE:
+        return _DEFAULT_REQUEST
+    return BeginRequest(timeout_ms_of(timeout_s), labels, options)
 
 
 class Beginning:
@@ -67,8 +90,10 @@ class Beginning:
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
-        # Kept, because a closed connection has no environment, and the timestamp is released after it as well.
-        self._open_timestamps = connection.environment.lock_file.open_timestamps
+        self._open_timestamps: OpenTimestamps | None = None
+        if started is not None and started.timestamp:
+            # Kept, because a closed connection has no environment, and the timestamp is released after it as well.
+            self._open_timestamps = connection.environment.lock_file.open_timestamps
         self._boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
 
@@ -77,20 +102,18 @@ class Beginning:
         """Begin without a record, if a timestamp can be issued so.
 
         Raises:
-            InvalidValue, InvalidName
             StoreClosed, StoreInvalid, WriterBusy
         """
-        check_begin(request.timeout_ms, request.labels)
         connection.check_writable()
         return cls(connection, coordinator, request, _issue_start(connection, request.timeout_ms))
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
-        if self.started is not None and self.started.timestamp:
+        if self._open_timestamps is not None and self.started is not None:
             self._open_timestamps.release(self.started.timestamp)
 
     def __del__(self) -> None:
-        if self.started is not None and self.started.timestamp:
+        if self._open_timestamps is not None:
             self.release_timestamp()  # A transaction that no object refers to cannot write.
 
     @property
@@ -143,6 +166,9 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     cache, locks = environment.read_cache, environment.lock_file
     started: list[Started] = []
     if not cache.is_attached:
+        now_ns = environment.now_ns_without(TABLES)
+        if now_ns is not None:
+            return Started(0, clock.wall_ns() // 1_000_000, now_ns)
         with connection.environment.view() as view:
             if not view.count(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns)

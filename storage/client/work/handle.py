@@ -57,6 +57,7 @@ class TransactionHandle:
         self, connection: Connection, coordinator: Coordinator, beginning: Beginning, txn_id: int = 0
     ) -> None:
         self.connection = connection
+        self.environment = connection.environment
         self.coordinator = coordinator
         self.lock = threading.RLock()
         self.beginning = beginning
