@@ -82,8 +82,16 @@ class Columns:
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
         """Join the messages of all parts, in order."""
-        fields: list[Any] = []
-        for columns in zip(*map(_columns_of, parts), strict=True):
+        values = list[bytes | None]()
+        is_bare = True
+        for part in parts:
+            values += part.values
+            is_bare = is_bare and part.keys is None and part.properties is None
+            is_bare = is_bare and part.event_times is None and part.delivery_times is None
+        if is_bare:
+            return cls(values)
+        fields: list[Any] = [values]
+        for columns in zip(*map(_further_columns_of, parts), strict=True):
             if not any(columns):
                 fields += [None]
                 continue
@@ -118,7 +126,7 @@ class Columns:
         return PackedColumns(self.count, pack(fields))
 
 
-_columns_of = attrgetter("values", "keys", "properties", "event_times", "delivery_times")
+_further_columns_of = attrgetter("keys", "properties", "event_times", "delivery_times")
 
 
 def _unless_empty(times: Sequence[int | None]) -> Sequence[int | None] | None:

@@ -155,7 +155,8 @@ class Coordinator:
         is_new = record is not None
         if record is None:
             record = records.get(batch, txn_id)
-        verdict = judge_end(record.state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
+        state = STATE_CODES[record.state_code]
+        verdict = judge_end(state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
@@ -250,7 +251,7 @@ class Coordinator:
         record.version += 1
         record.ended_ms, record.ended_timestamp = batch.now_ms, batch.timestamp()
         record.reason_code = decision.reason.value if decision.reason else None
-        record.reason_text, record.ended_by_fields = decision.text, decision.by.fields()
+        record.reason_text, record.ended_by_fields = decision.text, [*decision.by]
         records.save(batch, record)
         if decision.reason in _EXPIRIES:
             _note_expiry(batch, record, decision.by)

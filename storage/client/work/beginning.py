@@ -64,19 +64,39 @@ def request_of(
     return BeginRequest(timeout_ms_of(timeout_s), labels, options)
 
 
+class HeldTimestamp:
+    """A timestamp that was issued without a commit, held by a kernel lock; see `OpenTimestamps`."""
+
+    __slots__ = ("_locks", "_timestamp")
+
+    def __init__(self, locks: OpenTimestamps, timestamp: int) -> None:
+        # The locks are kept, because a closed connection has none, and the timestamp is released after it as well.
+        self._locks = locks
+        self._timestamp = timestamp
+
+    def release(self) -> None:
+        """Let readers pass the timestamp; again without effect."""
+        self._locks.release(self._timestamp)
+
+    def __del__(self) -> None:
+        self.release()  # A transaction that no object refers to cannot write.
+
+
 class Beginning:
     """See the module.
 
     Attributes:
         started: None for a transaction that was begun with its record.
+        boot_deadline_ns: the deadline on the boot clock.
+        held: the timestamp of a transaction that has no record; None if there is no timestamp.
     """
 
     __slots__ = (
-        "_boot_deadline_ns",
         "_connection",
         "_coordinator",
-        "_open_timestamps",
         "_request",
+        "boot_deadline_ns",
+        "held",
         "started",
     )
 
@@ -90,11 +110,10 @@ class Beginning:
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
-        self._open_timestamps: OpenTimestamps | None = None
+        self.held: HeldTimestamp | None = None
         if started is not None and started.timestamp:
-            # Kept, because a closed connection has no environment, and the timestamp is released after it as well.
-            self._open_timestamps = connection.environment.lock_file.open_timestamps
-        self._boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
+            self.held = HeldTimestamp(connection.environment.lock_file.open_timestamps, started.timestamp)
+        self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
 
     @classmethod
@@ -109,12 +128,8 @@ class Beginning:
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
-        if self._open_timestamps is not None and self.started is not None:
-            self._open_timestamps.release(self.started.timestamp)
-
-    def __del__(self) -> None:
-        if self._open_timestamps is not None:
-            self.release_timestamp()  # A transaction that no object refers to cannot write.
+        if self.held is not None:
+            self.held.release()
 
     @property
     def deadline_ns(self) -> int:
@@ -125,7 +140,7 @@ class Beginning:
     @property
     def is_overdue(self) -> bool:
         """Whether the deadline has passed by the boot clock, which is read without a view."""
-        return self._connection.clock.boot_ns() >= self._boot_deadline_ns
+        return self._connection.clock.boot_ns() >= self.boot_deadline_ns
 
     def is_in_time(self) -> bool:
         """Whether a transaction without a record may commit: before its deadline, and within the retention window."""
