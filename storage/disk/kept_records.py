@@ -58,14 +58,12 @@ class KeptRecords:
 
     def keep(self, environment: Any, number: int, batch: WriteBatch) -> None:
         """Keep the records of a batch that was committed as `number`."""
-        kept, has_more = batch.kept, False
+        kept = batch.kept
         for name in batch.open_records:
             record, payload = batch.open_records[name]
             if payload and name[0] in _KEPT:
-                has_more = has_more or name not in kept
                 kept[name] = record, payload
-        if has_more and len(kept) > _RECORDS_MAX:
-            kept = {}
-        self.superblock, self.records, self.counts = batch.superblock, kept, batch.counts
+        self.superblock, self.records = batch.superblock, kept if len(kept) <= _RECORDS_MAX else {}
+        self.counts = batch.counts
         # The commit comes last: an interrupt (Ctrl-C) before leaves nothing, not the records of an earlier commit.
         self._commit = environment, number

@@ -329,14 +329,15 @@ class WriteBatch(ReadView):
         return record
 
     def opened(self, database: Database, key: bytes) -> Any:
-        known = self.open_records.get((database, key))
-        return None if known is None else known[0]
+        name = (database, key)
+        return self.open_records[name][0] if name in self.open_records else None
 
     def open_with(self, database: Database, prefix: bytes) -> list[tuple[bytes, OpenRecord]]:
         """The open records whose keys have a prefix, in order of opening."""
-        length, known = len(prefix), self.open_records
         return [
-            (name[1], known[name][0]) for name in known if name[0] is database and name[1][:length] == prefix
+            (name[1], self.open_records[name][0])
+            for name in self.open_records
+            if name[0] is database and name[1].startswith(prefix)
         ]
 
     def add(self, database: Database, key: bytes, record: OpenRecord) -> None:

@@ -178,15 +178,15 @@ class Beginning:
 def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     """The start of a transaction without a record; None if only a record can give a timestamp."""
     environment, clock = connection.environment, connection.clock
-    cache, locks = environment.read_cache, environment.lock_file
-    started: list[Started] = []
+    cache = environment.read_cache
     if not cache.is_attached:
         now_ns = environment.now_ns_without(TABLES)
         if now_ns is not None:
             return Started(0, clock.wall_ns() // 1_000_000, now_ns)
-        with connection.environment.view() as view:
+        with environment.view() as view:
             if not view.count(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns)
+    started, locks = list[Started](), environment.lock_file
 
     def issue(view: ReadView) -> None:
         superblock = view.superblock
