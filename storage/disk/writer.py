@@ -187,12 +187,8 @@ class Writer:
             raise
 
     def _context(self, databases: dict[str, object]) -> BatchContext:
-        data_map, context = self._map, self._last_context
-        if context is None or context.databases is not databases or context.lock_file is not data_map.locks:
-            context = self._last_context = BatchContext(
-                databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
-            )
-        return context
+        data_map = self._map
+        return BatchContext(databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks)
 
     def upgrade(
         self,
@@ -272,7 +268,13 @@ class Writer:
         batch: WriteBatch | None = None
         try:
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
-            context = self._context(databases)
+            context = self._last_context
+            if (
+                context is None
+                or context.databases is not databases
+                or context.lock_file is not data_map.locks
+            ):
+                context = self._last_context = self._context(databases)
             batch = WriteBatch(raw, context, task.naming, kept.take(data_map.raw, number))
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
