@@ -356,11 +356,9 @@ class Store(TransactionRunner):
             InvalidValue, InvalidName
         """
         from storage.client.transaction import Transaction
-        from storage.client.work.beginning import BeginRequest
-        from storage.txn.begin import timeout_ms_of
+        from storage.client.work.beginning import request_of
 
-        options = options_of(isolation, check, priority)
-        request = BeginRequest(timeout_ms_of(timeout), labels, options)
+        request = request_of(timeout, labels, options_of(isolation, check, priority))
         return Transaction.begin(self.connection, self.engine.coordinator, request)
 
     def begin_transaction(

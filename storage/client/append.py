@@ -17,7 +17,7 @@ from storage.process.identity import ProcessIdentity
 from storage.topic import catalogue as topics, log, state as states
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries, times_in
-from storage.topic.open_topic import OpenTopic
+from storage.topic.open_topic import OpenTopic, as_open_topic
 from storage.topic.producers import errors
 from storage.topic.producers.last_publish import note_publisher
 from storage.topic.producers.publish_check import Credential
@@ -26,7 +26,7 @@ from storage.txn.coordinator import Coordinator
 from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.record import TransactionRecord
 from storage.values.position import Position
-from storage.values.receipt import StoredEntry
+from storage.values.receipt import StoredEntry, as_stored_entry
 from storage.values.txn_state import TransactionState
 
 
@@ -55,15 +55,6 @@ class ProducerProgress:
     name: str | None
     next_sequence: int
     last_sequence_id: int
-
-    def __init__(self, before: ProducerProgress | None = None) -> None:
-        """Args:
-        before: is copied, for a batch that may come to nothing, or run again.
-        """
-        if before is not None:
-            self.topic, self.credential, self.creation = before.topic, before.credential, before.creation
-            self.name = before.name
-            self.next_sequence, self.last_sequence_id = before.next_sequence, before.last_sequence_id
 
     @classmethod
     def start(cls, topic: Topic, credential: Credential, creation: Creation | None) -> ProducerProgress:
@@ -137,7 +128,7 @@ def _open_topic(batch: WriteBatch, progress: ProducerProgress) -> OpenTopic[Writ
         progress.creation = None
     topic = progress.topic
     try:
-        return OpenTopic(batch, topic.topic_id, topic.name, states.load(batch, topic.topic_id))
+        return as_open_topic((batch, topic.topic_id, topic.name, states.load(batch, topic.topic_id)))
     except TopicNotFound:
         if topics.find(batch, topic.full_name) is None:
             raise
@@ -171,7 +162,16 @@ class BatchAppend:
         self._txn = txn
         self._topic: OpenTopic[WriteBatch] | None = None
         self._session = self._checked_at = 0
-        self.progress = ProducerProgress(appender.progress)
+        # A copy, as the batch may come to nothing, or run again.
+        before, progress = appender.progress, ProducerProgress()
+        progress.topic, progress.credential, progress.creation = (
+            before.topic,
+            before.credential,
+            before.creation,
+        )
+        progress.name = before.name
+        progress.next_sequence, progress.last_sequence_id = before.next_sequence, before.last_sequence_id
+        self.progress = progress
 
     def check_publish(self) -> None:
         """Open the topic, and check that the producer may publish now.
@@ -233,7 +233,7 @@ class BatchAppend:
         if given is not None:
             fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn, LastUse.now(topic))
             if not fresh:
-                return StoredEntry(start, fresh, None, ())
+                return as_stored_entry((start, fresh, None, ()))
             if len(fresh) < len(given):
                 assert isinstance(part, Columns), "packed entries come without sequence ids"
                 part, given, count = part.pick(fresh), [given[index] for index in fresh], len(fresh)
@@ -246,7 +246,7 @@ class BatchAppend:
         if given is None:
             self.progress.next_sequence = sequence + count
         self.progress.last_sequence_id = ids[-1]
-        return StoredEntry(start, fresh, position, ids)
+        return as_stored_entry((start, fresh, position, ids))
 
     def _write_entry(
         self, name: str, part: Columns | PackedColumns, ids: Sequence[int], *, is_given: bool

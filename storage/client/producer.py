@@ -268,7 +268,8 @@ class Producer:
         """Store one checked message, outside transactions and without a sequence id: always a new message."""
         if self._closed:
             self._check_open()
-        self._go_on_in(None)
+        if self._async is not None or self._queue is not None or self._buffering is not None:
+            self._go_on_in(None)
         (entry,) = self._store_commit(columns, _ALONE, None, 0)
         assert entry.position is not None, "a message without a sequence id is no duplicate"
         return as_message_id((*entry.position, -1))
@@ -281,8 +282,10 @@ class Producer:
         attached = txn if type(txn) is SerializableTransaction or isinstance(txn, Transaction) else None
         # A producer that knows of its fencing fails at once.
         if attached is not None and self._appender.fenced is None:
-            work = attached.work_in(self._connection)
-            self._go_on_in(work)
+            is_here = attached.connection is self._connection
+            work = attached.work if is_here else attached.work_in(self._connection)
+            if self._buffering is not work or self._async is not None or self._queue is not None:
+                self._go_on_in(work)
             buffered = work.buffer_messages(self._appender, outgoing)
             if buffered is not None:
                 return buffered

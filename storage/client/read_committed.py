@@ -9,7 +9,6 @@ from storage.client.same_store import check_same_store
 from storage.client.table_reader import ReadCommitted
 from storage.client.transaction import Transaction
 from storage.errors import TransactionNotOpen, TransactionTimedOut
-from storage.txn.begin import check_begin
 from storage.txn.errors import read_only
 from storage.txn.options import CheckMode
 from storage.values.txn_state import AbortReason, TransactionState
@@ -27,11 +26,7 @@ class ReadCommittedTransaction(Transaction):
     """Reads tables as committed. State and deadline are of this process alone."""
 
     def __init__(self, connection: Connection, request: BeginRequest) -> None:
-        """Raises:
-        InvalidValue, InvalidName: a timeout or label out of bounds.
-        """
         super().__init__(connection, request)
-        check_begin(request.timeout_ms, request.labels)
         self._timeout_ms = request.timeout_ms
         self._deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self._is_late = False

@@ -90,7 +90,6 @@ class Connection:
         self.on_wait = on_wait
         self.read_only = read_only
         self._program = program
-        self._identity: ProcessIdentity | None = None
         self._lease = 0
         self.is_closed = False
         self._overdue: list[Callable[[WriteBatch], object]] = []
@@ -126,12 +125,10 @@ class Connection:
         """Wait at most this long for the writer gate from now on."""
         self.lock_timeout_s = min(self.lock_timeout_s, seconds)
 
-    @property
+    @cached_property
     def identity(self) -> ProcessIdentity:
         """The identity of this process, as records name it."""
-        if self._identity is None:
-            self._identity = this_process(self.clock, self._program)
-        return self._identity
+        return this_process(self.clock, self._program)
 
     def write(
         self,

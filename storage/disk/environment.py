@@ -17,6 +17,7 @@ from storage.disk.pages import check_pages, damaged_page
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
+from storage.disk.schema import Database
 from storage.disk.writer import Writer
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background_flush import Flusher
@@ -177,6 +178,24 @@ class Environment:
             self.check_usable()
             number: int = self._map.raw.info()["last_txnid"]
         return number
+
+    def now_ns_without(self, database: Database) -> int | None:
+        """The store clock, if this process made the last commit of all and has counted no record of a database then.
+
+        None: only a view can tell. An unknown count costs no more than the look at the number of the last commit.
+
+        Raises:
+            StoreClosed
+        """
+        kept, data_map = self.writer.kept, self._map
+        with data_map.lock:
+            if data_map.failed is not None:
+                self.check_usable()
+            is_last = kept.has(data_map.raw, data_map.raw.info()["last_txnid"])
+        # Another thread may begin a batch meanwhile, which takes the count back before the batch changes the database.
+        if not is_last or kept.counts.get(database) != 0 or kept.superblock is None:
+            return None
+        return kept.superblock.now_ns(self.clock)
 
     def visible_commit(self) -> int:
         """The number of the last commit that views show. LMDB counts a commit by as long as an fsync before that."""

@@ -135,14 +135,25 @@ class Superblock:
         """Whether a write in this boot has continued the store clock."""
         return clock.boot_id() == self.boot_id
 
-    def start_clock(self, clock: Clock) -> bool:
-        """Continue the store clock in this boot from its last recorded reading; False if the clock runs already."""
-        if clock.boot_id() == self.boot_id:
-            return False
-        self.boot_id = clock.boot_id()
-        self.clock_offset_ns = self.last_clock_ns - clock.boot_ns()
-        self.wall_offset_ns = clock.wall_ns() - self.last_clock_ns
-        return True
+    def begin_batch(self, clock: Clock, wall_ns: int) -> bool:
+        """Bring `last_clock_ns` to the time of a batch that begins; return whether the store clock starts in this boot.
+
+        Raises:
+            StoreInvalid: as `check_wall`
+        """
+        if not 0 <= wall_ns < _WALL_END_NS:
+            check_wall(wall_ns)
+        boot_id, boot_ns = clock.boot_id(), clock.boot_ns()
+        if boot_id != self.boot_id:
+            # The clock goes on from its last recorded reading.
+            self.boot_id = boot_id
+            self.clock_offset_ns = self.last_clock_ns - boot_ns
+            self.wall_offset_ns = wall_ns - self.last_clock_ns
+            return True
+        now_ns = boot_ns + self.clock_offset_ns
+        if now_ns > self.last_clock_ns:
+            self.last_clock_ns = now_ns
+        return False
 
     def issue_timestamp(self, wall_ns: int) -> int:
         """Issue the next timestamp: max(wall clock, last + 1), in nanoseconds since 1970."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from struct import error as struct_error
 from typing import Any, TypeVar
+from zlib import crc32
 
-from storage.disk.codec import corrupt, decoded, key1, missing, seal, unseal
+from storage.disk.codec import corrupt, decoded, key1, missing, unseal
 from storage.disk.kept_records import KeptRecords, OpenRecord, Records
 from storage.disk.overlay import Overlay
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
-from storage.disk.superblock import Superblock, check_wall
+from storage.disk.superblock import Superblock
 from storage.errors import CorruptStore, TxnctlError
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
@@ -251,12 +252,14 @@ class WriteBatch(ReadView):
         written_superblock: as this batch leaves the superblock, encoded; empty before the end of the batch.
         open_records: by database and key, each with the payload that is stored; None for a new record.
         kept: records of the commit before that are as stored, and not open yet.
-        now_ns, now_ms: store clock and wall time of the batch, each read once.
+        ending: the transaction that begins and ends in this batch: its parts are open until the end; 0 for none.
+        counts: numbers of records of databases that were counted, and have not changed since.
+        now_ns, now_ms, wall_ns: store clock and wall time of the batch, each read once.
     """
 
     __slots__ = (
-        "_undo", "bytes", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records", "read_cache",
-        "received_marks", "starts_clock", "superblock", "written_superblock",
+        "_undo", "bytes", "counts", "ending", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records",
+        "read_cache", "received_marks", "starts_clock", "superblock", "wall_ns", "written_superblock",
     )  # fmt: skip
 
     superblock: Superblock
@@ -271,26 +274,28 @@ class WriteBatch(ReadView):
         Raises:
             StoreInvalid: the wall clock.
         """
-        super().__init__(raw, context.databases, context.clock)
-        wall_ns = context.clock.wall_ns()
-        check_wall(wall_ns)
+        clock = context.clock
+        self._raw, self._databases, self.clock, self._last_read = raw, context.databases, clock, None
+        wall_ns = self.wall_ns = clock.wall_ns()
         self.now_ms = wall_ns // 1_000_000
         self.lock_file = context.lock_file
         self.read_cache = context.read_cache
         self.received_marks = context.received_marks
         self.naming = naming
+        self.ending = 0
         self.bytes = 0
         self.written_superblock = b""
         self.open_records: Records = {}
         self._undo: list[Callable[[], object]] = []
         if before is None or before.superblock is None:
-            self.superblock, self.kept = _decode_superblock(self._superblock_record()), Records()
+            superblock, self.kept, self.counts = _decode_superblock(self._superblock_record()), Records(), {}
         else:
-            self.superblock, self.kept = before.superblock, before.records
-            self.superblock.changes = 0
-        self.starts_clock = self.superblock.start_clock(context.clock)
-        self.now_ns = self.superblock.now_ns(context.clock)
-        if self.superblock.read_generation:
+            superblock, self.kept, self.counts = before.superblock, before.records, before.counts
+            superblock.changes = 0
+        self.superblock = superblock
+        self.starts_clock = superblock.begin_batch(clock, wall_ns)
+        self.now_ns = superblock.last_clock_ns
+        if superblock.read_generation:
             self._catch_up()
 
     def _catch_up(self) -> None:
@@ -298,12 +303,15 @@ class WriteBatch(ReadView):
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         """Write a record now. LMDB refuses a key that is empty, or longer than 511 bytes."""
-        value = seal(database, key, payload)
+        # As `seal`: every record of a commit passes here.
+        value = crc32(key + payload[: database.sealed], database.seed).to_bytes(4, "big") + payload
         self._raw.put(key, value, db=self._databases[database.name])
         self.bytes += len(value)
         self.superblock.changes += 1
         if (database, key) in self.kept:
             del self.kept[database, key]
+        if database in self.counts:
+            del self.counts[database]
 
     def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
         name = (database, key)
@@ -321,8 +329,16 @@ class WriteBatch(ReadView):
         return record
 
     def opened(self, database: Database, key: bytes) -> Any:
-        known = self.open_records.get((database, key))
-        return None if known is None else known[0]
+        name = (database, key)
+        return self.open_records[name][0] if name in self.open_records else None
+
+    def open_with(self, database: Database, prefix: bytes) -> list[tuple[bytes, OpenRecord]]:
+        """The open records whose keys have a prefix, in order of opening."""
+        return [
+            (name[1], self.open_records[name][0])
+            for name in self.open_records
+            if name[0] is database and name[1].startswith(prefix)
+        ]
 
     def add(self, database: Database, key: bytes, record: OpenRecord) -> None:
         """Open a new record. Until the batch finishes, only `open` and `opened` find it."""
@@ -330,7 +346,8 @@ class WriteBatch(ReadView):
 
     def put_record(self, database: Database, key: bytes, record: OpenRecord) -> None:
         """Write a record now, and close it if it is open."""
-        self.open_records.pop((database, key), None)
+        if (database, key) in self.open_records:
+            del self.open_records[database, key]
         self.put(database, key, record.encode())
 
     def remove(self, database: Database, key: bytes) -> None:
@@ -367,6 +384,8 @@ class WriteBatch(ReadView):
         self.superblock.changes += 1
         if (database, key) in self.kept:
             del self.kept[database, key]
+        if database in self.counts:
+            del self.counts[database]
         removed: bool = self._raw.delete(key, db=self._databases[database.name])
         return removed
 
@@ -375,7 +394,7 @@ class WriteBatch(ReadView):
     ) -> int:
         """Remove at most `limit` records with `prefix`, up to and including `stop`; return the number removed."""
         removed = 0
-        self.kept = {}
+        self.kept, self.counts = {}, {}
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
             while removed < limit and cursor.set_range(prefix):
                 key = cursor.key()
@@ -386,9 +405,15 @@ class WriteBatch(ReadView):
         self.superblock.changes += removed
         return removed
 
+    def count(self, database: Database) -> int:
+        counts = self.counts
+        if database not in counts:
+            counts[database] = self._raw.stat(self._databases[database.name])["entries"]
+        return counts[database]
+
     def timestamp(self) -> int:
         """The next timestamp of the oracle: strictly growing, recorded with this batch."""
-        return self.superblock.issue_timestamp(self.clock.wall_ns())
+        return self.superblock.issue_timestamp(self.wall_ns)
 
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
@@ -406,10 +431,10 @@ class WriteBatch(ReadView):
     def finish(self) -> None:
         """Write the superblock; called once, just before the commit."""
         superblock = self.superblock
-        superblock.last_clock_ns = self.now_ns
         superblock.commits += 1
         written = self.written_superblock = superblock.encode()
-        self._raw.put(SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, written), db=self._databases["heads"])
+        value = crc32(SUPERBLOCK_KEY + written, HEADS.seed).to_bytes(4, "big") + written
+        self._raw.put(SUPERBLOCK_KEY, value, db=self._databases["heads"])
 
 
 class Rehearsal(WriteBatch):

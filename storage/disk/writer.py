@@ -73,6 +73,7 @@ class Writer:
     """The writer of one environment.
 
     Attributes:
+        kept: left by the last commit of this process.
         prologue: called at the start of a batch, with whether the prologue is due; a due one returns the next
             `prologue_due_ns`.
         holder_ends: ends holders that refuse a change; None ends none.
@@ -93,7 +94,7 @@ class Writer:
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
-        self._kept = KeptRecords()
+        self.kept = KeptRecords()
         self._last_context: BatchContext | None = None
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
@@ -186,12 +187,8 @@ class Writer:
             raise
 
     def _context(self, databases: dict[str, object]) -> BatchContext:
-        data_map, context = self._map, self._last_context
-        if context is None or context.databases is not databases or context.lock_file is not data_map.locks:
-            context = self._last_context = BatchContext(
-                databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks
-            )
-        return context
+        data_map = self._map
+        return BatchContext(databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks)
 
     def upgrade(
         self,
@@ -266,12 +263,18 @@ class Writer:
 
     def _write_once(self, task: _Task[T]) -> T:
         dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
-        number, kept = raw.id(), self._kept
+        number, kept = raw.id(), self.kept
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
-            context = self._context(databases)
+            context = self._last_context
+            if (
+                context is None
+                or context.databases is not databases
+                or context.lock_file is not data_map.locks
+            ):
+                context = self._last_context = self._context(databases)
             batch = WriteBatch(raw, context, task.naming, kept.take(data_map.raw, number))
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)

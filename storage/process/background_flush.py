@@ -64,7 +64,8 @@ class Flusher:
     def leave(self, buffer: Flushable) -> None:
         """Stop watching a buffer, which is empty."""
         with self._lock:
-            self._watched.pop(buffer, None)
+            if buffer in self._watched:
+                del self._watched[buffer]
 
     def _look(self) -> bool:
         """Write the buffers that are due; return whether to look again."""

@@ -82,8 +82,16 @@ class Columns:
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
         """Join the messages of all parts, in order."""
-        fields: list[Any] = []
-        for columns in zip(*map(_columns_of, parts), strict=True):
+        values = list[bytes | None]()
+        is_bare = True
+        for part in parts:
+            values += part.values
+            is_bare = is_bare and part.keys is None and part.properties is None
+            is_bare = is_bare and part.event_times is None and part.delivery_times is None
+        if is_bare:
+            return cls(values)
+        fields: list[Any] = [values]
+        for columns in zip(*map(_further_columns_of, parts), strict=True):
             if not any(columns):
                 fields += [None]
                 continue
@@ -105,18 +113,20 @@ class Columns:
 
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
         """Pack the body; `sequence` is the first id, or every id where the ids have gaps."""
-        return pack([producer_name, sequence, *self._fields()])
+        fields = [producer_name, sequence, self.values, self.keys, self.properties, self.event_times]
+        if self.delivery_times is not None:
+            fields += [self.delivery_times]
+        return pack(fields)
 
     def packed(self) -> PackedColumns:
         """Pack the columns alone, as in a body behind the producer's name and the sequence ids."""
-        return PackedColumns(self.count, pack(self._fields()))
+        fields: list[Any] = [self.values, self.keys, self.properties, self.event_times]
+        if self.delivery_times is not None:
+            fields += [self.delivery_times]
+        return PackedColumns(self.count, pack(fields))
 
-    def _fields(self) -> list[Any]:
-        fields = [self.values, self.keys, self.properties, self.event_times]
-        return fields if self.delivery_times is None else [*fields, self.delivery_times]
 
-
-_columns_of = attrgetter("values", "keys", "properties", "event_times", "delivery_times")
+_further_columns_of = attrgetter("keys", "properties", "event_times", "delivery_times")
 
 
 def _unless_empty(times: Sequence[int | None]) -> Sequence[int | None] | None:

@@ -32,12 +32,11 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     """
     faults.reach("ledger.before_append")
     batch, state = topic.view, topic.state
-    wall_ns = batch.clock.wall_ns()
-    now_ms = wall_ns // NS_PER_MS
+    now_ms = batch.now_ms
     if _is_due_to_roll(state, now_ms):
         roll(topic, now_ms)
-    # Of one reading of the clock: no publish time is later than its timestamp.
-    timestamp = batch.superblock.issue_timestamp(wall_ns)
+    # Of the batch's one reading of the clock: no publish time is later than its timestamp.
+    timestamp = batch.superblock.issue_timestamp(batch.wall_ns)
     flags = _order_flag(topic, now_ms) if timestamp // NS_PER_MS > now_ms else 0
     payload = encode(
         kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body, flags

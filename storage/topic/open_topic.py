@@ -6,7 +6,9 @@ that opens the same topic in the batch, and the batch writes the state when the 
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from storage.disk.view import ReadView
 from storage.topic import state as states
@@ -37,4 +39,10 @@ class OpenTopic(NamedTuple, Generic[V]):
         Raises:
             TopicNotFound: the topic was deleted meanwhile.
         """
-        return OpenTopic(view, topic_id, name, states.load(view, topic_id))
+        return as_open_topic((view, topic_id, name, states.load(view, topic_id)))
+
+
+as_open_topic: Callable[[tuple[Any, int, str, TopicState]], OpenTopic[Any]] = partial(
+    tuple.__new__, OpenTopic
+)
+"""Make an open topic of its fields, like `as_position`."""

@@ -121,7 +121,7 @@ def new_record(
     record.state_code = _OPEN
     record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
     record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
-    record.lease, record.owner_fields, record.labels = lease, owner.fields(), begin.labels or {}
+    record.lease, record.owner_fields, record.labels = lease, [*owner], begin.labels or {}
     record.isolation, record.check, record.priority = options.stored
     record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
     record.ended_ms = record.ended_timestamp = record.reason_code = record.reason_text = None

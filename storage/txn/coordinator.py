@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from storage.txn.participant import Effect, PartDone, Participant
 
 _EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD, AbortReason.RETENTION)
-_OPEN = STATE_CODES.index(TransactionState.OPEN)
+_OPEN, _COMMITTED, _ABORTED = range(len(STATE_CODES))
 
 
 class Ended:
@@ -105,10 +105,12 @@ class Coordinator:
         """
         check_begin(options.timeout_ms, options.labels)
         record = new_record(batch, owner, lease, options)
-        if not ends_here:
-            records.add(batch, record)
-            batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id), b"")
-        if lease and not ends_here:
+        if ends_here:
+            batch.ending = record.txn_id
+            return record
+        records.add(batch, record)
+        batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id), b"")
+        if lease:
             batch.put(LEASE_TXNS, key2(lease, record.txn_id), b"")
         return record
 
@@ -153,7 +155,8 @@ class Coordinator:
         is_new = record is not None
         if record is None:
             record = records.get(batch, txn_id)
-        verdict = judge_end(record.state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
+        state = STATE_CODES[record.state_code]
+        verdict = judge_end(state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
@@ -236,7 +239,7 @@ class Coordinator:
         assert record.state_code == _OPEN, "only an open transaction is decided"
         faults.reach("txn.before_parts")
         effects, is_committed = [], decision.state is TransactionState.COMMITTED
-        for key, part in list(batch.scan(TXN_PARTS, key1(record.txn_id))):
+        for key, part in _parts_to_decide(batch, record.txn_id):
             participant, object_id = self._participant(key[8]), int.from_bytes(key[9:17], "big")
             effects += [participant.decide(batch, record.txn_id, object_id, part, is_committed)]
             faults.reach("txn.between_parts")
@@ -244,11 +247,11 @@ class Coordinator:
             batch.delete(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id))
         if record.lease:
             batch.delete(LEASE_TXNS, key2(record.lease, record.txn_id))
-        record.state_code = STATE_CODES.index(decision.state)
+        record.state_code = _COMMITTED if is_committed else _ABORTED
         record.version += 1
         record.ended_ms, record.ended_timestamp = batch.now_ms, batch.timestamp()
         record.reason_code = decision.reason.value if decision.reason else None
-        record.reason_text, record.ended_by_fields = decision.text, decision.by.fields()
+        record.reason_text, record.ended_by_fields = decision.text, [*decision.by]
         records.save(batch, record)
         if decision.reason in _EXPIRIES:
             _note_expiry(batch, record, decision.by)
@@ -261,6 +264,17 @@ class Coordinator:
             self._participant(key[8]).describe(view, txn_id, int.from_bytes(key[9:17], "big"), part)
             for key, part in view.scan(TXN_PARTS, key1(txn_id))
         ]
+
+
+def _parts_to_decide(batch: WriteBatch, txn_id: int) -> list[tuple[bytes, Any]]:
+    """The parts of a transaction, as stored; those of one that begins and ends in the batch are written now, once."""
+    prefix = key1(txn_id)
+    if batch.ending != txn_id:
+        return list(batch.scan(TXN_PARTS, prefix))
+    batch.ending, parts = 0, batch.open_with(TXN_PARTS, prefix)
+    for key, part in parts:
+        batch.put_record(TXN_PARTS, key, part)
+    return parts
 
 
 def _note_expiry(batch: WriteBatch, record: TransactionRecord, process: ProcessIdentity) -> None:

@@ -6,7 +6,9 @@ The coordinator knows its participants by this protocol alone; `engine.py` provi
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
 
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
@@ -23,6 +25,12 @@ class TopicEffect(NamedTuple):
     last_position: Position
     max_read_position_before: Position
     max_read_position_after: Position
+
+
+as_topic_effect: Callable[[tuple[int, int, Position, Position, Position, Position]], TopicEffect] = partial(
+    tuple.__new__, TopicEffect
+)
+"""Make an effect of its fields, like `as_position`."""
 
 
 class SubscriptionEffect(NamedTuple):
@@ -89,10 +97,12 @@ class Participant(Protocol):
     def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:
         """The reason why this part must not be committed, or None. An error dooms the transaction."""
 
-    def decide(
-        self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> Effect:
-        """Make one part of a transaction final, within the store transaction that decides the outcome."""
+    def decide(self, batch: WriteBatch, txn: int, object_id: int, part: Any, committed: bool) -> Effect:
+        """Make one part of a transaction final, within the store transaction that decides the outcome.
+
+        Args:
+            part: as stored; the open record of a part that the batch itself has begun.
+        """
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> PartDone:
         """The part for `transactions show`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from storage.disk.codec import I64X2, corrupt, decoded, key1, key2, key4, missing, pack, part_key, unpack
 from storage.disk.schema import HEADS, OPEN_FIRST, PART_TOPIC, TXN_PARTS, TXN_RUNS
@@ -20,13 +20,16 @@ from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
 from storage.txn import aborted, runs
-from storage.txn.participant import TopicEffect, TopicWork
+from storage.txn.participant import TopicEffect, TopicWork, as_topic_effect
 from storage.txn.runs import Run
 from storage.values.position import Position, as_position
 from storage.values.txn_id import TxnID
 
 SequenceRange = tuple[str, int, int]
 """Producer name, first and last sequence id."""
+
+_NOWHERE: Final = Position(0, -2)
+"""The end of no run."""
 
 
 class TopicPart:
@@ -45,7 +48,7 @@ class TopicPart:
     def __init__(self, first: Position, before: Position) -> None:
         self.first = first
         self.before = before
-        self.last = Position(0, -2)
+        self.last = _NOWHERE
         self.run = first
         self.entries = self.messages = self.bytes = 0
         self.epoch = -1
@@ -95,6 +98,9 @@ class TopicPart:
 def part_of(view: ReadView, txn: int, topic_id: int) -> TopicPart | None:
     """Find the part of a transaction on a topic, or None."""
     key = part_key(txn, PART_TOPIC, topic_id)
+    opened: TopicPart | None = view.opened(TXN_PARTS, key)
+    if opened is not None:
+        return opened
     payload = view.get(TXN_PARTS, key)
     return None if payload is None else decoded(TXN_PARTS, key, payload, TopicPart.decode)
 
@@ -120,7 +126,8 @@ def append(
         used: the sequence ids of the messages.
     """
     batch, topic_id, state = topic.view, topic.topic_id, topic.state
-    part = part_of(batch, txn, topic_id)
+    key, ends_here = part_key(txn, PART_TOPIC, topic_id), batch.ending == txn
+    part = batch.opened(TXN_PARTS, key) if ends_here else part_of(batch, txn, topic_id)
     before = state.last_confirmed
     if part is None:
         # From here on plain appends leave maxReadPosition just before this first message.
@@ -129,10 +136,11 @@ def append(
     if part is None:
         part = TopicPart(position, before)
         part.epoch = state.epoch
+        if ends_here:
+            batch.add(TXN_PARTS, key, part)  # Written once, by the end.
         batch.put(OPEN_FIRST, key4(topic_id, *part.first, txn), I64X2.pack(*before))
     if part.epoch != state.epoch:
         # A new epoch aborts, or accepts, messages of open transactions.
-        key = part_key(txn, PART_TOPIC, topic_id)
         raise corrupt(TXN_PARTS, key, f"it has epoch {part.epoch}, and its topic {state.epoch}")
     part.entries += 1
     part.messages += count
@@ -143,14 +151,19 @@ def append(
     part.last = position
     for sequence_range in used:
         part.note_sequence(sequence_range)
-    save_part(batch, txn, topic_id, part)
+    if not ends_here:
+        batch.put(TXN_PARTS, key, part.encode())
     state.uncommitted += count
     return position
 
 
 def save_part(batch: WriteBatch, txn: int, topic_id: int, part: TopicPart) -> None:
-    """Write the part of a transaction on a topic."""
-    batch.put(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id), part.encode())
+    """Write the part of a transaction on a topic; the end of one that ends in this batch does that, once."""
+    key = part_key(txn, PART_TOPIC, topic_id)
+    if batch.ending == txn:
+        batch.add(TXN_PARTS, key, part)
+    else:
+        batch.put(TXN_PARTS, key, part.encode())
 
 
 def accept(batch: WriteBatch, txn: int, topic_id: int, epoch: int) -> None:
@@ -263,11 +276,10 @@ class UncommittedEntries:
             transaction=str(TxnID(txn)), epoch=part_epoch, topicEpoch=topic_epoch,
         )  # fmt: skip
 
-    def decide(
-        self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> TopicEffect:
+    def decide(self, batch: WriteBatch, txn: int, object_id: int, part: Any, committed: bool) -> TopicEffect:
         """Write the marker, move maxReadPosition, note an abort in the aborted set, settle sequence ids."""
-        topic, written = OpenTopic.load(batch, object_id), TopicPart.decode(part)
+        topic = OpenTopic.load(batch, object_id)
+        written: TopicPart = part if type(part) is TopicPart else TopicPart.decode(part)
         state, before = topic.state, topic.state.max_read
         batch.delete(OPEN_FIRST, key4(object_id, *written.first, txn))
         state.open_txns -= 1
@@ -282,7 +294,9 @@ class UncommittedEntries:
             raise corrupt(HEADS, key1(object_id), why)
         for producer, first, last in written.sequences:
             SequenceIds(batch, object_id, producer).settle(first, last, txn, committed)
-        return TopicEffect(object_id, written.messages, written.first, written.last, before, state.max_read)
+        return as_topic_effect(
+            (object_id, written.messages, written.first, written.last, before, state.max_read)
+        )
 
     @staticmethod
     def _before_first_open(topic: OpenTopic[WriteBatch]) -> Position:

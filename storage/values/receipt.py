@@ -7,7 +7,8 @@ own part of the group; reading the receipt writes the buffer.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from storage.values.named_tuple import NamedTuple
@@ -31,6 +32,12 @@ class StoredEntry(NamedTuple):
     fresh: Sequence[int]
     position: Position | None
     ids: Sequence[int]
+
+
+as_stored_entry: Callable[[tuple[int, Sequence[int], Position | None, Sequence[int]]], StoredEntry] = partial(
+    tuple.__new__, StoredEntry
+)
+"""Make the outcome of its fields, like `as_position`."""
 
 
 class WriteGroup:

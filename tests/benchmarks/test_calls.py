@@ -9,9 +9,9 @@ from benchmarks.contract import Sense, Target
 from benchmarks.report import Comparison, table_lines
 
 LIMITS = {
-    "send": 98,
-    "transaction of 3 x 10 messages": 420,
-    "begin + abort": 70,
+    "send": 80,
+    "transaction of 3 x 10 messages": 300,
+    "begin + abort": 66,
     "transfer": 592,
     "put": 350,
     "scan, per row": 5,

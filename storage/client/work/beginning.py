@@ -7,13 +7,16 @@ a record or an end (docs/decisions/0030). In a store without tables a transactio
 
 from __future__ import annotations
 
+from typing import Final
+
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLES
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import TIMESTAMP_RESERVE_NS
+from storage.limits import TIMESTAMP_RESERVE_NS, TRANSACTION_TIMEOUT_MS
+from storage.process.open_timestamps import OpenTimestamps
 from storage.table import retention
-from storage.txn.begin import NewTransaction, Started, check_begin
+from storage.txn.begin import NewTransaction, Started, check_begin, timeout_ms_of
 from storage.txn.coordinator import Coordinator
 from storage.txn.options import SERIALIZABLE, TransactionOptions
 from storage.txn.record import TransactionRecord
@@ -35,10 +38,48 @@ class BeginRequest:
         options: TransactionOptions = SERIALIZABLE,
         attached: bool = True,
     ) -> None:
+        """Raises:
+        InvalidValue, InvalidName: a timeout or label out of bounds.
+        """
+        check_begin(timeout_ms, labels)
         self.timeout_ms = timeout_ms
         self.labels = labels
         self.options = options
         self.attached = attached
+
+
+_DEFAULT_REQUEST: Final = BeginRequest(TRANSACTION_TIMEOUT_MS, None)
+
+
+def request_of(
+    timeout_s: float | None, labels: dict[str, str] | None, options: TransactionOptions
+) -> BeginRequest:
+    """The request for a new transaction; mostly the default one, made once.
+
+    Raises:
+        InvalidValue, InvalidName: as `BeginRequest`
+    """
+    if timeout_s is None and labels is None and options is SERIALIZABLE:
+        return _DEFAULT_REQUEST
+    return BeginRequest(timeout_ms_of(timeout_s), labels, options)
+
+
+class HeldTimestamp:
+    """A timestamp that was issued without a commit, held by a kernel lock; see `OpenTimestamps`."""
+
+    __slots__ = ("_locks", "_timestamp")
+
+    def __init__(self, locks: OpenTimestamps, timestamp: int) -> None:
+        # The locks are kept, because a closed connection has none, and the timestamp is released after it as well.
+        self._locks = locks
+        self._timestamp = timestamp
+
+    def release(self) -> None:
+        """Let readers pass the timestamp; again without effect."""
+        self._locks.release(self._timestamp)
+
+    def __del__(self) -> None:
+        self.release()  # A transaction that no object refers to cannot write.
 
 
 class Beginning:
@@ -46,14 +87,16 @@ class Beginning:
 
     Attributes:
         started: None for a transaction that was begun with its record.
+        boot_deadline_ns: the deadline on the boot clock.
+        held: the timestamp of a transaction that has no record; None if there is no timestamp.
     """
 
     __slots__ = (
-        "_boot_deadline_ns",
         "_connection",
         "_coordinator",
-        "_open_timestamps",
         "_request",
+        "boot_deadline_ns",
+        "held",
         "started",
     )
 
@@ -67,9 +110,10 @@ class Beginning:
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
-        # Kept, because a closed connection has no environment, and the timestamp is released after it as well.
-        self._open_timestamps = connection.environment.lock_file.open_timestamps
-        self._boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
+        self.held: HeldTimestamp | None = None
+        if started is not None and started.timestamp:
+            self.held = HeldTimestamp(connection.environment.lock_file.open_timestamps, started.timestamp)
+        self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
 
     @classmethod
@@ -77,21 +121,15 @@ class Beginning:
         """Begin without a record, if a timestamp can be issued so.
 
         Raises:
-            InvalidValue, InvalidName
             StoreClosed, StoreInvalid, WriterBusy
         """
-        check_begin(request.timeout_ms, request.labels)
         connection.check_writable()
         return cls(connection, coordinator, request, _issue_start(connection, request.timeout_ms))
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
-        if self.started is not None and self.started.timestamp:
-            self._open_timestamps.release(self.started.timestamp)
-
-    def __del__(self) -> None:
-        if self.started is not None and self.started.timestamp:
-            self.release_timestamp()  # A transaction that no object refers to cannot write.
+        if self.held is not None:
+            self.held.release()
 
     @property
     def deadline_ns(self) -> int:
@@ -102,7 +140,7 @@ class Beginning:
     @property
     def is_overdue(self) -> bool:
         """Whether the deadline has passed by the boot clock, which is read without a view."""
-        return self._connection.clock.boot_ns() >= self._boot_deadline_ns
+        return self._connection.clock.boot_ns() >= self.boot_deadline_ns
 
     def is_in_time(self) -> bool:
         """Whether a transaction without a record may commit: before its deadline, and within the retention window."""
@@ -140,12 +178,15 @@ class Beginning:
 def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     """The start of a transaction without a record; None if only a record can give a timestamp."""
     environment, clock = connection.environment, connection.clock
-    cache, locks = environment.read_cache, environment.lock_file
-    started: list[Started] = []
+    cache = environment.read_cache
     if not cache.is_attached:
-        with connection.environment.view() as view:
+        now_ns = environment.now_ns_without(TABLES)
+        if now_ns is not None:
+            return Started(0, clock.wall_ns() // 1_000_000, now_ns)
+        with environment.view() as view:
             if not view.count(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns)
+    started, locks = list[Started](), environment.lock_file
 
     def issue(view: ReadView) -> None:
         superblock = view.superblock

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from storage.client.work.batch_outcome import BatchOutcome
@@ -50,6 +51,7 @@ class TransactionHandle:
         uses_tables: whether this process has used a table in the transaction; the next batch marks the record.
         on_discard: called when the transaction is found to have ended without the content buffered in this process.
         is_committed: whether this process has committed the transaction.
+        doubt: a batch of which this process does not know whether it is committed; None otherwise.
         queued: the commit, while a group has it in its queue; None otherwise.
     """
 
@@ -57,6 +59,7 @@ class TransactionHandle:
         self, connection: Connection, coordinator: Coordinator, beginning: Beginning, txn_id: int = 0
     ) -> None:
         self.connection = connection
+        self.environment = connection.environment
         self.coordinator = coordinator
         self.lock = threading.RLock()
         self.beginning = beginning
@@ -67,7 +70,7 @@ class TransactionHandle:
         self.is_committed = False
         self.queued: QueuedCommit | None = None
         self._is_marked = False
-        self._outcome: BatchOutcome | None = None
+        self.doubt: BatchOutcome | None = None
         self._ended: TransactionState | None = None
 
     # What is known
@@ -77,7 +80,7 @@ class TransactionHandle:
         """The transaction's state now."""
         if self._ended is not None:
             return self._ended
-        if self.queued is not None or (not self.txn_id and self._outcome is not None):
+        if self.queued is not None or (not self.txn_id and self.doubt is not None):
             with self.lock:
                 self.resolve()
         if not self.txn_id:
@@ -97,8 +100,11 @@ class TransactionHandle:
             TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
             StoreClosed, StoreInvalid
         """
-        self.connection.check_writable()
-        if self._outcome is not None or self.queued is not None:
+        connection = self.connection
+        if connection.is_closed or connection.read_only:
+            connection.check_writable()
+        self.environment.check_written()
+        if self.doubt is not None or self.queued is not None:
             self.resolve()
         if self._ended is not None:
             self.run_batch(_no_change)
@@ -110,7 +116,7 @@ class TransactionHandle:
             TransactionNotOpen, TransactionTimedOut, LostConflict
         """
         if not self.txn_id:
-            is_open = not self.beginning.is_overdue
+            is_open = self.connection.clock.boot_ns() < self.beginning.boot_deadline_ns
         else:
             with self.connection.view() as view:
                 record = records.get(view, self.txn_id)
@@ -190,11 +196,11 @@ class TransactionHandle:
                 txn_id = made.txn_id
 
             def prepare_marked(record: TransactionRecord) -> None:
-                if self.uses_tables:
-                    Arbiter(batch, coordinator, owner).begin_use(record)
+                Arbiter(batch, coordinator, owner).begin_use(record)
                 prepare(batch, record)
 
-            ended = coordinator.commit(batch, txn_id, owner, prepare_marked, made)
+            last_work = prepare_marked if self.uses_tables else partial(prepare, batch)
+            ended = coordinator.commit(batch, txn_id, owner, last_work, made)
             if ended.already:
                 # Committed by its number elsewhere, without the content buffered here.
                 outcome.settle = self.on_discard
@@ -211,7 +217,7 @@ class TransactionHandle:
 
     def release_queued(self, outcome: BatchOutcome) -> None:
         """The commit that a group had queued is refused, or in doubt; the transaction is as the store has it."""
-        self._outcome, self.queued = outcome, None
+        self.doubt, self.queued = outcome, None
         with suppress(TxnctlError):
             self.resolve()
 
@@ -232,7 +238,7 @@ class TransactionHandle:
             StoreClosed, StoreInvalid, WriterBusy
         """
         self.connection.check_writable()
-        if self._outcome is not None or self.queued is not None:
+        if self.doubt is not None or self.queued is not None:
             self.resolve()
         if not self.txn_id:
             if self._ended is not TransactionState.COMMITTED:
@@ -303,16 +309,16 @@ class TransactionHandle:
         share: ReserveShare = ReserveShare.NONE,
     ) -> T:
         """Write one batch and settle its outcome, even after an exception."""
-        if self._outcome is not None or self.queued is not None:
+        if self.doubt is not None or self.queued is not None:
             self.resolve()
-        self._outcome = outcome
+        self.doubt = outcome
         try:
             record, result = self.connection.write(
                 whole, naming=self.txn_id, timeout_s=timeout_s, share=share
             )
             self._adopt(record)
             outcome.settle()
-            self._outcome = None
+            self.doubt = None
         except BaseException:
             with suppress(TxnctlError):
                 self.resolve()
@@ -332,7 +338,7 @@ class TransactionHandle:
         """
         if self.queued is not None:
             self.queued.flush_queue()
-        outcome = self._outcome
+        outcome = self.doubt
         if outcome is None:
             return
         with self.connection.environment.view() as view:
@@ -343,15 +349,16 @@ class TransactionHandle:
                 outcome.settle()
             elif stored.state is not TransactionState.OPEN:
                 self.on_discard()
-        self._outcome = None
+        self.doubt = None
 
     def _adopt(self, record: TransactionRecord) -> None:
         # The number comes last: a thread that reads the number may rely on the rest.
         self.timestamp, self._is_marked = record.timestamp, record.uses_tables
         self.txn_id = record.txn_id
-        self.beginning.release_timestamp()
+        if self.beginning.held is not None:
+            self.beginning.held.release()
 
     def forked(self) -> None:
         """Forget the thread that held the lock: this is the child of a fork, which has no such thread."""
         self.lock = threading.RLock()
-        self._outcome = None
+        self.doubt = None

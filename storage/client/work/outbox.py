@@ -6,14 +6,12 @@ Consecutive sends of one producer are one batch, cut into as few entries as the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
-from operator import attrgetter
 
 from storage import faults
 from storage.client.append import Appender, BatchAppend, Outgoing, ProducerProgress
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced
-from storage.limits import WRITE_BYTES_TARGET
+from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, WRITE_BYTES_TARGET
 from storage.topic.batching import commits_of
 from storage.topic.entry import Columns
 from storage.txn.record import TransactionRecord
@@ -26,13 +24,17 @@ class BufferedBatch(WriteGroup):
     """Consecutive sends of one producer, until the messages are stored.
 
     Adding a call is one step, so that an interrupt leaves a call out or takes the whole.
+
+    Attributes:
+        are_numbered: whether sequence ids were given, with all messages; else with none.
     """
 
-    __slots__ = ("_calls", "_locate", "appender")
+    __slots__ = ("_calls", "_locate", "appender", "are_numbered")
 
-    def __init__(self, appender: Appender, locate: Locate) -> None:
+    def __init__(self, appender: Appender, locate: Locate, are_numbered: bool) -> None:
         super().__init__(None)
         self.appender = appender
+        self.are_numbered = are_numbered
         self._locate = locate
         self._calls: list[tuple[int, Outgoing]] = []
 
@@ -46,18 +48,13 @@ class BufferedBatch(WriteGroup):
             self._locate(self)
         return super().look()
 
-    def takes(self, appender: Appender, outgoing: Outgoing) -> bool:
-        """Whether the messages may join the batch: same producer, and sequence ids given in both or in neither."""
-        are_numbered = self._calls[0][1].sequence_ids is not None
-        return self.appender is appender and are_numbered is (outgoing.sequence_ids is not None)
-
     def add(self, outgoing: Outgoing) -> BatchReceipt:
         """Take the messages of one call; the receipt covers these messages alone."""
         start = 0
         if self._calls:
             before, latest = self._calls[-1]
             start = before + latest.columns.count
-        self._calls.append((start, outgoing))
+        self._calls += [(start, outgoing)]
         return BatchReceipt(self, start, outgoing.columns.count)
 
     def append(self, batch_append: BatchAppend) -> list[StoredEntry]:
@@ -66,15 +63,18 @@ class BufferedBatch(WriteGroup):
         Raises:
             SequenceConflict, ProducerBusy
         """
-        calls = [outgoing for _, outgoing in self._calls]
-        columns, sizes = calls[0].columns, calls[0].sizes
-        if len(calls) > 1:
-            columns = Columns.joined([call.columns for call in calls])
-            sizes = list(chain.from_iterable(map(attrgetter("sizes"), calls)))
-        commits = commits_of(sizes)
-        stops = commits[0][1] if len(commits) == 1 else [stop for _, stops in commits for stop in stops]
-        are_numbered = calls[0].sequence_ids is not None
-        ids = [used for call in calls for used in call.sequence_ids or ()] if are_numbered else None
+        start, latest = self._calls[-1]
+        columns, ids, bytes_buffered = latest.columns, latest.sequence_ids, 0
+        if start:
+            columns = Columns.joined([call.columns for _, call in self._calls])
+            if ids is not None:
+                ids = [used for _, call in self._calls for used in call.sequence_ids or ()]
+        for _, call in self._calls:
+            bytes_buffered += call.buffered_bytes
+        stops = [columns.count]
+        if columns.count > ENTRY_MESSAGES_MAX or bytes_buffered > ENTRY_BYTES_TARGET:
+            sizes = [size for _, call in self._calls for size in call.sizes]
+            stops = [stop for _, stops in commits_of(sizes) for stop in stops]
         if batch_append.has_changed:
             batch_append.check_publish()
         return batch_append.append(columns, 0, stops, ids)
@@ -141,9 +141,12 @@ class Outbox:
         # First, so that an interrupt leaves no message in an outbox that says that there is none.
         self.is_empty = False
         self._bytes += outgoing.buffered_bytes
-        if batches and batches[-1].takes(appender, outgoing):
-            return batches[-1].add(outgoing)
-        buffered = BufferedBatch(appender, locate)
+        are_numbered = outgoing.sequence_ids is not None
+        if batches:
+            latest = batches[-1]
+            if latest.appender is appender and latest.are_numbered is are_numbered:
+                return latest.add(outgoing)
+        buffered = BufferedBatch(appender, locate, are_numbered)
         receipt = buffered.add(outgoing)
         batches.append(buffered)
         return receipt
@@ -156,11 +159,12 @@ class Outbox:
             ProducerBusy, TopicNotFound
         """
         self._entries, self._fenced = [], None
-        self._appends = {
-            buffered.appender: BatchAppend(buffered.appender, batch, record.txn_id)
-            for buffered in self._batches
-        }
-        for appender, batch_append in self._appends.items():
+        self._appends = appends = dict[Appender, BatchAppend]()
+        for buffered in self._batches:
+            appender = buffered.appender
+            if appender in appends:
+                continue
+            batch_append = appends[appender] = BatchAppend(appender, batch, record.txn_id)
             try:
                 batch_append.check_publish()
             except ProducerFenced as error:
@@ -177,7 +181,7 @@ class Outbox:
             entries = buffered.append(self._appends[buffered.appender])
             for entry in entries:
                 record.messages += len(entry.fresh)
-            self._entries.append(entries)
+            self._entries += [entries]
             faults.reach("txn.between_kept_sends")
 
     def settle(self) -> None:
@@ -185,8 +189,8 @@ class Outbox:
         # A settlement that was interrupted is repeated, maybe with the messages gone.
         for buffered, entries in zip(self._batches, self._entries, strict=False):
             buffered.settle(entries)
-        for appender, batch_append in self._appends.items():
-            appender.progress = batch_append.progress
+        for appender in self._appends:
+            appender.progress = self._appends[appender].progress
         self._drop()
 
     def discard(self) -> None:

@@ -56,7 +56,7 @@ class ReadSet:
 
     def __init__(self, handle: TransactionHandle, merge: Merge, *, marks_first: bool) -> None:
         self._handle = handle
-        self._cache = handle.connection.environment.read_cache
+        self._cache = handle.environment.read_cache
         self._merge = merge
         self.marks_first = marks_first
 

@@ -289,14 +289,17 @@ class Work:
         Raises:
             WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, and as `flush_messages`
         """
-        with self._handle.lock:
-            self._write_behind.raise_failure()
-            self._handle.resolve()
-            if self._buffers.is_empty and self._handle.commit_without_record():
+        handle, buffers = self._handle, self._buffers
+        with handle.lock:
+            if self._write_behind.failure is not None:
+                self._write_behind.raise_failure()
+            if handle.doubt is not None or handle.queued is not None:
+                handle.resolve()
+            if buffers.outbox.is_empty and buffers.write_set.is_empty and handle.commit_without_record():
                 return None
             if may_queue and not self._connection.reads_at_once and self._queue_commit(subject):
                 return None
-            ended = self._handle.commit_batch(self._prepare_commit, self._buffers.settle)
+            ended = handle.commit_batch(self._prepare_commit, buffers.settle)
             self._write_behind.leave_watch()
             return ended
 

@@ -20,16 +20,20 @@ _OVERDUE_WAIT_S = 0.2
 
 
 class WriteBehind:
-    """See the module. `locate` and `write_overdue` take the lock of the handle; the rest is called under the lock."""
+    """See the module. `locate` and `write_overdue` take the lock of the handle; the rest is called under the lock.
 
-    __slots__ = ("_buffers", "_failure", "_flusher", "_handle", "_is_watched", "_noted_ns")
+    Attributes:
+        failure: the error of the watch that the next operation raises; None if there is none.
+    """
+
+    __slots__ = ("_buffers", "_flusher", "_handle", "_is_watched", "_noted_ns", "failure")
 
     def __init__(self, handle: TransactionHandle, buffers: Buffers) -> None:
         self._handle = handle
         self._buffers = buffers
-        self._flusher = handle.connection.environment.flusher
+        self._flusher = handle.environment.flusher
         self._is_watched = False
-        self._failure: TxnctlError | None = None
+        self.failure: TxnctlError | None = None
         self._noted_ns = -1
         handle.on_discard = buffers.discard
 
@@ -41,7 +45,7 @@ class WriteBehind:
             StoreClosed, StoreInvalid, TransactionNotOpen
         """
         handle, outbox = self._handle, self._buffers.outbox
-        if self._failure is not None:
+        if self.failure is not None:
             self.raise_failure()
         handle.check_usable()
         if not outbox.is_empty and handle.connection.clock.boot_ns() - outbox.since_ns >= WRITE_BEHIND_NS:
@@ -121,7 +125,7 @@ class WriteBehind:
 
     def fail(self, error: TxnctlError) -> None:
         """Keep an error for the next operation of the transaction, and watch no longer."""
-        self._failure = error
+        self.failure = error
         self._flusher.leave(self)
 
     def raise_failure(self) -> None:
@@ -130,13 +134,13 @@ class WriteBehind:
         Raises:
             TxnctlError
         """
-        failure, self._failure = self._failure, None
+        failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
 
     def forget_failure(self) -> None:
         """The transaction is aborted: no failure matters any more."""
-        self._failure = None
+        self.failure = None
         self.leave_watch()
 
     def _note_busy(self, error: WriterBusy) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from storage import Store
 from storage.disk.codec import key1
 from storage.disk.kept_records import KeptRecords
-from storage.disk.schema import HEADS
+from storage.disk.schema import HEADS, STORE
 from storage.disk.view import WriteBatch
 from storage.topic import state as states
 from storage.topic.state import TopicState
@@ -108,6 +109,28 @@ def test_removed_record_is_gone(topic: Store) -> None:
     topic.connection.write(count_session)
     topic.admin.topics.delete_topic("t")
     assert topic.connection.write(lambda batch: batch.open(HEADS, _KEY, TopicState.decode)) is None
+
+
+def test_counts_are_kept_until_the_database_changes(topic: Store) -> None:
+    """A count is known to the next batch; after a change of the database, and of another process, it is asked anew."""
+
+    def known(batch: WriteBatch) -> dict[str, int]:
+        count_session(batch)
+        return {database.name: number for database, number in batch.counts.items()}
+
+    def counted_with(change: Callable[[WriteBatch], object]) -> dict[str, int]:
+        topic.connection.write(lambda batch: (batch.count(STORE), change(batch), count_session(batch)))
+        return topic.connection.write(known)
+
+    name = b"test"
+    assert counted_with(lambda _: None)["store"] == 1
+    assert "store" not in counted_with(lambda batch: batch.put(STORE, name, b""))
+    assert counted_with(lambda _: None)["store"] == 2
+    assert "store" not in counted_with(lambda batch: batch.delete(STORE, name))
+    assert "store" not in counted_with(lambda batch: batch.delete_prefix(STORE, name))
+    assert counted_with(lambda _: None)["store"] == 1
+    subprocess.run([sys.executable, "-c", _SEND, topic.connection.path], check=True)
+    assert "store" not in topic.connection.write(known)
 
 
 def test_few_records_are_kept(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from storage import Store
 from storage.disk.codec import key1
-from storage.disk.schema import PURGES
+from storage.disk.schema import HEADS, PURGES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 
@@ -169,3 +169,20 @@ def test_a_record_that_is_put_is_closed(counted: Store) -> None:
 
     counted.connection.write(change)
     assert stored(counted) == 9
+
+
+def test_open_records_are_found_by_the_prefix_of_their_key(counted: Store) -> None:
+    """Those of the database alone, new ones too; a record that was written and closed is none of them."""
+
+    def change(batch: WriteBatch) -> None:
+        new = Counter(1)
+        batch.add(PURGES, KEY + b"n", new)
+        assert batch.open_with(PURGES, KEY) == [(KEY + b"n", new)]
+        known = open_counter(batch)
+        assert batch.open_with(PURGES, KEY) == [(KEY + b"n", new), (KEY, known)]
+        assert batch.open_with(PURGES, key1(8)) == batch.open_with(HEADS, KEY) == []
+        batch.put_record(PURGES, KEY + b"n", new)
+        assert batch.open_with(PURGES, KEY) == [(KEY, known)]
+        batch.remove(PURGES, KEY + b"n")
+
+    counted.connection.write(change)

@@ -44,7 +44,8 @@ class TestStoreClock:
         for number, (passed_ns, began_ns) in enumerate(boots):
             clock.boot, clock.boot_now_ns = b"boot-%011d" % number, began_ns
             assert head.now_ns(clock) == expected, "a boot that has not written yet stands still"
-            head.start_clock(clock)
+            assert head.begin_batch(clock, clock.wall_ns())
+            assert not head.begin_batch(clock, clock.wall_ns())
             clock.boot_now_ns += passed_ns
             expected += passed_ns
             assert head.now_ns(clock) == expected

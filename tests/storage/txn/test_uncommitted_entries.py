@@ -9,9 +9,13 @@ from hypothesis import given, strategies as st
 
 from storage import EARLIEST, LATEST, IsolationLevel, MessageId, Position, Store, TransactionState, TxnID
 from storage.disk.view import WriteBatch
+from storage.topic.entry import Columns
+from storage.topic.open_topic import OpenTopic
 from storage.txn import uncommitted_entries
+from storage.txn.begin import NewTransaction
 from tests.row_json import row_json
 from tests.storage.conftest import Scratch
+from tests.storage.lmdb_operations import counted
 from tests.storage.written_log import Step, WrittenLog, steps
 
 RC, RU = IsolationLevel
@@ -266,3 +270,44 @@ class TestLatest:
         store.create_producer("t").send(b"new")
         assert [m.value for m in readers[0]] == [b"txn1", b"n3", b"txn2", b"new"]
         assert [m.value for m in readers[1]] == [b"new"]
+
+
+class TestPartOfOneBatch:
+    """The part of a transaction that begins and ends in one batch."""
+
+    def test_it_is_written_once(self, store: Store) -> None:
+        """Three large messages are three entries: nothing is read, and the part is no record for each."""
+        producer = store.create_producer("t")
+
+        def commit() -> None:
+            with store.transaction() as txn:
+                for _ in range(3):
+                    producer.send(b"v" * 200_000, txn=txn)
+
+        with counted(store) as operations:
+            commit()
+            reads, writes = operations.reads, operations.writes
+            commit()
+        assert operations.reads == reads
+        # Three entries, the run each time, the index there and gone, part, marker, transaction, topic and superblock.
+        assert operations.writes - writes == 3 + 3 + 2 + 5
+        assert store.maintenance.verify_store(full=True) == []
+
+    def test_it_moves_to_a_new_epoch(self, store: Store) -> None:
+        """A part that is not written yet is accepted under a new epoch like one that is."""
+
+        def change(batch: WriteBatch) -> None:
+            topic, coordinator = OpenTopic.load(batch, 1), store.engine.coordinator
+            record = coordinator.begin(batch, store.engine.process, 0, NewTransaction(60_000), True)
+            body = Columns([b"v"]).body("p", 0)
+            uncommitted_entries.append(topic, record.txn_id, 1, body)
+            topic.state.epoch += 1
+            uncommitted_entries.accept(batch, record.txn_id, 1, topic.state.epoch)
+            uncommitted_entries.append(topic, record.txn_id, 1, body)
+            coordinator.commit(batch, record.txn_id, store.engine.process, record=record)
+            assert batch.ending == 0
+            part = uncommitted_entries.part_of(batch, record.txn_id, 1)
+            assert part is not None
+            assert (part.epoch, part.entries, part.messages) == (topic.state.epoch, 2, 2)
+
+        store.connection.write(change, dry_run=True)

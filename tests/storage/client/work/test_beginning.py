@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from storage import Store
 from storage.disk.read_cache_file import FILE_NAME
 from storage.errors import WriteTooOld
+from tests.storage.records_read import records_read
 
 
 @pytest.mark.parametrize("is_plain", [True, False])
@@ -39,3 +42,28 @@ def test_a_begin_before_the_file_of_reads_was_removed_may_not_write(store: Store
     accounts.put(b"k", b"2", txn=early)
     with pytest.raises(WriteTooOld):
         early.flush()
+
+
+def test_a_begin_behind_an_own_commit_reads_no_record(store: Store) -> None:
+    """The commit before has counted the tables: none; and no other process has written since."""
+    producer = store.create_producer("t")
+    for _ in range(2):
+        with store.transaction() as txn:
+            producer.send(b"v", txn=txn)
+    with records_read() as reads:
+        txn = store.transaction()
+    assert reads.total == 0
+    assert txn.work.known_timestamp() > 0
+
+
+def test_a_begin_behind_a_commit_of_another_process_sees_the_tables(store: Store, path: str) -> None:
+    """A table that a different process has created is known to the next begin, which is issued a timestamp."""
+    producer = store.create_producer("t")
+    with store.transaction() as txn:
+        producer.send(b"v", txn=txn)
+    create = "import sys; from storage import Store; Store.open(sys.argv[1]).create_table('accounts')"
+    subprocess.run([sys.executable, "-c", create, path], check=True)
+    early = store.transaction()
+    late = store.transaction()
+    assert late.timestamp > early.timestamp
+    assert late.known_id is early.known_id is None
