@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.reports.producers import ProducerRow
+from storage.reports.quiet_consumers import QuietConsumer
 from storage.reports.stats import ConsumerRow
 from storage.reports.store_info import DiskSpace, GateHolder, ReaderRow, StoreInfo
 from storage.reports.transactions import TransactionRow
@@ -219,6 +220,7 @@ class Facts(NamedTuple):
 
     Attributes:
         clock_skew_ms: movement of the wall clock against the boot clock; None before the first commit of this boot.
+        quiet_consumers: living consumers that hold messages, the one that acknowledges none for longest first.
     """
 
     as_of_at_ms: int
@@ -234,3 +236,4 @@ class Facts(NamedTuple):
     contended_keys: list[ContendedKey]
     retention_held: list[RetentionHeld]
     forgotten_subscriptions: list[ForgottenSubscription]
+    quiet_consumers: list[QuietConsumer]

@@ -19,6 +19,7 @@ from storage.reports import (
     findings,
     livelock,
     producers,
+    quiet_consumers,
     retention,
     stats,
     store_info,
@@ -41,6 +42,7 @@ from storage.reports.facts import (
     TransactionFacts,
 )
 from storage.reports.finding import Finding
+from storage.reports.quiet_consumers import QuietConsumer
 from storage.reports.stats import SubscriptionStats
 from storage.reports.timeline import Timeline
 from storage.subscription import catalogue as subscriptions, cursor as cursors
@@ -144,9 +146,19 @@ def _overview(
         contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
         retention_held=retention.held_topics(view),
         forgotten_subscriptions=retention.forgotten_subscriptions(view, locks),
+        quiet_consumers=_quiet_consumers(view, connection, surveyed),
     )  # fmt: skip
     judged = findings.judge(facts)
     return Overview(findings.verdict(judged), facts, judged)
+
+
+def _quiet_consumers(
+    view: ReadView, connection: Connection, surveyed: list[_Surveyed]
+) -> list[QuietConsumer]:
+    """The consumers that hold messages, of the topics with messages in flight."""
+    in_use = [topic for topic, rows in surveyed if any(row.unacked_messages for row in rows.values())]
+    named = [topics.get(view, topic.topic) for topic in in_use]
+    return quiet_consumers.quiet_consumers(view, connection.environment, named)
 
 
 def _clock_skew_ms(view: ReadView) -> int | None:

@@ -40,6 +40,9 @@ OVERVIEW = fields_of(
         "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
         "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
         "forgotten_subscriptions": "Subscriptions that keep messages and have had no consumer for a week or longer.",
+        "quiet_consumers": (
+            "Living consumers that hold messages, by quietMs, the time for which each has acknowledged none."
+        ),
         **FINDINGS,
     },
 )

@@ -68,6 +68,7 @@ HEALTHY: dict[str, Any] = {
     "contendedKeys": [],
     "retentionHeld": [],
     "forgottenSubscriptions": [],
+    "quietConsumers": [],
 }  # fmt: skip
 """A store in use: somebody writes, consumers are at work, one transaction is open."""
 

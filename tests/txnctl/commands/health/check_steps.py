@@ -78,7 +78,7 @@ def overview_of(**changed: Any) -> Overview:
     facts = Facts(
         as_of_at_ms=1_000_000, store=disk_left(1 << 40), readers=readers_of(1), writer_gate=None, clock_skew_ms=None,
         topics=[], subscriptions=[], transactions=TransactionFacts(0, None, [], []), producers=[], tables=[],
-        contended_keys=[], retention_held=[], forgotten_subscriptions=[],
+        contended_keys=[], retention_held=[], forgotten_subscriptions=[], quiet_consumers=[],
     )  # fmt: skip
     return Overview("ok", facts._replace(**changed), [])
 
