@@ -65,12 +65,20 @@ class KeyHolder(NamedTuple):
     key_list: list[str]
 
 
+class NextBlocker(NamedTuple):
+    """An open transaction that is not the first of its topic, and the committed messages in its stretch."""
+
+    txn_id: TxnID
+    messages: int
+
+
 class TopicFacts(NamedTuple):
     """A topic.
 
     Attributes:
         blocked_messages: committed messages that readers wait for (`timeline.waiting`).
         blocked_by: the transaction in front of these messages; None without such messages.
+        blocked_next: transactions that hold some of these messages after that one, and that nobody uses.
     """
 
     topic: str
@@ -87,6 +95,7 @@ class TopicFacts(NamedTuple):
     visible: int
     blocked_by: TxnID | None
     blocked_by_age_ms: int | None
+    blocked_next: list[NextBlocker]
 
 
 class SubscriptionFacts(NamedTuple):

@@ -12,7 +12,7 @@ from storage.disk.schema import PART_SUBSCRIPTION, PART_TABLE
 from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.limits import READERS_MAX
+from storage.limits import ACTIVE_OWNER_MS, HOLDERS_SHOWN, READERS_MAX
 from storage.process.lock_file import LockFile
 from storage.reports import (
     backlog,
@@ -31,6 +31,7 @@ from storage.reports.facts import (
     HolderFacts,
     KeyHolder,
     MessageHolder,
+    NextBlocker,
     Present,
     QueueFacts,
     ReaderFacts,
@@ -121,6 +122,7 @@ def _surveyed(view: ReadView, locks: LockFile, topic: Topic) -> _Surveyed:
         topic_epoch=shown_epoch(state.epoch), ongoing_txn_count=0, blocked_messages=0, oldest_blocked_at_ms=None,
         uncommitted_messages=state.uncommitted, subscriptions=len(rows),
         visible=max((row.visible for row in rows.values()), default=0), blocked_by=None, blocked_by_age_ms=None,
+        blocked_next=[],
     ), rows)  # fmt: skip
 
 
@@ -180,6 +182,12 @@ def _topic(model: Timeline) -> TopicFacts:
         visible=max((row.visible for row in model.subscriptions.values()), default=0),
         blocked_by=blocker.txn_id if blocker is not None else None,
         blocked_by_age_ms=blocker.age_ms if blocker is not None else None,
+        blocked_next=[
+            NextBlocker(link.holder.txn_id, link.frees)
+            for link in model.open_transactions
+            if blocker is not None and link.holder.txn_id != blocker.txn_id and link.frees
+            and link.holder.idle_ms > ACTIVE_OWNER_MS
+        ][:HOLDERS_SHOWN],
     )  # fmt: skip
 
 

@@ -7,14 +7,17 @@ mostly wait for the same thing. Each rule is a pure function from the facts of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from storage.actions import Action, Hint
 from storage.limits import QUIET_CONSUMER_MS
-from storage.reports.facts import Facts
 from storage.reports.finding import Finding, several, some, warning
 from storage.reports.quiet_consumers import QuietConsumer
 from storage.values.durations import short_duration
 from storage.values.timestamps import rfc3339
+
+if TYPE_CHECKING:
+    from storage.reports.facts import Facts
 
 
 def too_quiet(rows: Sequence[QuietConsumer]) -> list[QuietConsumer]:

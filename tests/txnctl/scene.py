@@ -83,6 +83,13 @@ class Scene:
         with Store.open(path, clock=clock) as store:
             for topic in set(topics.values()):
                 store.create_producer(topic).send_batch([b"behind"] * 4)
+        # Last, as a producer that connects ends the transactions of a dead one on its topic.
+        if "dead" in self.processes:
+            self.processes["dead"].kill()
+            self.processes["dead"].wait(timeout=30)
+        if "stopped" in self.processes:
+            os.kill(self.processes["stopped"].pid, signal.SIGSTOP)
+            os.waitpid(self.processes["stopped"].pid, os.WUNTRACED)
 
     def _start(self, kind: str, topic: str, table: str) -> None:
         process = subprocess.Popen(
@@ -93,12 +100,6 @@ class Scene:
         self.processes[kind] = process
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        if kind == "dead":
-            process.kill()
-            process.wait(timeout=30)
-        elif kind == "stopped":
-            os.kill(process.pid, signal.SIGSTOP)
-            os.waitpid(process.pid, os.WUNTRACED)
 
     def goes_on(self, kind: str) -> str:
         """Let a process go on with what it held: `done`, or the code of the error that it gets."""

@@ -31,7 +31,8 @@ OVERVIEW = fields_of(
         "clock_skew_ms": "By how much the wall clock was set; null before the first commit of this boot.",
         "topics": (
             "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "
-            "their key), blockedBy, uncommittedMessages, visible (the largest lag)."
+            "their key), blockedBy, blockedNext (unused transactions that come after it), uncommittedMessages, "
+            "visible (the largest lag)."
         ),
         "subscriptions": "Subscriptions: visible, blocked, delayed, uncommitted, verdict, consumers, heldBy.",
         "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
