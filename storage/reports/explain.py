@@ -16,11 +16,11 @@ from storage.process.identity import started
 from storage.reports import advice, backlog, timeline, transactions
 from storage.reports.advice import Advice, Situation
 from storage.reports.blocking_chain import Chain
-from storage.reports.choices import Choice, choices_of
 from storage.reports.quiet_consumers import QuietConsumer, quiet_consumers
 from storage.reports.quiet_findings import too_quiet
 from storage.reports.timeline import Blocking, IfEnded
 from storage.reports.transactions import TablePartRow, TransactionDetails
+from storage.reports.ways_out import WayOut, ways_out_of
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import record as records
@@ -86,7 +86,7 @@ class Explanation(NamedTuple):
     pending: list[PendingOn]
     quiet_consumers: list[QuietConsumer]
     advice: Flat[Advice]
-    choices: list[Choice]
+    choices: list[WayOut]
 
 
 def explain_transaction(engine: Engine, txn: int) -> Explanation:
@@ -112,7 +112,7 @@ def explanation_of(
     return Explanation(
         details, evidence(view, record, details.row.owner_state or "") if is_open else None, blocks, pending,
         _quiet(view, engine, blocks), advice.judge(_situation(details, blocks, pending, policy)),
-        choices_of(details.row, policy.name.lower()),
+        ways_out_of(details.row, policy.name.lower()),
     )  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def _situation(
 ) -> Situation:
     row = details.row
     frees = sum(block.if_ended.frees + block.frees_where_skipped for block in blocks)
-    # One that frees nothing itself may still stand before one that does.
+    # A transaction that frees nothing itself may stand before one that does.
     leads = [block for block in blocks if block.blocked_next is not None and block.if_ended.stays_blocked]
     waiting = [block for block in blocks if block.place > 1 and (block.frees or block in leads)]
     keys = any(isinstance(part, TablePartRow) and part.keys for part in details.parts)

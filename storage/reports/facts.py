@@ -65,8 +65,8 @@ class KeyHolder(NamedTuple):
     key_list: list[str]
 
 
-class NextBlocker(NamedTuple):
-    """An open transaction that is not the first of its topic, and the committed messages in its stretch."""
+class LaterBlocker(NamedTuple):
+    """An open transaction behind the first of a topic, and the committed messages of the stretch up to the next."""
 
     txn_id: TxnID
     messages: int
@@ -78,7 +78,7 @@ class TopicFacts(NamedTuple):
     Attributes:
         blocked_messages: committed messages that readers wait for (`timeline.waiting`).
         blocked_by: the transaction in front of these messages; None without such messages.
-        blocked_next: transactions that hold some of these messages after that one, and that nobody uses.
+        blocked_next: idle transactions further back in the chain of the topic.
     """
 
     topic: str
@@ -95,7 +95,7 @@ class TopicFacts(NamedTuple):
     visible: int
     blocked_by: TxnID | None
     blocked_by_age_ms: int | None
-    blocked_next: list[NextBlocker]
+    blocked_next: list[LaterBlocker]
 
 
 class SubscriptionFacts(NamedTuple):

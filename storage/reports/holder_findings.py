@@ -193,12 +193,12 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
 
 def _next(facts: Facts) -> Iterator[Finding]:
     """Open transactions without use that block as soon as those before them have ended, in one finding."""
-    told = _explained(facts) | {str(topic.blocked_by) for topic in facts.topics}
+    explained = _explained(facts) | {str(topic.blocked_by) for topic in facts.topics}
     links = [
         (topic.name, link)
         for topic in facts.topics
         for link in topic.blocked_next
-        if str(link.txn_id) not in told
+        if str(link.txn_id) not in explained
     ]
     if not links:
         return

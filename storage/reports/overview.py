@@ -30,8 +30,8 @@ from storage.reports.facts import (
     Facts,
     HolderFacts,
     KeyHolder,
+    LaterBlocker,
     MessageHolder,
-    NextBlocker,
     Present,
     QueueFacts,
     ReaderFacts,
@@ -183,7 +183,7 @@ def _topic(model: Timeline) -> TopicFacts:
         blocked_by=blocker.txn_id if blocker is not None else None,
         blocked_by_age_ms=blocker.age_ms if blocker is not None else None,
         blocked_next=[
-            NextBlocker(link.holder.txn_id, link.frees)
+            LaterBlocker(link.holder.txn_id, link.frees)
             for link in model.open_transactions
             if blocker is not None and link.holder.txn_id != blocker.txn_id and link.frees
             and link.holder.idle_ms > ACTIVE_OWNER_MS

@@ -51,7 +51,9 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 
 def constant(node: ast.expr) -> Any:
-    """The value of a literal; a name for all other expressions."""
+    """The value of a literal; a number for arithmetic, and a name for all other expressions."""
+    if isinstance(node, ast.BinOp):
+        return 60
     return node.value if isinstance(node, ast.Constant) else "orders"
 
 
@@ -63,7 +65,7 @@ def call_of(node: ast.Call) -> tuple[str, int, tuple[tuple[str, Any], ...]]:
     return constant(node.args[0]), len(arguments), options
 
 
-CALLS = sorted({call_of(node) for node in calls_of("Action")})
+CALLS = sorted({call_of(node) for node in calls_of("Action")}, key=str)
 
 
 PROCESS_WORDS = {"resume_process": ["kill", "-CONT"], "inspect_process": ["ps", "-fp"]}

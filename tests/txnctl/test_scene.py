@@ -47,6 +47,10 @@ class Newcomer:
         self.seen += shown
         return shown
 
+    def runs(self, command: str) -> str:
+        """Run a command for programs, whose lines have any length."""
+        return self._terminals.run(self._columns, *shlex.split(command)[1:])
+
     def findings(self) -> list[tuple[str, str]]:
         """What doctor finds, and the command that it shows for each finding."""
         blocks = self.types("txnctl doctor").split("\n\n")
@@ -130,6 +134,30 @@ def test_a_newcomer_mends_all_by_what_is_printed(scene: Scene, newcomer: Newcome
         assert process.poll() is None, "no step ends a process"
         assert scene.goes_on(kind) == ("consumer-evicted" if kind == "quiet" else "transaction-not-open")
     assert len(newcomer.typed) < 40
+
+
+@pytest.mark.parametrize("stage", [Stage(["quiet"], 80)], ids=str)
+def test_every_screen_tells_of_a_consumer_that_acknowledges_nothing(
+    scene: Scene, newcomer: Newcomer, tmp_path: Path
+) -> None:
+    """Screens for people, measures, JSON, and the page; after the eviction none of them does."""
+    ((finding, evict),) = newcomer.findings()
+    (look,) = re.findall(r"`(ps [^`]*)`", finding)
+    assert str(scene.processes["quiet"].pid) in newcomer.types(look)
+    page = tmp_path / "page.html"
+    commands = (
+        "txnctl status", "txnctl doctor", "txnctl transactions blocked", "txnctl subscriptions lag",
+        "txnctl doctor -o json", f"txnctl report --html {page}",
+    )  # fmt: skip
+    sentence = "has acknowledged none for 3m"
+    for command in commands:
+        said = joined(newcomer.types(command)) if "json" not in command else newcomer.runs(command)
+        assert sentence in (page.read_text() if "report" in command else said), command
+    assert "quiet 3m" in newcomer.types("txnctl check")
+    assert "quiet 3m" not in newcomer.types("txnctl check --warn quiet=5m")
+    mend(newcomer, evict)
+    for command in commands[:4]:
+        assert sentence not in joined(newcomer.types(command))
 
 
 @pytest.mark.parametrize("way", ["the reason of doctor", "a choice of explain"])
