@@ -11,7 +11,8 @@ class Action:
     """A call for the reader of a hint to make: `Action("store.create_topic", "orders")`.
 
     `call` is the path of a method from an object of docs/API.md, or the bare name of a method where the sentence has
-    named the object before. One action is no call of the engine: `resume_process` sends SIGCONT to a process.
+    named the object before. Two actions are no calls of the engine: `resume_process` sends SIGCONT to a process,
+    `inspect_process` shows it in the process table.
     """
 
     __slots__ = ("arguments", "call", "options")

@@ -104,6 +104,9 @@ REAP_EVERY_NS = 1_000_000_000
 ACTIVE_OWNER_MS = 60_000
 """Age of the last use up to which a transaction is aborted only with --force."""
 
+QUIET_CONSUMER_MS = 60_000
+"""Time from which a consumer that holds messages and acknowledges none is reported."""
+
 ABORTED_SEGMENT_TRANSACTIONS_MAX = 256
 """A segment of the aborted set is sealed at this many transactions (12 KiB)."""
 

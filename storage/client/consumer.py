@@ -185,6 +185,7 @@ class Consumer:
                 return window.own_commit(batch) if done and not txn_id else None
 
             own = self._attachment.write_attached(change, txn)
+            window.note_settled()
             if own is not None:
                 window.note_commit(own)
             if txn is not None:
@@ -210,6 +211,7 @@ class Consumer:
         self._attachment.write_attached(
             lambda batch, txn_id: acknowledge(batch, message_id, txn_id, force), txn
         )
+        self._window.note_settled()
         self._window.forget_through(message_id.position)
 
     def acknowledge_through(self, position: Position) -> None:
@@ -225,6 +227,7 @@ class Consumer:
         self._attachment.write_attached(
             lambda batch, _: self._acknowledger.acknowledge_through(batch, through)
         )
+        self._window.note_settled()
         self._window.forget_through(through)
 
     def negative_acknowledge(

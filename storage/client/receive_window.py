@@ -55,7 +55,8 @@ class ReceiveWindow:
     """
 
     __slots__ = (
-        "_attachment", "_due_ms", "_generation", "_key_order", "_memory", "_number", "_queue", "_size", "seen",
+        "_attachment", "_due_ms", "_generation", "_is_quiet", "_key_order", "_memory", "_number", "_queue", "_size",
+        "seen",
     )  # fmt: skip
 
     def __init__(self, attachment: Attachment, size: int) -> None:
@@ -67,6 +68,7 @@ class ReceiveWindow:
         self._generation = -1
         self._number: int | None = None
         self._due_ms: int | None = None
+        self._is_quiet = False
         self.seen = -1
 
     # Filling
@@ -93,6 +95,8 @@ class ReceiveWindow:
                 self._memory.forget()
                 raise
             self._queue.add(selection.dispatched)
+            if not self._is_quiet and selection.dispatched:
+                self._note_quiet(True)
             if self._queue or not selection.is_worth_recording:
                 return bool(self._queue)
 
@@ -208,6 +212,16 @@ class ReceiveWindow:
         if own.generation == self._generation and not self._attachment.subscription.keeps_keys:
             self.seen = own.commit
 
+    def note_settled(self) -> None:
+        """Note that the consumer has acknowledged messages, or given some back, just now."""
+        self._note_quiet(False)
+
+    def _note_quiet(self, is_quiet: bool) -> None:
+        """Note since when the consumer acknowledges nothing: now. Later deliveries change nothing of it."""
+        connection, self._is_quiet = self._attachment.connection, is_quiet
+        marks, consumer_id = connection.environment.received_marks, self._attachment.consumer_id
+        marks.note_quiet(consumer_id, connection.clock.boot_ns())
+
     def forget_acknowledged(self, items: list[Item]) -> None:
         """Drop messages that were acknowledged before the application received them."""
         self.forget_through(max(items)[0])
@@ -232,6 +246,7 @@ class ReceiveWindow:
             return self._key_order.send_back_behind(batch, given)
 
         self._queue.drop(attachment.write_attached(change))
+        self.note_settled()
         self.forget_acknowledged(items)
 
     def _keep_in_flight(self, view: ReadView) -> None:

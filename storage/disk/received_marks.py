@@ -6,6 +6,9 @@ a process killed while it writes leaves the mark before. A mark names the window
 it; without a mark of that window, none of its messages counts as received. So a count may be short by one window, and
 is never high (docs/decisions/0004). Bytes: docs/FORMAT.md.
 
+Behind the marks stands the *quiet time* of each consumer (docs/decisions/0075): the time of the last acknowledgement,
+or of the first delivery after the last acknowledgement. Half of one has a wrong checksum, and counts as none.
+
 The file is a help, not a part of the store: where it cannot be made or read, consumers work without marks.
 """
 
@@ -27,7 +30,11 @@ SLOTS: Final = 2048
 _MARK = Struct(">QQQQq")  # consumer, window, ledger, entry, batch index
 _CRC = Struct(">I")
 _COPY_BYTES: Final = 48
-_BYTES: Final = SLOTS * 2 * _COPY_BYTES
+_MARKS_BYTES: Final = SLOTS * 2 * _COPY_BYTES
+
+_QUIET = Struct(">QQ")  # consumer, boot time
+_QUIET_BYTES: Final = 24
+_BYTES: Final = _MARKS_BYTES + SLOTS * _QUIET_BYTES
 
 
 class ReceivedMarks:
@@ -83,6 +90,28 @@ class ReceivedMarks:
             data.close()
         return latest
 
+    def note_quiet(self, consumer_id: int, since_ns: int) -> None:
+        """Write since when a consumer acknowledges nothing, in boot time. Without effect if closed."""
+        if self._map is not None:
+            noted, at = _QUIET.pack(consumer_id, since_ns), _quiet_slot(consumer_id)
+            self._map[at : at + _QUIET.size + _CRC.size] = noted + _CRC.pack(crc32(noted, self._salt))
+
+    def quiet_since_ns(self, superblock: Superblock, consumer_id: int) -> int | None:
+        """Since when a consumer has acknowledged nothing, in boot time; None where that is not known."""
+        data = self._map or self._opened(0)
+        if data is None:
+            return None
+        salt, at = _salt_of(superblock), _quiet_slot(consumer_id)
+        noted = data[at : at + _QUIET_BYTES]
+        if data is not self._map:
+            data.close()
+        if len(noted) < _QUIET_BYTES or _CRC.unpack_from(noted, _QUIET.size)[0] != crc32(
+            noted[: _QUIET.size], salt
+        ):
+            return None
+        consumer, since_ns = _QUIET.unpack_from(noted)
+        return int(since_ns) if consumer == consumer_id else None
+
     def _opened(self, flags: int) -> mmap.mmap | None:
         """The file mapped; None if it is absent, of other users, or cannot be made."""
         try:
@@ -98,9 +127,9 @@ class ReceivedMarks:
                 give_to_owner(descriptor, os.path.dirname(self._path))
                 # A write through memory for which a full disk has no page would kill the process.
                 os.posix_fallocate(descriptor, 0, _BYTES)
-            if os.fstat(descriptor).st_size < _BYTES:
-                return None
-            return mmap.mmap(descriptor, _BYTES)
+            # A file of an earlier release has the marks alone.
+            length = min(os.fstat(descriptor).st_size, _BYTES)
+            return mmap.mmap(descriptor, length) if length >= _MARKS_BYTES else None
         except OSError:
             return None
         finally:
@@ -109,6 +138,10 @@ class ReceivedMarks:
 
 def _slot(consumer_id: int) -> int:
     return consumer_id % SLOTS * 2 * _COPY_BYTES
+
+
+def _quiet_slot(consumer_id: int) -> int:
+    return _MARKS_BYTES + consumer_id % SLOTS * _QUIET_BYTES
 
 
 def _salt_of(superblock: Superblock) -> int:

@@ -28,7 +28,8 @@ class Situation(NamedTuple):
         idle_ms: time since the last use.
         frees: committed messages that ending the transaction alone would free now.
         before: the transaction that comes first, if this one frees nothing yet.
-        holds: whether the transaction holds back messages, pending acknowledgements or keys.
+        holds: whether the transaction holds back messages, pending acknowledgements or keys, itself or as the one
+            before a transaction that does.
     """
 
     id: str
@@ -65,7 +66,7 @@ def judge(situation: Situation) -> Advice:
         return _reap(situation)
     if situation.owner_state == "stopped":
         pid = situation.pid
-        why = f"Its process {pid} is stopped; continued, it goes on where it was. Or end that process."
+        why = f"Its process {pid} is stopped: continue it (SIGCONT), or abort the transaction."
         return Advice("continue", False, why, Action("resume_process", pid))
     if situation.idle_ms < ACTIVE_OWNER_MS and situation.owner_state != "unknown-host":
         why = "It was used within the last minute: somebody is at work in it. Let it finish."
@@ -117,7 +118,7 @@ def _end(situation: Situation) -> Advice:
     safe: bool | None = None
     if situation.owner_state == "alive":
         safe = False
-        why = f"Its process {situation.pid} lives and does nothing with it: find out what it waits for, or {look}."
+        why = f"Its process {situation.pid} lives and does nothing with it: ask its owner, wait, or {look}."
     elif situation.owner_state == "unknown-host":
         why = f"It was begun on another machine; nothing here tells whether its owner lives: ask there, then {look}."
     else:

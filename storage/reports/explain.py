@@ -16,8 +16,11 @@ from storage.process.identity import started
 from storage.reports import advice, backlog, timeline, transactions
 from storage.reports.advice import Advice, Situation
 from storage.reports.blocking_chain import Chain
+from storage.reports.quiet_consumers import QuietConsumer, quiet_consumers
+from storage.reports.quiet_findings import too_quiet
 from storage.reports.timeline import Blocking, IfEnded
 from storage.reports.transactions import TablePartRow, TransactionDetails
+from storage.reports.ways_out import WayOut, ways_out_of
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import record as records
@@ -71,13 +74,19 @@ class PendingOn(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The explanation of a transaction."""
+    """The explanation of a transaction.
+
+    Attributes:
+        quiet_consumers: of the subscriptions that wait for the transaction: these will not go on with its end alone.
+    """
 
     details: Flat[TransactionDetails]
     evidence: Evidence | None
     blocks: list[BlockedTopic]
     pending: list[PendingOn]
+    quiet_consumers: list[QuietConsumer]
     advice: Flat[Advice]
+    choices: list[WayOut]
 
 
 def explain_transaction(engine: Engine, txn: int) -> Explanation:
@@ -102,8 +111,19 @@ def explanation_of(
     policy = ReapPolicy(view.superblock.reap_policy)
     return Explanation(
         details, evidence(view, record, details.row.owner_state or "") if is_open else None, blocks, pending,
-        advice.judge(_situation(details, blocks, pending, policy)),
+        _quiet(view, engine, blocks), advice.judge(_situation(details, blocks, pending, policy)),
+        ways_out_of(details.row, policy.name.lower()),
     )  # fmt: skip
+
+
+def _quiet(view: ReadView, engine: Engine, blocks: list[BlockedTopic]) -> list[QuietConsumer]:
+    """The quiet consumers of the subscriptions that wait for a transaction."""
+    waiting = {
+        (block.topic, name) for block in blocks for name, messages in block.unblocks.items() if messages
+    }
+    named = [topics.get(view, topic) for topic in dict.fromkeys(topic for topic, _ in waiting)]
+    rows = quiet_consumers(view, engine.connection.environment, named)
+    return [row for row in too_quiet(rows) if (row.topic, row.subscription) in waiting]
 
 
 def _blocked_topics(view: ReadView, engine: Engine, record: TransactionRecord) -> list[BlockedTopic]:
@@ -161,10 +181,12 @@ def _situation(
 ) -> Situation:
     row = details.row
     frees = sum(block.if_ended.frees + block.frees_where_skipped for block in blocks)
-    waiting = [block for block in blocks if block.place > 1 and block.frees]
+    # A transaction that frees nothing itself may stand before one that does.
+    leads = [block for block in blocks if block.blocked_next is not None and block.if_ended.stays_blocked]
+    waiting = [block for block in blocks if block.place > 1 and (block.frees or block in leads)]
     keys = any(isinstance(part, TablePartRow) and part.keys for part in details.parts)
     return Situation(
         id=str(row.txn_id), state=row.state.value, owner_state=row.owner_state, pid=row.owner.pid,
         overdue=bool(row.overdue), reap_policy=policy.name.lower(), idle_ms=row.idle_ms or 0, frees=frees,
-        before=str(waiting[0].first) if waiting else None, holds=bool(frees or pending or keys),
+        before=str(waiting[0].first) if waiting else None, holds=bool(frees or pending or keys or leads),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.reports.producers import ProducerRow
+from storage.reports.quiet_consumers import QuietConsumer
 from storage.reports.stats import ConsumerRow
 from storage.reports.store_info import DiskSpace, GateHolder, ReaderRow, StoreInfo
 from storage.reports.transactions import TransactionRow
@@ -64,12 +65,20 @@ class KeyHolder(NamedTuple):
     key_list: list[str]
 
 
+class LaterBlocker(NamedTuple):
+    """An open transaction behind the first of a topic, and the committed messages of the stretch up to the next."""
+
+    txn_id: TxnID
+    messages: int
+
+
 class TopicFacts(NamedTuple):
     """A topic.
 
     Attributes:
         blocked_messages: committed messages that readers wait for (`timeline.waiting`).
         blocked_by: the transaction in front of these messages; None without such messages.
+        blocked_next: idle transactions further back in the chain of the topic.
     """
 
     topic: str
@@ -86,6 +95,7 @@ class TopicFacts(NamedTuple):
     visible: int
     blocked_by: TxnID | None
     blocked_by_age_ms: int | None
+    blocked_next: list[LaterBlocker]
 
 
 class SubscriptionFacts(NamedTuple):
@@ -219,6 +229,7 @@ class Facts(NamedTuple):
 
     Attributes:
         clock_skew_ms: movement of the wall clock against the boot clock; None before the first commit of this boot.
+        quiet_consumers: living consumers that hold messages, the one that acknowledges none for longest first.
     """
 
     as_of_at_ms: int
@@ -234,3 +245,4 @@ class Facts(NamedTuple):
     contended_keys: list[ContendedKey]
     retention_held: list[RetentionHeld]
     forgotten_subscriptions: list[ForgottenSubscription]
+    quiet_consumers: list[QuietConsumer]

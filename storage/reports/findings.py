@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from storage.actions import Action
 from storage.disk.schema import FORMAT_NUMBER
 from storage.limits import CLOCKS_DISAGREE_NS
-from storage.reports import holder_findings, livelock
+from storage.reports import holder_findings, livelock, quiet_findings
 from storage.reports.facts import Facts
 from storage.reports.finding import Finding, several, some, warning
 from storage.values.timestamps import rfc3339
@@ -169,6 +169,7 @@ _RULES = (
     _gate,
     _old_format,
     *holder_findings.RULES,
+    quiet_findings.quiet,
     livelock.livelocks,
     _disk,
     _readers,

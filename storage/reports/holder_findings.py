@@ -191,6 +191,28 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
         yield warning("blocked", about, what, effects.blocked_because(), _explain(txn))
 
 
+def _next(facts: Facts) -> Iterator[Finding]:
+    """Open transactions without use that block as soon as those before them have ended, in one finding."""
+    explained = _explained(facts) | {str(topic.blocked_by) for topic in facts.topics}
+    links = [
+        (topic.name, link)
+        for topic in facts.topics
+        for link in topic.blocked_next
+        if str(link.txn_id) not in explained
+    ]
+    if not links:
+        return
+    txns = list(dict.fromkeys(link.txn_id for _, link in links))
+    number, topics = sum(link.messages for _, link in links), list(dict.fromkeys(name for name, _ in links))
+    one, messages = len(txns) == 1, several(number, "committed message")
+    what = (
+        f"open transaction{_s(txns)} {some([str(txn) for txn in txns])} {'comes' if one else 'come'} next: "
+        f"{messages} of {some(topics)} {'stays' if number == 1 else 'stay'} blocked behind {'it' if one else 'them'}"
+    )
+    why = f"Nobody has used {'it' if one else 'them'} for a minute. The transaction before comes first."
+    yield warning("blocked-next", f"transaction {txns[0]}", what, why, _explain(txns[0]))
+
+
 def _held(facts: Facts) -> Iterator[Finding]:
     """Messages and keys held by transactions without a working process and without blocked messages.
 
@@ -265,5 +287,5 @@ def _s(names: Sequence[object]) -> str:
     return "" if len(names) == 1 else "s"
 
 
-RULES = (_processes, _late, _blocked, _held)
+RULES = (_processes, _late, _blocked, _next, _held)
 """The rules, in the order in which findings are shown."""

@@ -12,13 +12,14 @@ from storage.disk.schema import PART_SUBSCRIPTION, PART_TABLE
 from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.limits import READERS_MAX
+from storage.limits import ACTIVE_OWNER_MS, HOLDERS_SHOWN, READERS_MAX
 from storage.process.lock_file import LockFile
 from storage.reports import (
     backlog,
     findings,
     livelock,
     producers,
+    quiet_consumers,
     retention,
     stats,
     store_info,
@@ -29,6 +30,7 @@ from storage.reports.facts import (
     Facts,
     HolderFacts,
     KeyHolder,
+    LaterBlocker,
     MessageHolder,
     Present,
     QueueFacts,
@@ -41,6 +43,7 @@ from storage.reports.facts import (
     TransactionFacts,
 )
 from storage.reports.finding import Finding
+from storage.reports.quiet_consumers import QuietConsumer
 from storage.reports.stats import SubscriptionStats
 from storage.reports.timeline import Timeline
 from storage.subscription import catalogue as subscriptions, cursor as cursors
@@ -119,6 +122,7 @@ def _surveyed(view: ReadView, locks: LockFile, topic: Topic) -> _Surveyed:
         topic_epoch=shown_epoch(state.epoch), ongoing_txn_count=0, blocked_messages=0, oldest_blocked_at_ms=None,
         uncommitted_messages=state.uncommitted, subscriptions=len(rows),
         visible=max((row.visible for row in rows.values()), default=0), blocked_by=None, blocked_by_age_ms=None,
+        blocked_next=[],
     ), rows)  # fmt: skip
 
 
@@ -144,9 +148,19 @@ def _overview(
         contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
         retention_held=retention.held_topics(view),
         forgotten_subscriptions=retention.forgotten_subscriptions(view, locks),
+        quiet_consumers=_quiet_consumers(view, connection, surveyed),
     )  # fmt: skip
     judged = findings.judge(facts)
     return Overview(findings.verdict(judged), facts, judged)
+
+
+def _quiet_consumers(
+    view: ReadView, connection: Connection, surveyed: list[_Surveyed]
+) -> list[QuietConsumer]:
+    """The consumers that hold messages, of the topics with messages in flight."""
+    in_use = [topic for topic, rows in surveyed if any(row.unacked_messages for row in rows.values())]
+    named = [topics.get(view, topic.topic) for topic in in_use]
+    return quiet_consumers.quiet_consumers(view, connection.environment, named)
 
 
 def _clock_skew_ms(view: ReadView) -> int | None:
@@ -168,6 +182,12 @@ def _topic(model: Timeline) -> TopicFacts:
         visible=max((row.visible for row in model.subscriptions.values()), default=0),
         blocked_by=blocker.txn_id if blocker is not None else None,
         blocked_by_age_ms=blocker.age_ms if blocker is not None else None,
+        blocked_next=[
+            LaterBlocker(link.holder.txn_id, link.frees)
+            for link in model.open_transactions
+            if blocker is not None and link.holder.txn_id != blocker.txn_id and link.frees
+            and link.holder.idle_ms > ACTIVE_OWNER_MS
+        ][:HOLDERS_SHOWN],
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from storage.reports.overview import Overview
     from storage.reports.pending_acks import PendingRow
     from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
+    from storage.reports.quiet_consumers import QuietConsumer
     from storage.reports.retention import TopicRetention
     from storage.reports.slow_and_orphaned import AttentionRow
     from storage.reports.stats import OneSubscription, SubscriptionRow, TopicRow, TopicStats
@@ -348,6 +349,20 @@ class Reports:
         from storage.reports import timeline
 
         return timeline.list_blocking(self._connection, topic)
+
+    def list_quiet_consumers(self, topic: str | None = None) -> list[QuietConsumer]:
+        """Living consumers that hold messages and have acknowledged none for a minute, the longest first.
+
+        Raises:
+            TopicNotFound
+        """
+        from storage.reports import quiet_consumers, quiet_findings
+        from storage.topic import catalogue
+
+        with self._connection.view() as view:
+            of = None if topic is None else [catalogue.get(view, topic)]
+            rows = quiet_consumers.quiet_consumers(view, self._connection.environment, of)
+            return quiet_findings.too_quiet(rows)
 
     def list_slow_transactions(self, over: float = 60.0) -> list[AttentionRow]:
         """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""

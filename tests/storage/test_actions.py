@@ -51,7 +51,9 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 
 def constant(node: ast.expr) -> Any:
-    """The value of a literal; a name for all other expressions."""
+    """The value of a literal; a number for arithmetic, and a name for all other expressions."""
+    if isinstance(node, ast.BinOp):
+        return 60
     return node.value if isinstance(node, ast.Constant) else "orders"
 
 
@@ -63,7 +65,11 @@ def call_of(node: ast.Call) -> tuple[str, int, tuple[tuple[str, Any], ...]]:
     return constant(node.args[0]), len(arguments), options
 
 
-CALLS = sorted({call_of(node) for node in calls_of("Action")})
+CALLS = sorted({call_of(node) for node in calls_of("Action")}, key=str)
+
+
+PROCESS_WORDS = {"resume_process": ["kill", "-CONT"], "inspect_process": ["ps", "-fp"]}
+"""Actions that are no calls of the engine."""
 
 
 def method_of(call: str) -> Any:
@@ -75,7 +81,7 @@ def method_of(call: str) -> Any:
 
 def sample(call: str, arguments: int, options: tuple[tuple[str, Any], ...]) -> Action:
     """The action with arguments that the method accepts."""
-    if call == "resume_process":
+    if call in PROCESS_WORDS:
         return Action(call, 42)
     bound = signature(method_of(call)).bind_partial(*["orders"] * arguments, **dict(options))
     values = {"txn": "0:7", "session": "00000000-1-1-0000000000000000"}
@@ -119,8 +125,8 @@ def test_an_action_is_a_call_of_the_api_and_a_command(
 ) -> None:
     """The method takes the arguments, and the command line accepts the command."""
     words = shlex.split(shell.command(sample(call, arguments, options)))
-    if call == "resume_process":
-        assert words == ["kill", "-CONT", "42"]
+    if call in PROCESS_WORDS:
+        assert words == [*PROCESS_WORDS[call], "42"]
     elif call == "list_ended_transactions":
         parse(["txnctl", "transactions", "list", *words])
     else:

@@ -104,7 +104,7 @@ def test_a_pasted_command_acts_on_the_named_store(run: Any, named: Path, tmp_pat
     lag = run("subscriptions", "lag", "orders", "--store", str(named))
     [explain] = shown(lag.out)
     explained = typed(explain)
-    [dry_run] = [line for line in shown(explained.stdout) if "abort" in line]
+    [dry_run] = {line for line in shown(explained.stdout) if "abort" in line}
     planned = typed(dry_run)
     [abort] = [line for line in shown(planned.stdout) if "--if-version" in line]
     done = typed(abort)

@@ -47,6 +47,29 @@ PROGRAMS = {
         "print('ready', flush=True); sys.stdin.read()"
     ),
 }
+_TWO_MINUTES_AGO = (
+    "import sys\n"
+    "from storage import Store\n"
+    "from tests.txnctl.an_hour_ago import ago\n"
+    "store = Store.open(sys.argv[1], clock=ago(120))\n"
+)
+IDLE = {
+    "living": _TWO_MINUTES_AGO + (
+        "txn = store.transaction(timeout=3600)\n"
+        "producer = store.create_producer('refunds')\n"
+        "producer.send(b'half', txn=txn)\n"
+        "txn.flush()\n"
+        "producer.send(b'whole')\n"
+        "print('ready', txn.id, flush=True)\n"
+        "sys.stdin.read()"
+    ),
+    "quiet": _TWO_MINUTES_AGO + (
+        "taken = store.subscribe('payments', 'settle', consumer_name='worker').receive_batch(5)\n"
+        "print('ready', flush=True); sys.stdin.read()"
+    ),
+}  # fmt: skip
+"""Processes that live and do nothing."""
+
 _HOLD = (
     "import sys\n"
     "from storage import Store\n"
@@ -67,10 +90,10 @@ class Stuck:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ids: dict[str, str] = {}
 
-    def start(self, name: str) -> None:
-        """Start one of the programs; it is ready when this returns."""
+    def start(self, name: str, program: str) -> None:
+        """Start a program; it is ready when this returns."""
         process = subprocess.Popen(
-            [sys.executable, "-c", _HOLD + PROGRAMS[name], str(self.path)],
+            [sys.executable, "-c", program, str(self.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
@@ -109,15 +132,18 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
             )
         store.create_table("balances")
         store.create_topic("led")
+        store.create_topic("refunds")
         store.create_producer("payments").send_batch([b"in"] * 5)
         idle = store.begin_transaction(timeout=7200, labels={"job": "loader"})
         found.ids["idle"] = str(idle)
         store.table("balances").put(b"B1", b"1", txn=idle)
         with store.create_producer("orders", producer_name="loader") as producer:
             producer.send_batch([b"half"] * 3, txn=idle)
+    # Before the clock of the store is that of now.
+    found.start("living", IDLE["living"])
     found.send()
-    for name in PROGRAMS:
-        found.start(name)
+    for name, program in PROGRAMS.items():
+        found.start(name, _HOLD + program)
         found.send()
     found.processes["killed"].kill()
     found.processes["killed"].wait(timeout=30)
@@ -184,8 +210,9 @@ def test_the_runbook_frees_a_stuck_store(run: Any, stuck: Stuck) -> None:
     assert "1 open transaction is late" in (stuck.path.parent / "incident.html").read_text()
     do_it(operator, run, stuck, version)
     the_rest(operator, run, stuck)
-    stuck.processes["consumer"].kill()
-    stuck.processes["consumer"].wait(timeout=30)
+    for name in ("consumer", "living", "quiet"):
+        stuck.processes[name].kill()
+        stuck.processes[name].wait(timeout=30)
     operator.section("To move a store to a larger disk", DIR=str(stuck.path.parent / "larger"))
     operator.finish()
     assert run("subscriptions", "lag", "orders", "billing", "-o", "json").json["blocked"] == 0
@@ -212,6 +239,11 @@ def do_it(operator: Operator, run: Any, stuck: Stuck, version: str) -> None:
     stopped.stdin = None
     *_, waited = operator.section("When the owner is stopped", ID=ids["stopped"], PID=str(stopped.pid))
     assert f"{ids['stopped']} was committed at" in waited
+    words = {"ID": stuck.ids["living"], "PID": str(stuck.processes["living"].pid), "N": "2"}
+    why, _, plan, done = operator.section("When the owner lives and does nothing", **words)
+    assert "lives and does nothing with it" in why
+    assert "its next use of the transaction fails" in plan
+    assert done.startswith(f"Aborted {words['ID']}")
 
 
 def the_rest(operator: Operator, run: Any, stuck: Stuck) -> None:
@@ -221,6 +253,11 @@ def the_rest(operator: Operator, run: Any, stuck: Stuck) -> None:
     assert "stopped" in shown
     assert "5 messages in flight" in plan
     assert "5 messages in flight" in evicted
+    stuck.start("quiet", IDLE["quiet"])
+    words = {"CONSUMER": "worker", "PID": str(stuck.processes["quiet"].pid)}
+    found, _, plan, _ = operator.section("When a living consumer acknowledges nothing", **settle, **words)
+    assert "has acknowledged none for 2m" in " ".join(found.split())
+    assert "5 messages in flight" in plan
     with Store.open(stuck.path) as store:
         with store.subscribe("payments", "settle") as consumer:
             txn = store.begin_transaction()

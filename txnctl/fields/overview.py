@@ -31,7 +31,8 @@ OVERVIEW = fields_of(
         "clock_skew_ms": "By how much the wall clock was set; null before the first commit of this boot.",
         "topics": (
             "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "
-            "their key), blockedBy, uncommittedMessages, visible (the largest lag)."
+            "their key), blockedBy, blockedNext (unused transactions that come after it), uncommittedMessages, "
+            "visible (the largest lag)."
         ),
         "subscriptions": "Subscriptions: visible, blocked, delayed, uncommitted, verdict, consumers, heldBy.",
         "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
@@ -40,6 +41,9 @@ OVERVIEW = fields_of(
         "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
         "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
         "forgotten_subscriptions": "Subscriptions that keep messages and have had no consumer for a week or longer.",
+        "quiet_consumers": (
+            "Living consumers that hold messages, by quietMs, the time for which each has acknowledged none."
+        ),
         **FINDINGS,
     },
 )

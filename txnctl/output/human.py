@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from storage.values.durations import short_duration
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,20 +38,7 @@ def size(byte_count: int | None) -> str:
 
 def duration(milliseconds: int | None) -> str:
     """2,818,000 ms as `46m58s`: the two largest units, truncated, never rounded up."""
-    if milliseconds is None:
-        return UNKNOWN
-    if milliseconds < 0:
-        return "-" + duration(-milliseconds)
-    if milliseconds < 1000:
-        return f"{milliseconds}ms"
-    seconds = milliseconds // 1000
-    if seconds < 60:
-        return f"{seconds}s"
-    if seconds < 3600:
-        return f"{seconds // 60}m{seconds % 60:02d}s"
-    if seconds < 86400:
-        return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
-    return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
+    return UNKNOWN if milliseconds is None else short_duration(milliseconds)
 
 
 def sentence(text: str) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "Store.create": "txnctl store init",
     "list_ended_transactions": "--ended",
+    "inspect_process": "ps -fp",
     "resume_process": "kill -CONT",
     "store.admin.producers.close_session": "txnctl producers close",
     "store.admin.producers.fence_producers": "txnctl producers fence",
@@ -71,7 +72,7 @@ _OPTIONS = {"path": "--store", "size": "--retention-size"}
 """Options with a name of their own; every further option is the keyword with hyphens."""
 
 _PROGRAM = "txnctl"
-_BEGINNINGS = (_PROGRAM, "kill ", "ls ")
+_BEGINNINGS = (_PROGRAM, "kill ", "ls ", "ps ")
 _ENDINGS = (" ", "\x1b", ".", ",", ";", ":", ")")
 """The first sign after a command in a sentence."""
 _WITHOUT_STORE = ("errors", "demo", "version", "completion")

@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from storage.reports.advice import Advice
     from storage.reports.explain import BlockedTopic, Explanation
     from storage.reports.store_report import StoreReport
     from storage.reports.transactions import TransactionDetails, TransactionRow
@@ -113,7 +112,7 @@ def _explained(number: int, explained: Explanation) -> Markup:
             "summary", tag("code", str(row.txn_id)), " ", _owner(row), f", open for {duration(row.age_ms)}; ",
             foreign(who(row)), f"; {plural(behind, 'message')} behind it" if behind else None,
         ),
-        _advice(explained.advice),
+        _advice(explained),
         tables.facts(list(_facts(explained))),
         join(_holds(explained)),
         _touched(explained.details),
@@ -129,9 +128,11 @@ def _owner(row: TransactionRow) -> Markup:
     return tag("span", text, class_=f"word {loud}" if loud else None)
 
 
-def _advice(advice: Advice) -> Markup:
+def _advice(explained: Explanation) -> Markup:
+    advice = explained.advice
     command = None if advice.action is None else tag("p", tag("code", spell(advice.action)), class_="command")
-    return tag("div", tag("p", advice.because), command, class_="advice")
+    ways = [tag("p", f"{choice.choice}: ", spell(choice.means)) for choice in explained.choices]
+    return tag("div", tag("p", advice.because), command, join(ways), class_="advice")
 
 
 def _facts(explained: Explanation) -> Iterator[tuple[str, str | Markup]]:

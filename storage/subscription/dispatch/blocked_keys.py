@@ -1,5 +1,8 @@
 """Keys that messages of skipped transactions block on Key_Shared, remembered by a consumer between dispatches.
 
+A transaction blocks the keys of its messages. Once it has ended, these can be acknowledged before dispatch examines
+the messages blocked behind it; these then block their keys themselves, until they are examined.
+
 The content of an entry never changes, so that keys stay right once read, until a message is acknowledged or a seek
 brings acknowledged messages back; then the entries are read again. Only the list of skipped transactions is read anew
 each time. Nothing of it is stored: a consumer that knows too little reads the entries again, and where the keys are too
@@ -15,14 +18,22 @@ from storage.limits import KEYS_REMEMBERED_MAX
 from storage.subscription import message_set
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log
 from storage.topic.entry import Entry
-from storage.txn import uncommitted_entries
+from storage.txn import record as records, uncommitted_entries
 from storage.values.position import Position
+from storage.values.txn_state import TransactionState
 
 MessageOrder = tuple[int, int, int]
 """Ledger, entry and batch index of a message: plain tuples, as Key_Shared compares one for each message."""
 
 NOTHING: dict[int, MessageOrder] = {}
+
+
+def may_be_acknowledged(opened: OpenSubscription[ReadView], txn: int) -> bool:
+    """Whether messages of a skipped transaction can be acknowledged before dispatch examines the entries."""
+    is_open = records.state_of(opened.view, txn) is TransactionState.OPEN
+    return opened.cursor.has_uncommitted_acks or not is_open
 
 
 class BlockedKeys:
@@ -75,29 +86,52 @@ class BlockedKeys:
 
     def learn(self, opened: OpenSubscription[ReadView], txn: int, through: Position) -> None:
         """Learn the keys of a transaction's entries up to a position that are in the subscription's backlog."""
+        is_known = txn in self._through
         after = max(self._through.get(txn, Position(0, -1)), opened.cursor.mark_delete)
         self._through[txn] = max(after, through)
-        if txn in self._every_key or after >= through:
-            return
+        if txn not in self._every_key and self._learn_own(opened, txn, after, through) and not is_known:
+            self._learn_behind(opened, txn)
+
+    def _learn_own(
+        self, opened: OpenSubscription[ReadView], txn: int, after: Position, through: Position
+    ) -> bool:
+        """Learn the keys of the entries between two positions; False where the keys are too many."""
+        if after >= through:
+            return True
         for entry in uncommitted_entries.entries(opened.view, opened.topic_id, txn, after, through):
-            self._note(opened, entry)
-            if self._known >= KEYS_REMEMBERED_MAX:
-                self._every_key[txn] = (entry.ledger_id, entry.entry_id, 0)
+            times = entry.delivery_times
+            timed = sum(1 << index for index, time in enumerate(times) if time is not None) if times else 0
+            if not self._note(opened, txn, entry, message_set.everything(entry.count) & ~timed):
+                return False
+        return True
+
+    def _learn_behind(self, opened: OpenSubscription[ReadView], txn: int) -> None:
+        """Learn the keys of the messages blocked behind a transaction whose own may be acknowledged already."""
+        if not opened.cursor.blocked or not may_be_acknowledged(opened, txn):
+            return
+        view, after = opened.view, opened.cursor.mark_delete
+        for at, messages in skipped_txns.blocked_behind(view, opened.subscription_id, txn, after):
+            entry = log.stored(view, opened.topic_id, at)
+            if not self._note(opened, txn, entry, message_set.decode(messages, entry.count)):
                 return
 
-    def _note(self, opened: OpenSubscription[ReadView], entry: Entry) -> None:
+    def _note(self, opened: OpenSubscription[ReadView], txn: int, entry: Entry, messages: int) -> bool:
+        """Note the keys of messages of an entry that are not acknowledged; False where the keys are too many."""
         done = opened.acks.of(entry.position, entry.count)
-        keys, known = entry.keys, self._keys_of.setdefault(entry.txn, [])
-        times = entry.delivery_times
-        for index in message_set.indexes(message_set.everything(entry.count) & ~done) if keys else ():
-            key = keys[index] if keys else None
-            if key is None or (times is not None and times[index] is not None):
+        keys, known = entry.keys, self._keys_of.setdefault(txn, [])
+        for index in message_set.indexes(messages & ~done) if keys else ():
+            key, here = keys[index] if keys else None, (entry.ledger_id, entry.entry_id, index)
+            if key is None:
                 continue
             firsts = self._by_key.setdefault(key, {})
-            if entry.txn not in firsts:
-                firsts[entry.txn] = (entry.ledger_id, entry.entry_id, index)
+            if txn not in firsts:
                 known.append(key)
                 self._known += 1
+            firsts[txn] = min(firsts.get(txn, here), here)
+        if self._known >= KEYS_REMEMBERED_MAX:
+            self._every_key[txn] = (entry.ledger_id, entry.entry_id, 0)
+            return False
+        return True
 
     def forget(self) -> None:
         """Forget all keys."""

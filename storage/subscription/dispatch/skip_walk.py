@@ -7,7 +7,7 @@ from heapq import merge
 
 from storage.disk.view import ReadView
 from storage.subscription.dispatch import skipped_txns
-from storage.subscription.dispatch.blocked_keys import BlockedKeys, MessageOrder
+from storage.subscription.dispatch.blocked_keys import BlockedKeys, MessageOrder, may_be_acknowledged
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
@@ -21,7 +21,7 @@ from storage.values.txn_state import TransactionState
 class SkipWalk:
     """The transactions skipped before a walk, and the open transactions found by the walk."""
 
-    __slots__ = ("_done", "_ended", "_keys", "_known", "_opened", "_state")
+    __slots__ = ("_acknowledgeable", "_done", "_keys", "_known", "_opened", "_state")
 
     def __init__(self, state: TopicState, opened: OpenSubscription[ReadView], keys: BlockedKeys) -> None:
         self._state = state
@@ -29,7 +29,7 @@ class SkipWalk:
         self._keys = keys
         self._known: dict[int, SkippedTxn | None] = {}
         self._done: set[int] = set()
-        self._ended: dict[int, bool] = {}
+        self._acknowledgeable: dict[int, bool] = {}
         if opened.subscription.keeps_keys:
             keys.load(opened)
 
@@ -82,12 +82,10 @@ class SkipWalk:
         return 0
 
     def _may_be_acknowledged(self, txn: int) -> bool:
-        """Whether messages of a skipped transaction can be acknowledged before dispatch examines the entries."""
-        if self._opened.cursor.has_uncommitted_acks:
-            return True
-        if txn not in self._ended:
-            self._ended[txn] = records.state_of(self._opened.view, txn) is not TransactionState.OPEN
-        return self._ended[txn]
+        """As `may_be_acknowledged`, looked up once in a walk."""
+        if txn not in self._acknowledgeable:
+            self._acknowledgeable[txn] = may_be_acknowledged(self._opened, txn)
+        return self._acknowledgeable[txn]
 
     def begin_to_examine(self, txn: int) -> None:
         """Note that the entries of an ended transaction are being examined: the transaction blocks no key any more."""

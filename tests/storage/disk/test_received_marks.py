@@ -102,3 +102,36 @@ def test_a_file_that_cannot_be_trusted_holds_no_marks(tmp_path: Path, kind: str)
     marks = ReceivedMarks(str(tmp_path))
     assert marks.last(head_of(), 5, 1) is None
     assert marks.prepare(head_of()) is (kind in ("absent", "short"))
+
+
+def test_since_when_a_consumer_is_quiet_is_seen_by_every_process(tmp_path: Path) -> None:
+    """The latest time, of that consumer, store and incarnation; beside the marks; half of one is none."""
+    writer, reader, head = prepared(tmp_path), ReceivedMarks(str(tmp_path)), head_of()
+    assert reader.quiet_since_ns(head, 5) is None
+    writer.note(5, 1, LAST)
+    writer.note_quiet(5, 7)
+    writer.note_quiet(5, 1 << 62)
+    for marks in (writer, reader):
+        assert marks.quiet_since_ns(head, 5) == 1 << 62
+        assert marks.quiet_since_ns(head, 5 + SLOTS) is None
+        assert marks.quiet_since_ns(head_of(incarnation=2), 5) is None
+        assert marks.last(head, 5, 1) == LAST
+    content = bytearray((tmp_path / FILE_NAME).read_bytes())
+    content[SLOTS * 96 + 5 * 24 + 9] ^= 1
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert reader.quiet_since_ns(head, 5) is None
+
+
+def test_a_file_of_an_earlier_release_has_marks_and_no_times(tmp_path: Path) -> None:
+    """It is shorter, and grows with the first consumer of this release."""
+    writer, head = prepared(tmp_path), head_of()
+    writer.note(5, 1, LAST)
+    writer.close()
+    os.truncate(tmp_path / FILE_NAME, SLOTS * 96)
+    reader = ReceivedMarks(str(tmp_path))
+    assert reader.last(head, 5, 1) == LAST
+    assert reader.quiet_since_ns(head, 5) is None
+    grown = prepared(tmp_path)
+    grown.note_quiet(5, 7)
+    assert reader.quiet_since_ns(head, 5) == 7
+    assert reader.last(head, 5, 1) == LAST

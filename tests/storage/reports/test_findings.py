@@ -51,7 +51,8 @@ HEALTHY: dict[str, Any] = {
     "readers": {"inUse": 3, "max": 512, "reading": 0, "oldest": None},
     "clockSkewMs": 40,
     "topics": [
-        {"topic": "persistent://public/default/orders", "name": "orders", "blockedMessages": 0, "blockedBy": None}
+        {"topic": "persistent://public/default/orders", "name": "orders", "blockedMessages": 0, "blockedBy": None,
+         "blockedNext": []}
     ],
     "subscriptions": [
         {
@@ -68,6 +69,7 @@ HEALTHY: dict[str, Any] = {
     "contendedKeys": [],
     "retentionHeld": [],
     "forgottenSubscriptions": [],
+    "quietConsumers": [],
 }  # fmt: skip
 """A store in use: somebody writes, consumers are at work, one transaction is open."""
 

@@ -189,3 +189,17 @@ def test_every_holder_is_named() -> None:
     facts = of_first("tables", heldBy=[held_by("0:7"), held_by("0:8", "alive")])
     assert held_objects(as_facts(facts)) == ["table balances"]
     assert held_objects(as_facts(HEALTHY)) == stopped_holders(as_facts(HEALTHY)) == []
+
+
+def test_unused_transactions_that_come_next_are_one_finding() -> None:
+    """Those of a stopped process, late ones, and the first of a topic have findings of their own."""
+    first = {**topic("a", 5, "0:1"), "blockedNext": [
+        {"txnId": "0:2", "messages": 3}, {"txnId": "0:3", "messages": 1}, {"txnId": "0:4", "messages": 1},
+    ]}  # fmt: skip
+    found = judge(with_(
+        topics=[first, topic("b", 1, "0:4")],
+        transactions=transactions(owned("0:3", 9)),
+    ))  # fmt: skip
+    (each,) = [each for each in found if each.code == "blocked-next"]
+    assert each.what == "open transaction 0:2 comes next: 3 committed messages of a stay blocked behind it"
+    assert str(each.action) == "store.reports.explain_transaction('0:2')"

@@ -39,7 +39,9 @@ def evidence(*, reused: bool, running: bool) -> Evidence:
 def row(evidence: Evidence | None, orphaned: bool) -> Explanation:
     """A transaction of process 42."""
     transaction = TRANSACTION._replace(owner=OWNER._replace(pid=42), orphaned=orphaned)
-    return Explanation(DETAILS._replace(row=transaction), evidence, [], [], Advice("leave", None, "", None))
+    return Explanation(
+        DETAILS._replace(row=transaction), evidence, [], [], [], Advice("leave", None, "", None), []
+    )
 
 
 def test_what_would_mislead_is_explained() -> None:

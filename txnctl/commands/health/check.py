@@ -79,6 +79,9 @@ def check(
     held         subscriptions and tables of which a transaction
                  with nobody at work holds messages or keys
                  warn 0
+    quiet        how long a living consumer has held messages
+                 and acknowledged none
+                 warn 1m
     livelocks    tables of which jobs keep losing keys to each other,
                  with hardly a commit
                  warn 0

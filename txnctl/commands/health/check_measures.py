@@ -115,6 +115,14 @@ def _held(overview: Overview) -> tuple[int, str | None]:
     return _named(holder_findings.held_objects(overview.facts))
 
 
+def _quiet(overview: Overview) -> tuple[int, str | None]:
+    """The consumer that acknowledges nothing for longest, the finding of `doctor`."""
+    longest = next(iter(overview.facts.quiet_consumers), None)
+    if longest is None:
+        return 0, None
+    return longest.quiet_ms, f"{longest.consumer_name} of {longest.subscription} of {longest.name}"
+
+
 def _livelocks(overview: Overview) -> tuple[int, str | None]:
     """Groups of jobs that keep losing keys of a table to each other, the findings of `doctor`."""
     return _found(overview, "livelock")
@@ -159,6 +167,9 @@ MEASURES = (
     Measure("stopped", "", "stopped consumers, producers and owners of transactions", _stopped, warn=0),
     Measure(
         "held", "", "subscriptions and tables of which an idle transaction holds acknowledgements or keys", _held, 0
+    ),
+    Measure(
+        "quiet", "ms", "how long a living consumer has held messages and acknowledged none", _quiet, 60_000
     ),
     Measure("livelocks", "", "tables of which jobs keep losing keys to each other", _livelocks, warn=0),
     Measure("waiting", "", "producers that wait on the topic with the most", _waiting),

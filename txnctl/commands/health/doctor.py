@@ -76,7 +76,8 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
     """List problems in plain words, with the reason and the next command.
 
     Checks that the store can be opened and is private; the writer gate; late and orphaned transactions; blocked
-    messages and the blocking transactions; stopped owners, consumers and producers; and acknowledgements and keys of
+    messages and the blocking transactions; stopped owners, consumers and producers; living
+    consumers that hold messages and have acknowledged none for a minute; and acknowledgements and keys of
     tables held by idle transactions: the process is gone or stopped, or the last use is a minute ago. Then at the disk
     (less than 1 GiB and 5 % left), LMDB's readers (90 % taken, or 1,000 commits behind), versions that gc would remove
     (100,000), and clocks that disagree by more than a minute. A suggested command that changes the store shows the

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 def explanation(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     """Explain each verdict in a sentence, and name the next command."""
-    stopped = []
+    stopped, quiet = [], _quiet(context, rows)
     for row in rows:
         if row.verdict == "no-consumer":
             readable = plural(row.visible, "message")
             yield f"{row.subscription}: nobody is attached; {readable} could be read now."
         elif row.visible:
-            yield f"{row.subscription}: {_reading(row)}."
+            yield f"{row.subscription}: {_reading(row, quiet)}."
             stopped += _stopped(row)
     if stopped:
         yield ""
@@ -66,7 +66,15 @@ def _stopped(row: LagRow) -> list[ConsumerRow]:
     return [consumer for consumer in row.consumers if consumer.state == "stopped"]
 
 
-def _reading(row: LagRow) -> str:
+def _quiet(context: Context, rows: Sequence[LagRow]) -> dict[tuple[str, str, str], int]:
+    """The consumers that hold messages and acknowledge none, by topic, subscription and name, with the time in ms."""
+    if not any(consumer.unacked_messages for row in rows for consumer in row.consumers):
+        return {}
+    quiet = context.store.reports.list_quiet_consumers()
+    return {(row.topic, row.subscription, row.consumer_name): row.quiet_ms for row in quiet}
+
+
+def _reading(row: LagRow, quiet: dict[tuple[str, str, str], int]) -> str:
     """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
     stopped, alive = (
         _stopped(row),
@@ -84,15 +92,20 @@ def _reading(row: LagRow) -> str:
             f"{plural(ready, 'message')} could be read now",
         ]
     working = [consumer for consumer in alive if consumer.unacked_messages]
-    facts += [
-        f"{consumer.unacked_messages:,} in flight at {consumer.consumer_name}" for consumer in working[:5]
-    ]
+    facts += [_in_flight(row, consumer, quiet) for consumer in working[:5]]
     if len(working) > 5:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
     if working and not ready and not stopped:
         most = max(working, key=lambda consumer: consumer.unacked_messages)
         facts.append(f"if nothing moves, {_evict(row, most)} gives what it holds to others")
     return "; ".join(facts)
+
+
+def _in_flight(row: LagRow, consumer: ConsumerRow, quiet: dict[tuple[str, str, str], int]) -> str:
+    """`5 in flight at worker, which has acknowledged none for 3m00s`."""
+    text = f"{consumer.unacked_messages:,} in flight at {consumer.consumer_name}"
+    quiet_ms = quiet.get((row.topic, row.subscription, consumer.consumer_name))
+    return text if quiet_ms is None else f"{text}, which has acknowledged none for {duration(quiet_ms)}"
 
 
 def _evict(row: LagRow, consumer: ConsumerRow) -> str:

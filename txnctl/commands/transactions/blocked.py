@@ -61,7 +61,10 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     ]
     if context.output == "table" and not any(row.blocked_messages for row in rows):
         context.note(_nothing(links, topic))
-    context.show_list(rows, table=lambda shown: _report(context, shown))
+    context.show_list(rows, table=lambda shown: _report(context, shown, topic))
+    if context.output == "table" and not rows:
+        for text in _quiet(context, topic):
+            context.note(text)
     if exit_code and any(row.blocked_messages for row in rows):
         context.exit(exit_codes.CONDITION_FOUND)
 
@@ -75,14 +78,26 @@ def _nothing(links: Sequence[BlockingRow], topic: str | None) -> str:
     return f"nothing is blocked{where}: {plural(several, 'open transaction')} {holds} nothing back"
 
 
-def _report(context: Context, rows: Sequence[BlockingRow]) -> Iterator[str]:
+def _quiet(context: Context, topic: str | None) -> Iterator[str]:
+    """The consumers that hold messages up, where no transaction does; `doctor` says more."""
+    from storage.reports.quiet_findings import sentence
+
+    for quiet in context.store.reports.list_quiet_consumers(topic):
+        yield f"{sentence(quiet)}; see `{line('doctor')}`"
+
+
+def _report(context: Context, rows: Sequence[BlockingRow], topic: str | None) -> Iterator[str]:
     """Topic by topic; then the next command."""
     topics = list(dict.fromkeys([row.blocking.topic for row in rows]))
-    for index, topic in enumerate(topics):
+    for index, name in enumerate(topics):
         if index:
             yield ""
-        yield from _topic(context, [row for row in rows if row.blocking.topic == topic])
+        yield from _topic(context, [row for row in rows if row.blocking.topic == name])
     worst = max(rows, key=lambda row: (row.blocking.place == 1, row.blocked_messages), default=None)
+    quiet = list(_quiet(context, topic)) if rows else []
+    if quiet:
+        yield ""
+        yield from [f"Besides: {text}." for text in quiet]
     if worst is not None:
         yield ""
         yield next_command(context, line("transactions explain", worst.blocking.holder.txn_id))

@@ -37,6 +37,10 @@ EXPLAINED = fields_of(
         ),
         "pending": "By subscription: how many messages go to nobody until it ends, as it has acknowledged them.",
         "advice": "nothing, reap, continue, wait, look-at-first, leave, or end.",
+        "quiet_consumers": "Consumers of these subscriptions that hold messages and acknowledge none.",
+        "choices": (
+            "The ways out of an open transaction: choice (continue, look, wait, abort), means, and the command."
+        ),
         "safe_to_end": "true: its time is over or its process gone; false: somebody may go on; null: unknown.",
         "because": "Why that is the advice.",
         "action": "The command to type next; null if there is nothing to do.",
@@ -74,8 +78,9 @@ def explain(context: Context, txn: TxnID | None) -> None:
     """Explain a transaction: the state of the owner, blocked messages, and advice.
 
     Shows the facts of the transaction; the evidence that the owning process lives or is dead; topics, subscriptions
-    and tables touched; the messages blocked on each topic and subscription, and the next blocking transaction; and a
-    piece of advice with the command to type.
+    and tables touched; the messages blocked on each topic and subscription, and the next blocking transaction; a piece
+    of advice with the command to type; and the ways out of it: continue or look at its process, wait for its deadline,
+    or abort it, each with the command and what it means.
     """
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
@@ -93,12 +98,15 @@ def _report(context: Context, explained: Explanation) -> Iterator[str]:
     yield from _held(context, explained)
     yield ""
     yield f"Advice: {explained.advice.because}"
+    for choice in explained.choices:
+        yield f"  {choice.choice:<8}  {spell(choice.means)}"
     if explained.advice.action is not None:
         yield next_command(context, spell(explained.advice.action))
 
 
 def _held(context: Context, explained: Explanation) -> Iterator[str]:
     """Blocked topics and subscriptions."""
+    from storage.reports.quiet_findings import sentence
     from storage.reports.transactions import TablePartRow
 
     if explained.blocks:
@@ -110,6 +118,8 @@ def _held(context: Context, explained: Explanation) -> Iterator[str]:
         go = "goes" if pending.messages == 1 else "go"
         what = plural(pending.messages, "message")
         yield f"  {what} of {pending.name} {go} to nobody on {pending.subscription} until it ends"
+    for quiet in explained.quiet_consumers:
+        yield f"  {sentence(quiet)}: its end alone does not help that one"
     row, parts = explained.details.row, explained.details.parts
     has_keys = any(isinstance(part, TablePartRow) and part.keys for part in parts)
     if row.state is TransactionState.OPEN and has_keys:

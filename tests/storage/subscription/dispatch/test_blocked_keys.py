@@ -96,3 +96,54 @@ class TestKeyShared:
         assert values(consumer) == []
         store.commit_transaction(txn)
         assert values(consumer) == [b"later"]
+
+
+class TestMessagesBehindATransaction:
+    """With on-open skip: messages of a key that wait behind a transaction whose own message is acknowledged."""
+
+    @pytest.mark.parametrize("way", ["acknowledge", "skip", "a new consumer", "a message to come"])
+    def test_a_later_message_does_not_overtake_them(
+        self, store: Store, clock: ManualClock, attach: Attach, way: str
+    ) -> None:
+        """Until dispatch comes to the marker and examines them, they block their key themselves."""
+        producer, txn = store.create_producer("t"), store.begin_transaction(timeout=3600)
+        consumer = attach(KEY_SHARED, window=1, on_open=OnOpen.SKIP)
+        producer.send(b"first", key="k", txn=txn)
+        producer.send(b"second", key="k")
+        if way != "a message to come":
+            producer.send(b"third", key="k", deliver_after=5.0)
+        assert values(consumer) == []
+        if way == "a message to come":
+            producer.send(b"third", key="k")
+        store.commit_transaction(txn)
+        clock.advance(6)
+        if way == "skip":
+            store.admin.subscriptions.skip_messages("t", "a", 1)
+        else:
+            store.admin.acknowledgements.acknowledge_messages("t", "a", [MessageId(1, 0)])
+        if way == "a new consumer":
+            consumer.close()
+            consumer = attach(KEY_SHARED, window=1)
+        assert values(consumer, 1) == [b"second"]
+        other = attach(KEY_SHARED)
+        assert values(other) == []
+        consumer.acknowledge(MessageId(1, 1))
+        assert [*values(consumer, 1), *values(other, 1)] == [b"third"]
+
+    def test_they_come_before_a_later_message_of_the_transaction(
+        self, store: Store, clock: ManualClock, attach: Attach
+    ) -> None:
+        """Also where the transaction has a message of the key behind them that is not acknowledged."""
+        producer, txn = store.create_producer("t"), store.begin_transaction(timeout=3600)
+        consumer = attach(KEY_SHARED, window=1, on_open=OnOpen.SKIP)
+        producer.send(b"first", key="k", txn=txn)
+        producer.send(b"second", key="k")
+        producer.send(b"third", key="k", deliver_after=5.0)
+        producer.send(b"fourth", key="k", txn=txn)
+        assert values(consumer) == []
+        store.commit_transaction(txn)
+        clock.advance(6)
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [MessageId(1, 0)])
+        consumer.close()
+        consumer = attach(KEY_SHARED, window=1)
+        assert [values(consumer, 1) for _ in range(3)] == [[b"second"], [b"third"], [b"fourth"]]

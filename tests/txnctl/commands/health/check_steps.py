@@ -78,7 +78,7 @@ def overview_of(**changed: Any) -> Overview:
     facts = Facts(
         as_of_at_ms=1_000_000, store=disk_left(1 << 40), readers=readers_of(1), writer_gate=None, clock_skew_ms=None,
         topics=[], subscriptions=[], transactions=TransactionFacts(0, None, [], []), producers=[], tables=[],
-        contended_keys=[], retention_held=[], forgotten_subscriptions=[],
+        contended_keys=[], retention_held=[], forgotten_subscriptions=[], quiet_consumers=[],
     )  # fmt: skip
     return Overview("ok", facts._replace(**changed), [])
 
@@ -105,7 +105,7 @@ def blocked_topic(name: str, blocked_by: int, age_ms: int, oldest_ms: int | None
     return TopicFacts(
         topic=name, name=name, msg_count=1, max_read_position=Position(1, -1), last_confirmed_entry=Position(1, 0),
         topic_epoch=None, ongoing_txn_count=1, blocked_messages=1, oldest_blocked_at_ms=oldest_ms,
-        uncommitted_messages=1, subscriptions=0, visible=0, blocked_by=TxnID(blocked_by), blocked_by_age_ms=age_ms,
+        uncommitted_messages=1, subscriptions=0, visible=0, blocked_by=TxnID(blocked_by), blocked_by_age_ms=age_ms, blocked_next=[],
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from storage.reports.finding import Finding
 from storage.reports.overview import Overview
+from storage.reports.quiet_consumers import QuietConsumer
 from storage.reports.store_info import GateHolder
 from tests.txnctl.commands.health.check_steps import (
     Run,
@@ -22,6 +23,7 @@ from tests.txnctl.commands.health.check_steps import (
     samples,
     stopped_queue,
 )
+from tests.txnctl.typed_rows import OWNER
 from txnctl.commands.health.check_measures import MEASURES, Judged, judge, thresholds, worst
 
 
@@ -119,3 +121,12 @@ def test_the_oldest_blocked_and_the_stopped_gate_are_measured() -> None:
     assert state_of("gate", overview_of(writer_gate=GateHolder(7, "process 7", "held"))) == (0, "OK")
     assert state_of("gate", overview_of(writer_gate=GateHolder(7, "process 7", "stopped"))) == (1, "CRITICAL")
     assert worst([judged_as(state) for state in ("WARNING", "CRITICAL", "OK")]) == "CRITICAL"
+
+
+def test_the_quietest_consumer_is_measured() -> None:
+    """The time for which it acknowledges nothing, with its name; beyond a minute by default."""
+    assert state_of("quiet", overview_of()) == (0, "OK")
+    quiet = QuietConsumer("t", "t", "s", "worker", OWNER, 1, 0, messages=3, quiet_ms=60_001)
+    overview = overview_of(quiet_consumers=[quiet, quiet._replace(quiet_ms=5)])
+    assert state_of("quiet", overview) == (60_001, "WARNING")
+    assert state_of("quiet", overview, {"quiet": 300_000}) == (60_001, "OK")

@@ -38,7 +38,12 @@ class TestExplain:
         lines = squeezed(run("transactions", "explain", "0:1").out)
         assert lines[0].startswith("0:1 OPEN, version ")
         assert "orders 1:0 1 797 billing 797 403 stay blocked behind 0:2" in lines
-        assert lines[-2].startswith("Advice: No process holds it and nobody uses it;")
+        assert lines[-4].startswith("Advice: No process holds it and nobody uses it;")
+        assert lines[-3].startswith("wait `txnctl transactions wait 0:1 --timeout 60m`: its deadline is at ")
+        assert lines[-2].startswith(
+            "abort `txnctl transactions abort 0:1 --dry-run` shows what an abort changes;"
+        )
+        assert [way["choice"] for way in row["choices"]] == ["wait", "abort"]
         assert lines[-1] == "Next: txnctl transactions abort 0:1 --dry-run"
 
     @pytest.mark.usefixtures("blocked_store")
@@ -47,6 +52,18 @@ class TestExplain:
         row = explained(run, "0:2")
         assert (row["advice"], row["command"]) == ("look-at-first", "txnctl transactions explain 0:1")
         assert "0:1 comes first: ending this one frees nothing yet" in run("txn", "explain", "0:2").out
+
+    def test_one_that_frees_nothing_itself_stands_before_one_that_does(self, run: Run, path: Path) -> None:
+        """The first is worth ending, the one in the middle refers to the first; nobody is referred round in a circle."""
+        with Store.open(path, clock=an_hour_ago()) as store, store.create_producer("orders") as producer:
+            for _ in range(3):
+                producer.send(b"half", txn=store.begin_transaction(timeout=7200))
+            producer.send(b"whole")
+        assert [explained(run, f"0:{number}")["command"] for number in (1, 2, 3)] == [
+            "txnctl transactions abort 0:1 --dry-run",
+            "txnctl transactions explain 0:1",
+            "txnctl transactions explain 0:1",
+        ]
 
     def test_one_that_holds_nobody_up_is_left_alone(self, run: Run, path: Path) -> None:
         """Neither messages nor acknowledgements nor keys wait for it."""

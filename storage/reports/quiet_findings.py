@@ -1,0 +1,88 @@
+"""Findings about quiet consumers: a living process that holds messages of subscriptions and acknowledges none.
+
+One finding for each cause: the consumers of one process, and those of several processes on the same subscription, which
+mostly wait for the same thing. Each rule is a pure function from the facts of the store to findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from storage.actions import Action, Hint
+from storage.limits import QUIET_CONSUMER_MS
+from storage.reports.finding import Finding, several, some, warning
+from storage.reports.quiet_consumers import QuietConsumer
+from storage.values.durations import short_duration
+from storage.values.timestamps import rfc3339
+
+if TYPE_CHECKING:
+    from storage.reports.facts import Facts
+
+
+def too_quiet(rows: Sequence[QuietConsumer]) -> list[QuietConsumer]:
+    """The consumers that have acknowledged nothing for so long that it is worth a finding."""
+    return [row for row in rows if row.quiet_ms > QUIET_CONSUMER_MS]
+
+
+def quiet(facts: Facts) -> Iterator[Finding]:
+    """Consumers that hold messages and acknowledge none."""
+    for rows in _by_cause(too_quiet(facts.quiet_consumers)):
+        first = rows[0]
+        evict = Action(
+            "store.admin.subscriptions.evict_consumers", first.name, first.subscription, first.consumer_name,
+            dry_run=True,
+        )  # fmt: skip
+        what = "; ".join([sentence(row) for row in rows[:3]])
+        if len(rows) > 3:
+            what += f"; and {several(len(rows) - 3, 'more consumer')} like it"
+        yield warning("consumer-quiet", subscription_of(first), what, _why(rows), evict)
+
+
+def subscription_of(row: QuietConsumer) -> str:
+    """`subscription settle of topic payments`."""
+    return f"subscription {row.subscription} of topic {row.name}"
+
+
+def sentence(row: QuietConsumer) -> str:
+    """`subscription S of topic T: consumer NAME (pid 7 on HOST, since TIME) holds 5 messages …`."""
+    pid = f"pid {row.pid} on {row.owner.host}, since {rfc3339(row.connected_since_at_ms)}"
+    return (
+        f"{subscription_of(row)}: consumer {row.consumer_name} ({pid}) holds {several(row.messages, 'message')} "
+        f"and has acknowledged none for {short_duration(row.quiet_ms)}"
+    )
+
+
+def _why(rows: Sequence[QuietConsumer]) -> Hint:
+    processes = {row.pid: row.owner for row in rows}
+    pid, owner = next(iter(processes.items()))
+    lives = f"Process {pid} ({owner.program}) lives" if len(processes) == 1 else "Their processes live"
+    return Hint(
+        "{}: see with `{}` what it does; it may wait for something else. If it will not go on, end it, or take "
+        "the messages from it: others are handed them, some a second time, and its next call fails.",
+        lives,
+        Action("inspect_process", pid),
+    )
+
+
+def _by_cause(rows: Sequence[QuietConsumer]) -> list[list[QuietConsumer]]:
+    """The consumers in groups: two of one process, or of one subscription, are in the same group."""
+    groups: list[list[QuietConsumer]] = []
+    for row in rows:
+        joined = [row]
+        for group in [group for group in groups if any(_is_together(row, other) for other in group)]:
+            groups.remove(group)
+            joined = group + joined
+        groups.append(joined)
+    return groups
+
+
+def _is_together(one: QuietConsumer, other: QuietConsumer) -> bool:
+    same_place = (one.topic, one.subscription) == (other.topic, other.subscription)
+    return one.owner == other.owner or same_place
+
+
+def quiet_names(facts: Facts) -> str | None:
+    """The quiet consumers by name; None without one."""
+    rows = too_quiet(facts.quiet_consumers)
+    return some([f"{row.consumer_name} of {subscription_of(row)}" for row in rows]) if rows else None
