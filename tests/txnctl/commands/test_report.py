@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+import fastjsonschema
 import pytest
 
 from storage import Store
+from tests.txnctl.output.test_json_schema import DRAFT_07
 from tests.txnctl.report_steps import Run, table, tree, words
 from tests.txnctl.stuck_store import CHECKOUT, EVIL, StuckStore
 from txnctl.output.escape import printable
@@ -154,6 +156,31 @@ class TestHandedOn:
         before = contents(stuck_store.path)
         assert run("report", "--html", "-").status == 0
         assert contents(stuck_store.path) == before
+
+
+class TestJson:
+    """The data of the page."""
+
+    def test_it_fits_its_schema_and_has_no_content(self, run: Run, report_page: Element) -> None:
+        """The rows that the page shows, without values or keys; a page and data at once are refused."""
+        outcome = run("report", "-o", "json")
+        page_schema = run("report", "--json-schema").json
+        fastjsonschema.compile({**page_schema, "$schema": DRAFT_07})(outcome.json)
+        assert "SECRET" not in outcome.out
+        assert outcome.json["verdict"] == "warning"
+        assert [row["name"] for row in outcome.json["timelines"]] == ["orders", "payments", "quiet"]
+        assert [row["txnId"] for row in outcome.json["openTransactions"]] == [
+            row["TXN"] for row in table(report_page, "Open transactions")
+        ]
+        assert run("report", "-o", "json", "--html", "-").status == 2
+        assert "--html FILE is missing" in run("report").err
+
+    def test_no_variable_makes_the_page_data(
+        self, run: Run, unused_store: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """`TXNCTL_OUTPUT` does not count."""
+        monkeypatch.setenv("TXNCTL_OUTPUT", "json")
+        assert run("report", "--html", "-").out.startswith("<!DOCTYPE html>")
 
 
 class TestFile:
