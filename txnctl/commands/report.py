@@ -52,7 +52,7 @@ def report(context: Context, path: str | None, topics: tuple[str, ...]) -> None:
     to scale, the other topics that it holds up, and the evidence about its transactions. Topics, subscriptions, other
     open transactions, producers, tables, conflicts, space and recent changes are folded below.
 
-    The page is one file without scripts that loads nothing, and is of one moment; it has at most 1 MiB, and names the
+    The page is one file without scripts that loads nothing, and is of one moment; it has at most 2 MiB, and names the
     command for what is left out. The page has no messages, values or keys of the store. Names are: of topics, hosts,
     users and programs, labels and reasons, and the path of the store. So the file is readable by you alone (mode 0600).
     The file is written whole or not at all; nothing else is. -o json prints the data of the page instead.

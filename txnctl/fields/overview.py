@@ -55,7 +55,7 @@ REPORT = fields_of(
         "audit": "The last changes by operators, as `audit list`.",
         "ended": "The last transactions that ended, as `transactions history`.",
         "conflicts": "The last conflicts over tables, as `tables history`, without keys.",
-        "conflict_counts": "All recorded conflicts by table, kind, loser and winner (labels and program): losses, keys.",
+        "conflict_counts": "Recorded conflicts by table, kind, loser and winner (labels, program): losses, keys.",
     },
 )
 

@@ -136,7 +136,7 @@ def in_lines(text: str, room: int, lines_max: int) -> list[str]:
     Args:
         room: at least 2 cells.
     """
-    text, lines = printable(text), []
+    text, lines = printable(text), list[str]()
     while cells(text) > room and len(lines) < lines_max - 1:
         at = len(text)
         while cells(text[:at]) > room:

@@ -26,7 +26,7 @@ WIDE, NARROW = 960, 360
 TRANSACTIONS_DRAWN = 8
 SUBSCRIPTIONS_DRAWN = 8
 
-_GUTTER_MIN, _GUTTER_MAX = 200, 400
+_GUTTER_MIN, _GUTTER_MAX = 236, 400
 """Room for the names on the left of a wide picture: as much as the longest needs, within these bounds."""
 _NAME_LINES = 4
 """A longer name is cut after so many lines."""
@@ -94,14 +94,14 @@ class _Layout:
 
     # -- names
 
-    def _room_for_names(self) -> float:
+    def _room_for_names(self) -> int:
         """Return the width of the part left of the tracks, in which the longest name has room."""
         lines = [line for item in self._transactions for line in _transaction_lines(item)]
         lines += [line for name, stats in self._subscriptions for line in _subscription_lines(name, stats)]
         needed = (
-            max([cells(printable(left)) + cells(right) + 3 for left, right, _ in lines], default=0) * CELL
+            max([cells(printable(left)) + cells(right) + 4 for left, right, _ in lines], default=0) * CELL
         )
-        return max(_GUTTER_MIN, min(needed, _GUTTER_MAX))
+        return int(max(_GUTTER_MIN, min(needed, _GUTTER_MAX)))
 
     def _name_track(self, row: DrawingRow, lines: _Lines) -> int:
         """Add the names of a track to a row, broken where they have no room; return the number of lines."""

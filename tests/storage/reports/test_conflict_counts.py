@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from storage import Store
-from storage.errors import TxnctlError
+from storage.errors import LostConflict
 from storage.reports.conflict_counts import count_conflicts
 
 
@@ -20,10 +22,8 @@ def test_conflicts_of_the_same_jobs_are_one_row(tmp_path: Path) -> None:
             first = store.begin_transaction(labels={"job": "left"})
             second = store.begin_transaction(labels={"job": "right"}, priority="high")
             store.table(table).put(key, b"1", txn=second)
-            try:
+            with pytest.raises(LostConflict):
                 store.table(table).put(key, b"2", txn=first)
-            except TxnctlError as error:
-                assert error.code == "lost-conflict"
             store.commit_transaction(second)
         with store.connection.view() as view:
             counts = count_conflicts(view)
