@@ -28,12 +28,13 @@ class Cause(NamedTuple):
     topics: list[Timeline]
 
 
-def causes(report: StoreReport) -> list[Cause]:
-    """Return a cause for each finding, in the order of the findings."""
+def causes(report: StoreReport, limit: int) -> list[Cause]:
+    """Return a cause for each of the first findings, in their order."""
+    ranked = sorted(report.timelines, key=lambda model: -waiting(model).messages)
     every = []
-    for finding in report.overview.findings:
+    for finding in report.overview.findings[:limit]:
         txns = _txns(report.overview.facts, finding)
-        every.append(Cause(finding, txns, _topics(report.timelines, finding, txns)))
+        every.append(Cause(finding, txns, _topics(ranked, finding, txns)))
     return every
 
 
@@ -49,20 +50,21 @@ def _txns(facts: Facts, finding: Finding) -> list[str]:
     return [str(arguments[0])] if call == "store.reports.explain_transaction" else []
 
 
-def _topics(models: Sequence[Timeline], finding: Finding, txns: Sequence[str]) -> list[Timeline]:
-    """Return the topics that wait for a transaction; else those with its messages; else the one that is named.
+def _topics(ranked: Sequence[Timeline], finding: Finding, txns: Sequence[str]) -> list[Timeline]:
+    """Return the topics that wait for a transaction, else those with its messages, else the one named.
 
     A finding that only informs is about no topic.
+
+    Args:
+        ranked: the topics of the page, those on which most messages wait first.
     """
     if finding.severity == "info":
         return []
-    ranked = sorted(models, key=lambda model: -waiting(model).messages)
     blocked = [model for model in ranked if _blocker(model) in txns]
     touched = [
         model for model in ranked if any(str(link.holder.txn_id) in txns for link in model.open_transactions)
     ]
-    named = [model for model in ranked if finding.about.endswith(f"topic {model.name}")]
-    return blocked or touched or named
+    return blocked or touched or [model for model in ranked if finding.about.endswith(f"topic {model.name}")]
 
 
 def _blocker(model: Timeline) -> str | None:

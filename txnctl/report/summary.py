@@ -48,16 +48,16 @@ def summary(report: StoreReport, figures: Figures, explanations: Explanations) -
         figures: get the pictures of the causes; without a cause that has one, the picture of one topic.
         explanations: give the evidence of the causes.
     """
-    every = causes(report)
+    every, number_of_all = causes(report, _LISTED), len(report.overview.findings)
     parts = [
         _cause(cause, figures if number < _SHOWN else None, explanations)
-        for number, cause in enumerate(every[:_LISTED])
+        for number, cause in enumerate(every)
     ]
     shown = parts[:_SHOWN] or [tag("p", "Nothing is wrong.", class_="fine")]
     if len(parts) > _SHOWN:
-        shown.append(tag("details", tag("summary", f"{count(len(every) - _SHOWN)} more"), parts[_SHOWN:]))
-    if len(every) > _LISTED:
-        left = f"{count(len(every) - _LISTED)} more: "
+        shown.append(tag("details", tag("summary", f"{count(len(parts) - _SHOWN)} more"), parts[_SHOWN:]))
+    if number_of_all > len(every):
+        left = f"{count(number_of_all - len(every))} more: "
         shown.append(tag("p", left, tag("code", line("doctor")), class_="more"))
     if not figures.drawn and report.timelines:
         shown.append(figures.figure(max(report.timelines, key=interest)))

@@ -10,7 +10,7 @@ from txnctl.report.causes import causes
 def test_each_finding_has_its_transactions_and_topics(stuck_store: StuckStore) -> None:
     """A stopped process, late transactions and a blocker each name theirs; a finding that informs is about no topic."""
     with Store.open(stuck_store.path, read_only=True) as store:
-        every = {cause.finding.code: cause for cause in causes(store.reports.store_report())}
+        every = {cause.finding.code: cause for cause in causes(store.reports.store_report(), 10)}
     stopped, late, blocked = every["owner-stopped"], every["late-transactions"], every["blocked"]
     assert blocked.txns == [str(stuck_store.idle)]
     assert [model.name for model in blocked.topics] == ["orders"]
