@@ -13,7 +13,17 @@ from storage.disk.schema import PART_SUBSCRIPTION
 from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.json_form import Flat
-from storage.reports import audit, explain, overview, producers, store_info, timeline, transactions
+from storage.reports import (
+    audit,
+    conflict_counts,
+    explain,
+    overview,
+    producers,
+    store_info,
+    timeline,
+    transactions,
+)
+from storage.reports.conflict_counts import ConflictCount
 from storage.reports.explain import BlockedTopic, Explanation
 from storage.reports.overview import Overview
 from storage.reports.producers import ProducerRow
@@ -53,6 +63,7 @@ class StoreReport(NamedTuple):
     audit: list[AuditRecord]
     ended: list[TransactionRow]
     conflicts: list[ConflictRow]
+    conflict_counts: list[ConflictCount]
 
 
 def store_report(engine: Engine, names: Sequence[str] | None = None) -> StoreReport:
@@ -82,6 +93,7 @@ def store_report(engine: Engine, names: Sequence[str] | None = None) -> StoreRep
             space=store_info.databases_in(view), audit=audit.records_in(view, HAPPENED),
             ended=transactions.last_ended(view, engine, HAPPENED),
             conflicts=[row._replace(key=None) for row in conflict.list_conflicts(view, HAPPENED)],
+            conflict_counts=conflict_counts.count_conflicts(view),
         )  # fmt: skip
 
 

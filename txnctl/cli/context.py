@@ -82,7 +82,8 @@ class Context:
         if output is None:
             return "table"
         default = output.default if self.out.terminal else output.default_piped
-        return settings.output_format(self._click.params.get("shared_output"), output.formats, default)
+        typed: str | None = self._click.params.get("shared_output")
+        return (typed or default) if output.typed else settings.output_format(typed, output.formats, default)
 
     # -- the store
 

@@ -37,9 +37,11 @@ class Output:
 
     Attributes:
         partial: a row has those of the fields that options ask for.
+        typed: the long name of the option, where the format is the typed one or the default, and no environment
+            variable counts; empty for `--output`, with TXNCTL_OUTPUT behind.
     """
 
-    __slots__ = ("default", "default_piped", "fields", "formats", "name_field", "partial")
+    __slots__ = ("default", "default_piped", "fields", "formats", "name_field", "partial", "typed")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Output:
         self.default = default
         self.default_piped = default_piped
         self.partial = False
+        self.typed = ""
 
 
 class Example:

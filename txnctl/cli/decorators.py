@@ -178,6 +178,18 @@ def partial_rows(function: F) -> F:
     return function
 
 
+def typed_format(option: str) -> Callable[[F], F]:
+    """Take the format from this option (`-o` is the short name) and never from TXNCTL_OUTPUT. Stands above `output`."""
+
+    def declare(function: F) -> F:
+        output = declaration_of(function).output
+        assert output is not None, "stands above `output`"
+        output.typed = option
+        return function
+
+    return declare
+
+
 def example(*lines: str, setup: str | tuple[str, ...] = (), exit_code: int = 0) -> Callable[[F], F]:
     """Show these lines under "Examples". Tests run the lines in a shell, after `store init` and the lines of `setup`.
 

@@ -103,13 +103,14 @@ def _output(output: Output) -> Option:
     if output.default_piped != default:
         default = f"{default} on a terminal, else {output.default_piped}"
     wide = "`wide` is a table with all columns, " if "wide" in output.formats else ""
+    environment = "" if output.typed else "env: TXNCTL_OUTPUT; "
     return Option(
-        ["-o", "--output", "shared_output"],
+        ["-o", output.typed or "--output", "shared_output"],
         type=click.Choice([*output.formats, "help"]),
         is_eager=True,
         callback=_explain_fields,
         metavar="|".join(output.formats),
-        help=f"The format; {wide}`-o help` lists the fields. [env: TXNCTL_OUTPUT; default: {default}]",
+        help=f"The format; {wide}`-o help` lists the fields. [{environment}default: {default}]",
         shared=True,
     )
 

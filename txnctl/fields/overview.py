@@ -20,31 +20,46 @@ FINDINGS = {
     )
 }
 
-OVERVIEW = fields_of(
-    "storage.reports.overview:Overview",
+_OVERVIEW = {
+    **VERDICT,
+    **AS_OF,
+    "store": "As `store info`, with diskFreeBytes and diskBytes of its file system.",
+    "writer_gate": "Who writes at this moment: pid, holder, state (held, stopped); null if nobody.",
+    "readers": "LMDB's reader table: places inUse of max, views held (reading), the oldest of them.",
+    "clock_skew_ms": "By how much the wall clock was set; null before the first commit of this boot.",
+    "topics": (
+        "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "
+        "their key), blockedBy, blockedNext (unused transactions that come after it), uncommittedMessages, "
+        "visible (the largest lag)."
+    ),
+    "subscriptions": "Subscriptions: visible, blocked, delayed, uncommitted, verdict, consumers, heldBy.",
+    "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
+    "producers": "Topics on which producers wait: how many, who is before them, who is next.",
+    "tables": "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy).",
+    "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
+    "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
+    "forgotten_subscriptions": "Subscriptions that keep messages and have had no consumer for a week or longer.",
+    "quiet_consumers": (
+        "Living consumers that hold messages, by quietMs, the time for which each has acknowledged none."
+    ),
+    **FINDINGS,
+}
+
+OVERVIEW = fields_of("storage.reports.overview:Overview", _OVERVIEW)
+
+REPORT = fields_of(
+    "storage.reports.store_report:StoreReport",
     {
-        **VERDICT,
-        **AS_OF,
-        "store": "As `store info`, with diskFreeBytes and diskBytes of its file system.",
-        "writer_gate": "Who writes at this moment: pid, holder, state (held, stopped); null if nobody.",
-        "readers": "LMDB's reader table: places inUse of max, views held (reading), the oldest of them.",
-        "clock_skew_ms": "By how much the wall clock was set; null before the first commit of this boot.",
-        "topics": (
-            "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "
-            "their key), blockedBy, blockedNext (unused transactions that come after it), uncommittedMessages, "
-            "visible (the largest lag)."
-        ),
-        "subscriptions": "Subscriptions: visible, blocked, delayed, uncommitted, verdict, consumers, heldBy.",
-        "transactions": "How many are open, the oldest, the late ones (overdue, orphaned), the stopped.",
-        "producers": "Topics on which producers wait: how many, who is before them, who is next.",
-        "tables": "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy).",
-        "contended_keys": "Keys of tables that transactions keep losing to each other: losses, commits, jobs.",
-        "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
-        "forgotten_subscriptions": "Subscriptions that keep messages and have had no consumer for a week or longer.",
-        "quiet_consumers": (
-            "Living consumers that hold messages, by quietMs, the time for which each has acknowledged none."
-        ),
-        **FINDINGS,
+        **_OVERVIEW,
+        "timelines": "Topics as `transactions timeline` has them, with places and stretches of the drawings.",
+        "open_count": "Open transactions of these topics.",
+        "open_transactions": "Those that free the most, as `transactions explain` has them; at most 100.",
+        "producer_sessions": "Connected and waiting producers, as `producers list`.",
+        "space": "As `store space`.",
+        "audit": "The last changes by operators, as `audit list`.",
+        "ended": "The last transactions that ended, as `transactions history`.",
+        "conflicts": "The last conflicts over tables, as `tables history`, without keys.",
+        "conflict_counts": "Recorded conflicts by table, kind, loser and winner (labels, program): losses, keys.",
     },
 )
 

@@ -22,18 +22,21 @@ def count(number: int | None) -> str:
 
 
 def size(byte_count: int | None) -> str:
-    """8,808,038 bytes as `8.4 MiB`; below 1,024 as `512 B`."""
+    """8,808,038 bytes as `8.4 MiB`, 1,032,192 bytes as `1,008 KiB`; below 1,024 as `512 B`.
+
+    A number below 100 has one decimal, a greater one none.
+    """
     if byte_count is None:
         return UNKNOWN
     if abs(byte_count) < 1024:
-        return f"{byte_count} B"
+        return f"{byte_count:,} B"
     amount = float(byte_count)
     step = -1
-    # 1,023.96 KiB would be printed as 1024.0 KiB: it is 1.0 MiB.
-    while abs(amount) >= 1023.95 and step < len(_UNITS) - 1:
+    # 1,023.6 KiB would be rounded to 1,024 KiB: it is 1.0 MiB.
+    while abs(amount) >= 1023.5 and step < len(_UNITS) - 1:
         amount /= 1024
         step += 1
-    return f"{amount:,.1f} {_UNITS[step]}"
+    return f"{amount:,.{1 if abs(amount) < 99.95 else 0}f} {_UNITS[step]}"
 
 
 def duration(milliseconds: int | None) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from txnctl.fields.producer import EPOCH, MODE, PRODUCER, alive, last_publish
 from txnctl.fields.subscription import backlog_columns
 from txnctl.output.column import Column
-from txnctl.output.human import duration
+from txnctl.output.human import count, duration, plural
 from txnctl.output.screen import VERDICTS
 from txnctl.output.shell import line
 from txnctl.report import tables, transactions
@@ -57,27 +58,27 @@ _CHANGES: tuple[Column[AuditRecord], ...] = (
 )
 
 
-def subscriptions(report: StoreReport) -> Markup:
-    """List the subscriptions of the topics on the page, blocked subscriptions first."""
+def subscriptions(report: StoreReport) -> Markup | None:
+    """List the subscriptions of the topics on the page, blocked subscriptions first; None without one."""
     rows = [
         _Listed(model.name, name, stats)
         for model in report.timelines
         for name, stats in model.subscriptions.items()
     ]
     if not rows:
-        return tables.section("subscriptions", "Subscriptions", tag("p", "There are no subscriptions."))
+        return None
     rows.sort(key=lambda row: (VERDICTS.index(row.stats.verdict), -row.stats.blocked, -row.stats.visible))
-    listed = tables.table(
-        "Subscriptions", rows, _SUBSCRIPTIONS, more=line("subscriptions list"), layout=tables.TableLayout(40)
-    )
-    return tables.section("subscriptions", "Subscriptions", listed)
+    listed = tables.table("Subscriptions", rows, _SUBSCRIPTIONS, more=line("subscriptions list"))
+    verdicts = Counter(row.stats.verdict for row in rows)
+    each = ", ".join([f"{count(number)} {verdict}" for verdict, number in verdicts.items()])
+    return tables.folded("subscriptions", "Subscriptions", f"{count(len(rows))}: {each}", listed)
 
 
-def producers(report: StoreReport) -> Markup:
-    """List the connected and the waiting producers."""
+def producers(report: StoreReport) -> Markup | None:
+    """List the connected and the waiting producers; None without one."""
     rows = report.producer_sessions
     if not rows:
-        return tables.section("producers", "Producers", tag("p", "No producer is connected."))
+        return None
     columns: tuple[Column[ProducerRow], ...] = (
         PRODUCER,
         Column("TOPIC", "id", lambda row: row.name),
@@ -89,14 +90,14 @@ def producers(report: StoreReport) -> Markup:
         Column("WAITS", "text", lambda row: f"number {row.place}" if row.place else None),
     )
     listed = tables.table("Producers", rows, columns, more=line("producers list"))
-    return tables.section("producers", "Producers", listed)
+    return tables.folded("producers", "Producers", count(len(rows)), listed)
 
 
-def key_values(report: StoreReport) -> Markup:
-    """List the tables of the store, tables with held keys first."""
+def key_values(report: StoreReport) -> Markup | None:
+    """List the tables of the store, tables with held keys first; None without one."""
     facts = report.overview.facts
     if not facts.tables:
-        return tables.section("tables", "Tables", tag("p", "There are no tables."))
+        return None
     rows = sorted(facts.tables, key=lambda row: (-row.intents, -row.keys))
     window = duration(facts.store.info.table_retention_ms)
     retention_note = tag(
@@ -104,17 +105,20 @@ def key_values(report: StoreReport) -> Markup:
     )
     listed = tables.table("Tables", rows, _TABLES, more=line("tables list"))
     keys = tables.keys_elsewhere(line("tables intents", "TABLE"))
-    return tables.section("tables", "Tables", retention_note, listed, keys)
+    held = sum(row.intents for row in rows)
+    gist = count(len(rows)) + (f", {plural(held, 'key')} held" if held else "")
+    return tables.folded("tables", "Tables", gist, listed, keys, retention_note)
 
 
-def happened(report: StoreReport) -> Markup:
-    """List the last changes by operators, the ended transactions, and the conflicts."""
+def happened(report: StoreReport) -> Markup | None:
+    """List the last changes by operators, and the ended transactions; None without either."""
     changes = (
         tables.table("Last changes", report.audit, _CHANGES, more=line("audit list"), layout=tables.TITLED)
         if report.audit
         else None
     )
-    parts = [changes, transactions.ended(report.ended), transactions.conflicts(report.conflicts)]
+    parts = [changes, transactions.ended(report.ended)]
     if not any(parts):
-        parts = [tag("p", "Nothing was changed by an operator, and no transaction has ended.")]
-    return tables.section("happened", "What happened last", *parts)
+        return None
+    gist = f"{plural(len(report.audit), 'change')}, {plural(len(report.ended), 'ended transaction')}"
+    return tables.folded("happened", "What happened last", gist, *parts)

@@ -1,6 +1,7 @@
 """The report page: one self-contained document without requests or scripts, readable on paper and in dark mode.
 
-The findings of `txnctl doctor` come first, with the next command of each.
+The findings of `txnctl doctor` come first, each with its command, picture and evidence; the rest is folded. Every kind
+of part has a bound of bytes, so that a page has at most `PAGE_BYTES_MAX`.
 """
 
 from __future__ import annotations
@@ -9,28 +10,31 @@ from os.path import basename
 
 from storage.values.timestamps import rfc3339
 from txnctl.fields.overview import verdict_text
-from txnctl.output.human import count, sentence
-from txnctl.output.screen import WAITS
-from txnctl.output.shell import command, spell
-from txnctl.report import lists, space, tables, topics, transactions
-from txnctl.report.markup import Markup, foreign, join, tag
+from txnctl.report import lists, space, topics, transactions
+from txnctl.report.figures import Figures
+from txnctl.report.markup import Markup, foreign, tag
 from txnctl.report.style import STYLE
+from txnctl.report.summary import summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from storage.reports.finding import Finding
     from storage.reports.store_report import StoreReport
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The Content-Security-Policy of the page: nothing but its own inline style."""
 
-_CONTENTS = (
-    ("topics", "Topics"), ("subscriptions", "Subscriptions"), ("transactions", "Open transactions"),
-    ("producers", "Producers"), ("tables", "Tables"), ("space", "Space"), ("happened", "What happened last"),
+PAGE_BYTES_MAX = 2 << 20
+"""The most bytes of a page, whatever is in the store."""
+
+_ABSENT = (
+    ("topics", "There are no topics."), ("subscriptions", "There are no subscriptions."),
+    ("transactions", "No transaction is open."), ("producers", "No producer is connected."),
+    ("tables", "There are no tables."), ("conflicts", "No conflict over a table is recorded."),
+    ("space", ""), ("happened", "Nothing was changed by an operator, and no transaction has ended."),
 )  # fmt: skip
-_FINDINGS_SHOWN = 6
+"""The parts of the page after the summary, each with the sentence for a store without such things."""
 
 
 def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
@@ -42,21 +46,29 @@ def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
     """
     path = report.overview.facts.store.info.path
     name = basename(path) or path
+    figures, explanations = Figures(), transactions.Explanations(report)
+    first = summary(report, figures, explanations)
+    sections = [
+        topics.section(report.timelines, figures),
+        lists.subscriptions(report),
+        transactions.section(report, explanations),
+        lists.producers(report),
+        lists.key_values(report),
+        transactions.conflicts(report.conflict_counts),
+        space.section(report),
+        lists.happened(report),
+    ]
+    absent = [sentence for (_, sentence), part in zip(_ABSENT, sections, strict=True) if part is None]
     body = tag(
         "body",
-        _header(report, name, version, topics_only),
+        _header(report, name, topics_only),
         tag(
             "main",
-            _summary(report),
-            topics.section(report.timelines),
-            lists.subscriptions(report),
-            transactions.section(report),
-            lists.producers(report),
-            lists.key_values(report),
-            space.section(report),
-            lists.happened(report),
+            first,
+            [part for part in sections if part is not None],
+            tag("p", " ".join(absent), class_="more") if absent else None,
         ),
-        tag("footer", tag("p", _colophon(version))),
+        tag("footer", tag("p", _colophon(report, version))),
     )
     return f"<!DOCTYPE html>\n{tag('html', _head(report, name), body, lang='en')}\n"
 
@@ -74,7 +86,7 @@ def _head(report: StoreReport, name: str) -> Markup:
     )
 
 
-def _header(report: StoreReport, name: str, version: str, topics_only: Sequence[str]) -> Markup:
+def _header(report: StoreReport, name: str, topics_only: Sequence[str]) -> Markup:
     store, as_of = report.overview.facts.store.info, _as_of(report)
     limited = None
     if topics_only:
@@ -82,19 +94,12 @@ def _header(report: StoreReport, name: str, version: str, topics_only: Sequence[
         limited = tag(
             "p", "Limited to topics: ", listed, ". Findings, tables and space are of the whole store."
         )
-    pairs = [
-        ("as of", tag("time", as_of, datetime=as_of)),
-        ("path", foreign(store.path, code=True)),
-        ("store", tag("code", store.store_id)),
-        ("txnctl", version),
-    ]
-    contents = [tag("li", tag("a", title, href=f"#{anchor}")) for anchor, title in _CONTENTS]
+    moment = tag("time", as_of, datetime=as_of)
     return tag(
         "header",
         tag("h1", foreign(name), " ", _verdict(report)),
-        tables.facts(pairs),
+        tag("p", moment, " ", foreign(store.path, code=True), class_="facts"),
         limited,
-        tag("nav", tag("ul", contents), aria_label="Contents"),
     )
 
 
@@ -109,50 +114,8 @@ def _as_of(report: StoreReport) -> str:
     return str(rfc3339(report.overview.facts.as_of_at_ms))
 
 
-def _summary(report: StoreReport) -> Markup:
-    """Return the findings with their next commands, and the counts beside the findings."""
-    findings = [_finding(finding) for finding in report.overview.findings]
-    parts: list[Markup] = findings[:_FINDINGS_SHOWN] or [tag("p", "Nothing is wrong.", class_="fine")]
-    if len(findings) > _FINDINGS_SHOWN:
-        rest = findings[_FINDINGS_SHOWN:]
-        parts.append(tag("details", tag("summary", f"{count(len(rest))} more"), rest))
-    numbers = tag(
-        "dl",
-        [tag("div", tag("dt", name), tag("dd", text)) for name, text in _numbers(report)],
-        class_="tiles",
-    )
-    return tables.section(
-        "summary", "What is wrong, and what to do next" if findings else "Health", numbers, join(parts)
-    )
-
-
-def _numbers(report: StoreReport) -> Iterator[tuple[str, str]]:
-    facts = report.overview.facts
-    yield "messages blocked", count(sum(topic.blocked_messages for topic in facts.topics))
-    yield "messages uncommitted", count(sum(topic.uncommitted_messages for topic in facts.topics))
-    yield "transactions open", count(facts.transactions.open)
-    yield "transactions late", count(len(facts.transactions.late))
-    stuck = sum(1 for subscription in facts.subscriptions if subscription.verdict in WAITS)
-    yield "subscriptions blocked", f"{count(stuck)} of {count(len(facts.subscriptions))}"
-
-
-def _finding(finding: Finding) -> Markup:
-    return tag(
-        "article",
-        tag(
-            "h3",
-            tag("span", finding.severity, class_=f"word {finding.severity}"),
-            " ",
-            sentence(finding.what),
-        ),
-        tag("p", spell(finding.why)),
-        tag("p", "Next: ", tag("code", command(finding.action)), class_="command"),
-        class_=f"finding {finding.severity}",
-    )
-
-
-def _colophon(version: str) -> str:
+def _colophon(report: StoreReport, version: str) -> str:
     return (
-        f"Made by txnctl {version} with `txnctl report`, from one read transaction. "
-        "No message, no value and no key of the store is on this page."
+        f"Made by txnctl {version} with `txnctl report`, from one read transaction of store "
+        f"{report.overview.facts.store.info.store_id}. No message, no value and no key of the store is on this page."
     )

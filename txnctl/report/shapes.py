@@ -128,6 +128,26 @@ def fitted(text: str, room: int) -> str:
     return f"{text}{ELLIPSIS}" if room > 0 else ""
 
 
+def in_lines(text: str, room: int, lines_max: int) -> list[str]:
+    """Break a text into lines of so many cells, at a space where there is one.
+
+    The last line ends in an ellipsis where the text is longer.
+
+    Args:
+        room: at least 2 cells.
+    """
+    text, lines = printable(text), list[str]()
+    while cells(text) > room and len(lines) < lines_max - 1:
+        at = len(text)
+        while cells(text[:at]) > room:
+            at -= 1
+        space = text.rfind(" ", 1, at + 1)
+        at = space if space > at // 2 else at
+        lines.append(text[:at])
+        text = text[at:].lstrip(" ")
+    return [*lines, fitted(text, room)]
+
+
 def lanes(labels: list[tuple[float, float]], left: float, right: float) -> list[tuple[float, int]]:
     """Place labels, given the wished start and width of each: return start and lane.
 

@@ -32,7 +32,9 @@ def section(report: StoreReport) -> Markup:
     listed = tables.table(
         "Where the space goes", rows, _COLUMNS, more=line("store space"), layout=tables.TableLayout(0)
     )
-    return tables.section("space", "Space", tables.facts(list(_facts(report.overview.facts))), listed)
+    facts = report.overview.facts
+    gist = f"{size(facts.store.info.data_bytes)}, {size(facts.store.disk.disk_free_bytes)} free on the disk"
+    return tables.folded("space", "Space", gist, tables.facts(list(_facts(facts))), listed)
 
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -32,28 +32,25 @@ _COLOURS = """
 _TEXT = """
 * { box-sizing: border-box; }
 html { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 78rem; background: var(--ground); color: var(--ink); }
-h1 { margin: 0 0 .75rem; font-size: 1.75rem; line-height: 1.25; overflow-wrap: anywhere; }
-h2 { margin: 2.5rem 0 .75rem; font-size: 1.25rem; border-bottom: 1px solid var(--rule); padding-bottom: .25rem; }
+body { margin: 0 auto; padding: 1rem 1rem 2rem; max-width: 78rem; background: var(--ground); color: var(--ink); }
+h1 { margin: 0 0 .25rem; font-size: 1.75rem; line-height: 1.25; overflow-wrap: anywhere; }
+h2 { margin: 1.25rem 0 .5rem; font-size: 1.125rem; }
 h3 { margin: 0 0 .25rem; font-size: 1rem; line-height: 1.4; overflow-wrap: anywhere; }
 p { margin: .25rem 0 .75rem; max-width: 75ch; overflow-wrap: anywhere; }
 a { color: var(--link); }
 code { font: .9em/1.4 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 code, bdi { overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-nav ul, .legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 1rem 0; padding: 0; list-style: none; }
-footer, .more, .facts, figcaption { color: var(--soft); font-size: .875rem; }
-footer { margin-top: 3rem; border-top: 1px solid var(--rule); padding-top: .75rem; }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 1rem 0; padding: 0; list-style: none; }
+footer, .more, .facts, .gist, figcaption { color: var(--soft); font-size: .875rem; }
+footer { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: .75rem; }
 dl { margin: 0 0 1rem; display: grid; gap: .1rem; }
 dl > div { display: grid; grid-template-columns: 6.5rem 1fr; gap: .75rem; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
-.tiles { grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin-bottom: 1.25rem; }
-.tiles > div { display: flex; flex-direction: column-reverse; justify-content: flex-end; gap: 0;
-  padding: .6rem .8rem; background: var(--raised);
-  border: 1px solid var(--rule); border-radius: 6px; }
-.tiles dt { font-size: .8125rem; }
-.tiles dd { font-size: 1.375rem; font-variant-numeric: tabular-nums; }
+.tiles { display: flex; flex-wrap: wrap; gap: 0 1.25rem; margin: 0 0 .75rem; font-size: .875rem; }
+.tiles > div { display: flex; flex-direction: row-reverse; gap: .35rem; }
+.tiles dd { font-weight: 600; font-variant-numeric: tabular-nums; }
 .word { font-weight: 600; }
 .word.alarm, .word.critical, .word.warning { color: var(--alarm); }
 .word.calm { color: var(--calm); }
@@ -63,20 +60,22 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .finding { margin: 0 0 .75rem; padding: .75rem 1rem; border: 1px solid var(--rule);
   border-left: 5px solid var(--own-alarm); border-radius: 6px; background: var(--raised); }
 .finding.critical { border-left-style: double; border-left-width: 9px; background: var(--alarm-ground); }
-.finding p, .advice p, .facts { max-width: none; }
+.finding p, .finding figure, .advice p, .facts { max-width: none; }
 .finding p:last-child, .advice p:last-child { margin-bottom: 0; }
 .command code { display: inline-block; max-width: 100%; padding: .15rem .4rem; border: 1px solid var(--rule);
-  border-radius: 4px; background: var(--ground); vertical-align: middle; white-space: nowrap; overflow-x: auto;
-  user-select: all; }
+  border-radius: 4px; background: var(--ground); vertical-align: middle; user-select: all; }
+.finding.info { border-left-color: var(--done); }
+.effects { font-weight: 400; }
 .fine { color: var(--calm); font-weight: 600; }
 article { margin: 0 0 1.75rem; }
 details { margin: 0 0 .75rem; }
 summary { cursor: pointer; padding: .3rem 0; overflow-wrap: anywhere; }
-summary h3, summary p { display: inline; }
-section > details { border: 1px solid var(--rule); border-radius: 6px; padding: .25rem 1rem; }
-section > details[open] { padding-bottom: .75rem; }
-section > details > dl { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); column-gap: 2rem; }
-.advice { margin: .25rem 0 1rem; padding: .6rem .9rem; border-radius: 6px; background: var(--raised); }
+summary h2 { display: inline; margin: 0; font-size: 1rem; }
+.part { margin: 0; border-top: 1px solid var(--rule); padding: .35rem 0; }
+.part[open] { padding-bottom: .75rem; }
+.evidence { margin: 0 0 .5rem; font-size: .9375rem; }
+details > dl { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); column-gap: 2rem; }
+.advice { margin: .25rem 0 1rem; padding: .35rem 0; border-radius: 6px; background: var(--raised); }
 """
 
 _TABLES = """
@@ -91,23 +90,26 @@ td, td code { white-space: nowrap; }
 td.long { min-width: 15rem; }
 td.long, td.long * { white-space: normal; overflow-wrap: anywhere; }
 .number { text-align: right; }
+.number + td:not(.number), .number + th:not(.number) { padding-left: .75rem; }
+.scroll:not(.cards) table { width: auto; }
 @media screen and (max-width: 860px) {
-  .scroll { overflow: visible; }
-  thead { display: none; }
-  table, tbody, caption, tr, td { display: block; }
-  tr { margin: 0 0 .75rem; padding: .4rem .75rem; border: 1px solid var(--rule); border-radius: 6px; }
-  td { display: grid; grid-template-columns: 8.5rem 1fr; gap: .75rem; padding: .1rem 0; border: 0; text-align: left; }
-  td::before { content: attr(data-label); color: var(--soft); font-size: .75rem; line-height: 1.75; }
-  td > *, td.long { min-width: 0; }
-  td.number { text-align: left; }
-  td:first-child { font-weight: 600; }
-  td.none { display: none; }
+  .cards { overflow: visible; }
+  .cards thead, .cards td.none { display: none; }
+  .cards table, .cards tbody, .cards caption, .cards tr { display: block; }
+  .cards tr { margin: 0 0 .5rem; padding: .4rem .75rem; border: 1px solid var(--rule); border-radius: 6px; }
+  .cards td { display: grid; grid-template-columns: 8.5rem 1fr; gap: .75rem; padding: .1rem 0; border: 0; }
+  .cards td::before { content: attr(data-label); color: var(--soft); font-size: .75rem; line-height: 1.75; }
+  .cards td > *, td.long { min-width: 0; }
+  .cards td, .cards td.number { text-align: left; }
+  .cards td:first-child { font-weight: 600; }
   td, td code { white-space: normal; }
 }
 """
 
 _DRAWINGS = """
-figure { margin: .5rem 0 0; }
+figure { margin: .5rem 0 .75rem; }
+figcaption { margin-top: .35rem; overflow-wrap: anywhere; }
+figure .topic { margin: 0 0 .25rem; }
 svg { display: block; }
 .wide { width: 100%; }
 .narrow { display: none; width: 100%; max-width: 480px; }
@@ -142,8 +144,6 @@ _PAPER = """
 @media print {
   html { font-size: 10pt; }
   body { max-width: none; padding: 0; }
-  nav { display: none; }
-  .command code { white-space: normal; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure, .finding, tr { break-inside: avoid; }
   .scroll { overflow: visible; }

@@ -17,13 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.conflict_counts import ConflictCount
     from storage.reports.explain import BlockedTopic, Explanation
     from storage.reports.store_report import StoreReport
     from storage.reports.transactions import TransactionDetails, TransactionRow
-    from storage.table.conflict import ConflictRow
 
-_OPEN = 3
-"""How many explanations are expanded, of transactions that are late or block messages."""
+EXPLANATIONS_BYTES_MAX = 256 << 10
+"""After so many bytes of explanations the command is named that shows the others."""
 
 
 def waiting_messages(explained: Explanation) -> int:
@@ -66,44 +66,73 @@ _ENDED: tuple[Column[TransactionRow], ...] = (
     Column("TOPICS", "text", short_names),
     Column("OWNER", "text", who),
 )
-_CONFLICTS: tuple[Column[ConflictRow], ...] = (
-    Column("WHEN", "time", lambda row: row.happened_at_ms),
-    Column("KIND", "text", lambda row: row.kind),
+_CONFLICTS: tuple[Column[ConflictCount], ...] = (
     Column("TABLE", "id", lambda row: row.table),
-    Column("LOSER", "id", lambda row: row.loser),
-    Column("LOST TO", "id", lambda row: row.winner),
+    Column("LOST", "integer", lambda row: row.losses),
+    Column("KEYS", "integer", lambda row: row.keys),
+    Column("LOSER", "text", lambda row: row.loser),
+    Column("LOST TO", "text", lambda row: row.winner),
+    Column("KIND", "text", lambda row: row.kind),
+    Column("FIRST", "time", lambda row: row.first_at_ms),
+    Column("LAST", "time", lambda row: row.last_at_ms),
 )
 
 
-def section(report: StoreReport) -> Markup:
-    """Return the part of the page about open transactions."""
+class Explanations:
+    """The explanations of open transactions, each of which stands on the page once, within a bound of bytes.
+
+    Attributes:
+        left: the ids that are not on the page for want of room.
+    """
+
+    def __init__(self, report: StoreReport) -> None:
+        self._waiting = {str(row.details.row.txn_id): row for row in report.open_transactions}
+        self._room = tables.Room(EXPLANATIONS_BYTES_MAX)
+        self.left: list[str] = []
+
+    def of(self, txns: Sequence[str]) -> list[Markup]:
+        """Return the explanations of some transactions, as far as they are not on the page yet."""
+        parts = []
+        for txn in txns:
+            explained = self._waiting.pop(txn, None)
+            if explained is None:
+                continue
+            part = _explained(explained)
+            if self._room.take(part):
+                parts.append(part)
+            else:
+                self.left.append(txn)
+        return parts
+
+    def rest(self) -> list[Markup]:
+        """Return those that are not on the page yet."""
+        return self.of(list(self._waiting))
+
+
+def section(report: StoreReport, explanations: Explanations) -> Markup | None:
+    """Return the part of the page about open transactions; None without one."""
     rows = report.open_transactions
     if not rows:
-        return tables.section("transactions", "Open transactions", tag("p", "No transaction is open."))
-    parts = [
-        tables.table(
-            "Open transactions",
-            rows,
-            _COLUMNS,
-            more=line("transactions list"),
-            layout=tables.TableLayout(40, anchors="TXN"),
-        )
-    ]
-    left = report.open_count - len(rows)
-    if left:
-        parts.append(
-            tag(
-                "p",
-                f"{left:,} more, which hold less back: ",
-                tag("code", line("transactions list")),
-                class_="more",
-            )
-        )
-    parts += [_explained(number, row) for number, row in enumerate(rows)]
-    return tables.section("transactions", "Open transactions", join(parts))
+        return None
+    parts = explanations.rest()
+    unexplained = set(explanations.left)
+    listed = [row for row in rows if str(row.details.row.txn_id) not in unexplained]
+    table = tables.table(
+        "Open transactions",
+        listed,
+        _COLUMNS,
+        more=line("transactions list"),
+        layout=tables.TableLayout(40, anchors="TXN"),
+    )
+    left = report.open_count - len(listed)
+    more = f"{left:,} more, which hold less back: "
+    note = tag("p", more, tag("code", line("transactions list")), class_="more") if left else None
+    return tables.folded(
+        "transactions", "Open transactions", count(report.open_count), table, note, join(parts)
+    )
 
 
-def _explained(number: int, explained: Explanation) -> Markup:
+def _explained(explained: Explanation) -> Markup:
     """Explain one transaction: the advice first, then its reasons."""
     row, behind = explained.details.row, waiting_messages(explained)
     return tag(
@@ -116,7 +145,7 @@ def _explained(number: int, explained: Explanation) -> Markup:
         tables.facts(list(_facts(explained))),
         join(_holds(explained)),
         _touched(explained.details),
-        id=tables.anchor(str(row.txn_id)), open=number < _OPEN and bool(row.orphaned or row.overdue or behind),
+        id=tables.anchor(str(row.txn_id)), class_="evidence",
     )  # fmt: skip
 
 
@@ -156,7 +185,7 @@ def _holds(explained: Explanation) -> Iterator[Markup]:
         txn = explained.details.row.txn_id
         more = line("transactions explain", txn)
         yield tables.table(
-            f"What {txn} holds back", explained.blocks, _BLOCKS, more=more, layout=tables.TITLED
+            f"What {txn} holds back", explained.blocks, _BLOCKS, more=more, layout=tables.SMALL
         )
     for pending in explained.pending:
         messages = plural(pending.messages, "message")
@@ -171,7 +200,7 @@ def _touched(details: TransactionDetails) -> Markup:
     if not parts:
         return tag("p", "It has touched nothing yet.")
     more = line("transactions show", txn)
-    listed = tables.table(f"What {txn} touched", parts, TOUCHED, more=more, layout=tables.TITLED)
+    listed = tables.table(f"What {txn} touched", parts, TOUCHED, more=more, layout=tables.SMALL)
     names = [part.table for part in details.parts if isinstance(part, TablePartRow)]
     if not names:
         return listed
@@ -192,11 +221,12 @@ def ended(rows: Sequence[TransactionRow]) -> Markup | None:
     )
 
 
-def conflicts(rows: Sequence[ConflictRow]) -> Markup | None:
-    """List the last conflicts over tables, without their keys."""
+def conflicts(rows: Sequence[ConflictCount]) -> Markup | None:
+    """Return the part of the page about conflicts over tables, counted by jobs and without keys; None without one."""
     if not rows:
         return None
-    listed = tables.table(
-        "Last conflicts", rows, _CONFLICTS, more=line("tables history"), layout=tables.TITLED
-    )
-    return join([listed, tables.keys_elsewhere(line("tables history"))])
+    more = line("tables history")
+    listed = tables.table("Conflicts", rows, _CONFLICTS, more=more)
+    losses = sum(row.losses for row in rows)
+    gist = f"{plural(losses, 'transaction')} lost"
+    return tables.folded("conflicts", "Conflicts over tables", gist, listed, tables.keys_elsewhere(more))

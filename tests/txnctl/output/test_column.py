@@ -49,5 +49,5 @@ def test_numbers_stand_to_the_right() -> None:
         Held(TxnID(12), Position(1, 15), 50, 1000, 0, TransactionState.OPEN, "y"),
     ]
     assert str(list_table(rows, COLUMNS[:4])) == (
-        "TXN   FIRST   AGE    SIZE\n0:7   1:5     5ms    10 B\n0:12  1:15   50ms  1000 B"
+        "TXN   FIRST   AGE     SIZE\n0:7   1:5     5ms     10 B\n0:12  1:15   50ms  1,000 B"
     )

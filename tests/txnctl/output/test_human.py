@@ -22,11 +22,12 @@ class TestHuman:
 
     @pytest.mark.parametrize(
         ("size", "text"),
-        [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (8_808_038, "8.4 MiB"), (1_048_575, "1.0 MiB"),
-         (5 << 40, "5.0 TiB"), (1 << 70, "1,048,576.0 PiB"), (None, "-")],
+        [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (8_808_038, "8.4 MiB"), (1_048_575, "1.0 MiB"),
+         (102_348, "99.9 KiB"), (102_349, "100 KiB"), (1_032_192, "1,008 KiB"), (1_048_063, "1,023 KiB"),
+         (1_048_064, "1.0 MiB"), (5 << 40, "5.0 TiB"), (1 << 70, "1,048,576 PiB"), (None, "-")],
     )  # fmt: skip
     def test_sizes(self, size: int | None, text: str) -> None:
-        """Units of 1,024, one decimal."""
+        """Units of 1,024; one decimal below 100, none from there on."""
         assert human.size(size) == text
 
     def test_counts_and_plurals(self) -> None:

@@ -20,16 +20,16 @@ class TestPage:
     ) -> None:
         """The others are in the table, or counted, with the command that shows them."""
         with Store.open(unused_store) as store:
-            for number in range(topics.DRAWN + 3):
+            for number in range(topics.DRAWN + 4):
                 store.create_topic(f"t{number}")
-            producer = store.create_producer("t20")
+            producer = store.create_producer("t5")
             producer.send(b"half", txn=store.begin_transaction())
             producer.send(b"whole")
         found = tree(run("report", "--html", "-").out)
-        assert len(table(found, "All topics")) == topics.DRAWN + 3
-        assert sum(each.get("class") == "wide" for each in found.iter("svg")) == topics.DRAWN
+        assert len(table(found, "All topics")) == topics.DRAWN + 4
+        assert sum(each.get("class") == "wide" for each in found.iter("svg")) == topics.DRAWN + 1
         assert "3 more topics are not drawn here: txnctl transactions timeline TOPIC" in words(found)
-        assert table(found, "All topics")[0]["TOPIC"] == "t20"
+        assert table(found, "All topics")[0]["TOPIC"] == "t5"
 
     def test_the_tile_counts_what_the_table_calls_blocked(self, report_page: Element) -> None:
         """A subscription that nobody reads has the verdict no-consumer, also where messages are blocked behind."""

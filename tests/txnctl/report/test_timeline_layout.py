@@ -179,7 +179,7 @@ class TestOneMessage:
         ]
         drawing = draw(model_of([1], "1:-1", [transaction("0:1", "1:0", "1:0", "1:0")], {}), WIDE)
         (own,) = [each for each in drawing.shapes() if each.kind == "own"]
-        assert (own.x, own.width) == (readable.x, readable.width)
+        assert own.width == WIDE - own.x - (WIDE - readable.x - readable.width)
 
 
 class TestHugeTopic:
@@ -239,8 +239,13 @@ class TestWords:
             cursor = subscription("1:-1", "1:-1", on_open=on_open, unacked_messages=0, blocked=0)
             drawing = draw(model_of([10], "1:4", chain, {"billing": cursor}), WIDE)
             (visible,) = [each for each in drawing.shapes() if each.kind == "visible"]
-            (ledger,) = [each for each in drawing.shapes() if each.kind == "ledger"]
-            assert visible.width == pytest.approx(ledger.width * end, abs=1)
+            tracks = [
+                each
+                for each in drawing.shapes()
+                if each.kind in ("readable", "blocked") and each.height == 20
+            ]
+            whole = sum(each.width for each in tracks if each.form != "line")
+            assert visible.width == pytest.approx(whole * end, abs=1)
             assert ("skip" in texts(drawing)) is (on_open == "skip")
 
     def test_of_many_subscriptions_the_stuck_ones_are_drawn(self) -> None:
@@ -251,9 +256,29 @@ class TestWords:
         }
         drawing = draw(model_of([10], "1:4", [], many), WIDE)
         assert "4 more subscriptions" in texts(drawing)
-        assert drawing.description.endswith(". 4 more subscriptions.")
         assert f"s{SUBSCRIPTIONS_DRAWN + 3}" in texts(drawing)
         assert "s0" not in texts(drawing)
+
+    @pytest.mark.parametrize("width", WIDTHS)
+    def test_no_name_is_cut_where_there_is_room(self, width: int) -> None:
+        """Labels of a transaction and the name of a subscription stand in as many lines as they need."""
+        job = {"job": "nightly-import-of-everything", "region": "eu-central-1"}
+        chain = [transaction("0:1187", "1:5", "1:6", "1:9", labels=job, frees=1_000_000)]
+        name = "archive-of-everything-in-the-region-eu-central-1"
+        model = model_of([10], "1:4", chain, {name: subscription("1:2", "1:4")})
+        drawing = draw(model, width)
+        check(drawing)
+        written = "".join(texts(drawing)).replace(" ", "")
+        assert "job=nightly-import-of-everythingregion=eu-central-1" in written
+        assert name in written
+        assert "…" not in written
+
+    def test_the_axis_counts_messages(self) -> None:
+        """Both ends and maxReadPosition, which has its number of messages beside the position."""
+        chain = [transaction("0:7", "1:5", "1:6", "1:9")]
+        assert {"0", "10 messages", "maxReadPosition 1:4 after 5"} <= set(
+            texts(draw(model_of([10], "1:4", chain, {}), WIDE))
+        )
 
     def test_the_picture_in_words(self) -> None:
         """For those who do not see it."""

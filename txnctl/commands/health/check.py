@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from storage.errors import InvalidValue, TxnctlError
 from storage.json_form import to_json
 from txnctl.cli import error_report, exit_codes
 from txnctl.cli.declaration import command
-from txnctl.cli.decorators import example, names_store, option
+from txnctl.cli.decorators import example, names_store, option, output, typed_format
+from txnctl.fields.overview import AS_OF, FINDINGS
+from txnctl.output.field import fields_of
 from txnctl.output.json_text import indented
 from txnctl.output.shell import spell
 
@@ -45,25 +45,30 @@ class CheckResult(NamedTuple):
     error: CheckFailure | None
 
 
-@command
-@option(
-    "--format",
-    type=click.Choice(FORMATS),
-    default=FORMATS[0],
-    metavar="|".join(FORMATS),
-    help=f"Whom to tell. [default: {FORMATS[0]}]",
+CHECKED = fields_of(
+    CheckResult,
+    {
+        "state": "OK, WARNING, CRITICAL or UNKNOWN: as the worst measure.",
+        **AS_OF,
+        "measures": "name, state, value, unit (ms, bytes; null for a number), warn, critical, where, what.",
+        **FINDINGS,
+        "error": "Why the store cannot be read: code, message, hint; null for a store that was read.",
+    },
 )
+
+
+@command
 @option("--warn", multiple=True, metavar="NAME=VALUE", help="WARNING beyond this; more than once.")
 @option("--critical", multiple=True, metavar="NAME=VALUE", help="CRITICAL beyond this; more than once.")
 @option("--exit-code", is_flag=True, help="prometheus, json: end with 8 unless all is OK.")
 @names_store(effect="reads")
+@typed_format("--format")
+@output(CHECKED, name_field="state", formats=FORMATS, default=FORMATS[0])
 @example("txnctl check")
 @example("txnctl check --format nagios --warn lag=1000 --critical lag=50000 --critical blocked-age=5m")
 @example("txnctl check --format prometheus")
-@example("txnctl check --format json --warn late=3 --exit-code")
-def check(
-    context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
-) -> None:
+@example("txnctl check -o json --warn late=3 --exit-code")
+def check(context: Context, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool) -> None:
     r"""Measure the store for monitoring, and compare with thresholds.
 
     \b
@@ -106,6 +111,7 @@ def check(
     from txnctl.commands.health.check_measures import judge, worst
     from txnctl.commands.health.survey import overview_of
 
+    format = context.output
     limits = _limits(context, format, warn, critical)
     try:
         overview = overview_of(context)

@@ -135,4 +135,6 @@ def test_no_variable_changes_what_a_plugin_is_told(
     after = run("check", "--critical", "blocked-age=0")
     assert before.status == after.status
     assert after.out.partition(" ")[0] == "TXNCTL"
-    assert run("check", "--format", "json").json["state"] in ("OK", "WARNING", "CRITICAL")
+    assert run("check", "-o", "json").json["state"] in ("OK", "WARNING", "CRITICAL")
+    schema = run("check", "--json-schema").json["$defs"]
+    assert set(run("check", "--format", "json").json) == set(schema["row"]["properties"])
