@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from txnctl.cli.aliases import ALIASES
+from txnctl.cli.aliases import ALIASES, OPTION_ALIASES
 from txnctl.cli.declaration import EFFECTS, Declaration, Group, declaration_of, summary_of
 
 if TYPE_CHECKING:
@@ -33,12 +33,26 @@ _CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width":
 
 
 class Option(click.Option):
-    """An option with a help text of one line. `shared` options, common to many commands, are listed last."""
+    """An option with a help text of one line. `shared` options, common to many commands, are listed last.
+
+    Attributes:
+        aliases: further names, which are accepted and never shown.
+    """
 
     def __init__(self, names: list[str], *, help: str = "", shared: bool = False, **attributes: Any) -> None:
         super().__init__(names, **attributes)
         self.help = help
         self.shared = shared
+        self.aliases = [alias for name in self.opts for alias in OPTION_ALIASES.get(name, ())]
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Make the parser know the names, the aliases too."""
+        shown = self.opts
+        self.opts = [*shown, *self.aliases]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
 
 
 class Argument(click.Argument):
@@ -171,7 +185,7 @@ class Command(_Helpful, click.Command):
     def _takes_value(self, ctx: click.Context) -> dict[str, bool]:
         """For each name of an option, whether a value follows."""
         options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Option)]
-        return {name: not option.is_flag for option in options for name in option.opts}
+        return {name: not option.is_flag for option in options for name in [*option.opts, *option.aliases]}
 
     def invoke(self, ctx: click.Context) -> object:
         """Open the store as declared, run the command, close."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import click
-
 from storage.errors import InvalidValue, TxnctlError
 from storage.json_form import to_json
 from txnctl.cli import error_report, exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
+from txnctl.cli.value_types import NamedConstant
 from txnctl.output.json_text import indented
 from txnctl.output.shell import spell
 
@@ -48,9 +47,8 @@ class CheckResult(NamedTuple):
 @command
 @option(
     "--format",
-    type=click.Choice(FORMATS),
+    type=NamedConstant("format", FORMATS),
     default=FORMATS[0],
-    metavar="|".join(FORMATS),
     help=f"Whom to tell. [default: {FORMATS[0]}]",
 )
 @option("--warn", multiple=True, metavar="NAME=VALUE", help="WARNING beyond this; more than once.")
