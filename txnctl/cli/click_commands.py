@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storage.errors import BadInput
 from txnctl.cli.aliases import ALIASES, OPTION_ALIASES
 from txnctl.cli.declaration import EFFECTS, Declaration, Group, declaration_of, summary_of
 
@@ -32,7 +33,23 @@ _GROUP_EXAMPLES = 4
 _CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-class Option(click.Option):
+class _Refusing:
+    """Common to options and arguments: an error over a value says of which."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Convert the value.
+
+        Raises:
+            click.UsageError, BadInput: with `parameter`, this one, for the hint.
+        """
+        try:
+            return super().process_value(ctx, value)  # type: ignore[misc]
+        except (click.UsageError, BadInput) as error:
+            error.parameter = self  # type: ignore[union-attr]
+            raise
+
+
+class Option(_Refusing, click.Option):
     """An option with a help text of one line. `shared` options, common to many commands, are listed last.
 
     Attributes:
@@ -55,7 +72,7 @@ class Option(click.Option):
             self.opts = shown
 
 
-class Argument(click.Argument):
+class Argument(_Refusing, click.Argument):
     """An argument with a help text."""
 
     def __init__(self, names: list[str], *, help: str = "", **attributes: Any) -> None:
@@ -90,18 +107,27 @@ class _Helpful:
         return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; every usage error has the context, whose command the hint names.
-
-        Click's parser leaves the context out where an option lacks its value, or has one that it does not take.
+        """Parse; an error has a hint with a command line that the parser takes.
 
         Raises:
-            click.UsageError
+            click.UsageError, BadInput
         """
+        typed = list(args)
         try:
-            return list(super().parse_args(ctx, args))  # type: ignore[misc]
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx
+            return list(super().parse_args(ctx, self._prepared(ctx, args)))  # type: ignore[misc]
+        except (click.UsageError, BadInput) as error:
+            if isinstance(error, click.UsageError):
+                # Click's parser leaves the context out where an option lacks its value, or has one too many.
+                error.ctx = error.ctx or ctx
+            if not ctx.resilient_parsing:
+                from txnctl.cli.usage_hint import add_hint
+
+                add_hint(error, ctx, typed)
             raise
+
+    def _prepared(self, _ctx: click.Context, args: list[str]) -> list[str]:
+        """The words as the parser takes them."""
+        return args
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Click's parser, told that `-o` is a name in full.
@@ -139,8 +165,8 @@ class Command(_Helpful, click.Command):
         )
         self.declaration = declaration
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; arguments of a command to run are not parsed."""
+    def _prepared(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the arguments of a command to run apart, which are not parsed, and numbers from options."""
         if self.declaration.passes_arguments:
             args = self._parted(ctx, args)
         if self.declaration.numbers_are_arguments and any(map(_is_negative, args)):
@@ -149,7 +175,7 @@ class Command(_Helpful, click.Command):
             # The value of an option is being completed. Click drops every word before an option without a value, the
             # topic too.
             args = args[:-1]
-        return super().parse_args(ctx, args)
+        return args
 
     def _parted(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `--` before the command to run: `lead T --timeout 5s CMD -x` is `... -- CMD -x`."""
@@ -260,7 +286,7 @@ class GroupCommand(_Helpful, click.Group):
                 self.parse_args(ctx, args)
             from txnctl.cli.unknown_command import unknown_command
 
-            raise unknown_command(ctx, args[0], self.table)
+            raise unknown_command(ctx, args, self.table)
         return (name if command else None), command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
