@@ -26,7 +26,7 @@ _FLAGS = (
 def make_picture(directory: Path, picture: Path) -> None:
     """Play the demo in `directory`, leave a transfer open, and write the report's first screen as a PNG."""
     store = directory / "bank.store"
-    _txnctl("demo", "--keep", "--store", str(store), "--accounts", "20")
+    _txnctl("demo", "--keep-store", "--store", str(store), "--accounts", "20")
     _leave_transfer_open(store)
     page = directory / "report.html"
     text = _txnctl("report", "--html", "-", "--store", str(store))

@@ -44,7 +44,7 @@ OPTIONS: Final = (
     "--on-open", "-k", "--key", "-p", "--property", "--event-time", "--producer", "--sequence-id", "--access-mode", "--epoch",
     "--session", "--txn", "--batch", "--input", "--on-error", "--reason", "--color", "--null", "--atomic", "--create", "--print-ids",
     "--dry-run", "--yes", "--force", "-h", "--help", "--version", "-q", "--unknown", "-z", "--retention-time",
-    "--retention-size", "--label", "--priority", "--isolation", "--check", "--cumulative", "--prefix", "--limit", "--reverse",
+    "--retention-size", "--label", "--priority", "--isolation", "--check", "--cumulative", "--prefix", "--count", "--reverse",
 )  # fmt: skip
 
 COMMANDS: Final = (

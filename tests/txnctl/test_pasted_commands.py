@@ -172,7 +172,7 @@ def test_the_report_names_the_store(run: Any, named: Path) -> None:
 
 
 _NO_COMMANDS = {
-    "commands/demo.py": ["The store was temporary and is gone. To look into it: txnctl demo --keep"],
+    "commands/demo.py": ["The store was temporary and is gone. To look into it: txnctl demo --keep-store"],
     "commands/store/verify_child.py": ["txnctl store verify"],
     "commands/transactions/abort_report.py": ["txnctl transactions run "],
     "report/page.py": [

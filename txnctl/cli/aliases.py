@@ -1,6 +1,17 @@
-"""Short names of commands and groups."""
+"""Short names of commands and groups, and former names of options."""
 
 from __future__ import annotations
 
 ALIASES = {"txn": "transactions", "subs": "subscriptions", "ls": "list"}
 """Short name -> full name, valid in every group that has the full name."""
+
+OPTION_ALIASES = {
+    "--abort-reason": ("--reason",),
+    "--count": ("--limit",),
+    "--event-time-column": ("--event-time",),
+    "--keep-store": ("--keep",),
+    "--key-column": ("--key",),
+    "--no-newline": ("-n",),
+    "--value-column": ("--value",),
+}
+"""Name of an option -> further names, which every command with that option takes and no help shows."""

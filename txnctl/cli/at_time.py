@@ -25,9 +25,9 @@ class AtTime:
         Raises:
             InvalidPosition: the text after the `@` is no time.
         """
-        from txnctl.cli.value_types import AGE_OR_TIME
+        from txnctl.cli.time_values import TIME
 
-        time_ms = AGE_OR_TIME.read(text[1:])
+        time_ms = TIME.read(text)
         if time_ms is None:
             raise InvalidPosition(
                 f"{text[:80]!r} is not a time",

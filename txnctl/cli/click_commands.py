@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from txnctl.cli.aliases import ALIASES
+from storage.errors import BadInput
+from txnctl.cli.aliases import ALIASES, OPTION_ALIASES
 from txnctl.cli.declaration import EFFECTS, Declaration, Group, declaration_of, summary_of
 
 if TYPE_CHECKING:
@@ -32,16 +33,46 @@ _GROUP_EXAMPLES = 4
 _CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-class Option(click.Option):
-    """An option with a help text of one line. `shared` options, common to many commands, are listed last."""
+class _Refusing:
+    """Common to options and arguments: an error over a value says of which."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Convert the value.
+
+        Raises:
+            click.UsageError, BadInput: with `parameter`, this one, for the hint.
+        """
+        try:
+            return super().process_value(ctx, value)  # type: ignore[misc]
+        except (click.UsageError, BadInput) as error:
+            error.parameter = self  # type: ignore[union-attr]
+            raise
+
+
+class Option(_Refusing, click.Option):
+    """An option with a help text of one line. `shared` options, common to many commands, are listed last.
+
+    Attributes:
+        aliases: further names, which are accepted and never shown.
+    """
 
     def __init__(self, names: list[str], *, help: str = "", shared: bool = False, **attributes: Any) -> None:
         super().__init__(names, **attributes)
         self.help = help
         self.shared = shared
+        self.aliases = [alias for name in self.opts for alias in OPTION_ALIASES.get(name, ())]
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Make the parser know the names, the aliases too."""
+        shown = self.opts
+        self.opts = [*shown, *self.aliases]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
 
 
-class Argument(click.Argument):
+class Argument(_Refusing, click.Argument):
     """An argument with a help text."""
 
     def __init__(self, names: list[str], *, help: str = "", **attributes: Any) -> None:
@@ -76,18 +107,27 @@ class _Helpful:
         return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; every usage error has the context, whose command the hint names.
-
-        Click's parser leaves the context out where an option lacks its value, or has one that it does not take.
+        """Parse; an error has a hint with a command line that the parser takes.
 
         Raises:
-            click.UsageError
+            click.UsageError, BadInput
         """
+        typed = list(args)
         try:
-            return list(super().parse_args(ctx, args))  # type: ignore[misc]
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx
+            return list(super().parse_args(ctx, self._prepared(ctx, args)))  # type: ignore[misc]
+        except (click.UsageError, BadInput) as error:
+            if isinstance(error, click.UsageError):
+                # Click's parser leaves the context out where an option lacks its value, or has one too many.
+                error.ctx = error.ctx or ctx
+            if not ctx.resilient_parsing:
+                from txnctl.cli.usage_hint import add_hint
+
+                add_hint(error, ctx, typed)
             raise
+
+    def _prepared(self, _ctx: click.Context, args: list[str]) -> list[str]:
+        """The words as the parser takes them."""
+        return args
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Click's parser, told that `-o` is a name in full.
@@ -125,8 +165,8 @@ class Command(_Helpful, click.Command):
         )
         self.declaration = declaration
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; arguments of a command to run are not parsed."""
+    def _prepared(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the arguments of a command to run apart, which are not parsed, and numbers from options."""
         if self.declaration.passes_arguments:
             args = self._parted(ctx, args)
         if self.declaration.numbers_are_arguments and any(map(_is_negative, args)):
@@ -135,7 +175,7 @@ class Command(_Helpful, click.Command):
             # The value of an option is being completed. Click drops every word before an option without a value, the
             # topic too.
             args = args[:-1]
-        return super().parse_args(ctx, args)
+        return args
 
     def _parted(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `--` before the command to run: `lead T --timeout 5s CMD -x` is `... -- CMD -x`."""
@@ -171,7 +211,7 @@ class Command(_Helpful, click.Command):
     def _takes_value(self, ctx: click.Context) -> dict[str, bool]:
         """For each name of an option, whether a value follows."""
         options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Option)]
-        return {name: not option.is_flag for option in options for name in option.opts}
+        return {name: not option.is_flag for option in options for name in [*option.opts, *option.aliases]}
 
     def invoke(self, ctx: click.Context) -> object:
         """Open the store as declared, run the command, close."""
@@ -246,7 +286,7 @@ class GroupCommand(_Helpful, click.Group):
                 self.parse_args(ctx, args)
             from txnctl.cli.unknown_command import unknown_command
 
-            raise unknown_command(ctx, args[0], self.table)
+            raise unknown_command(ctx, args, self.table)
         return (name if command else None), command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -47,6 +47,7 @@ class Context:
         dry_run: show the changes, change nothing.
         reason: why, for the audit trail; None if not said.
         yes: do not ask.
+        quiet: no notes and no progress.
         force: override the command's safety check.
         lock_timeout: seconds to wait for a lock.
         out: standard output.
@@ -63,6 +64,7 @@ class Context:
         self.dry_run: bool = own.get("shared_dry_run", False)
         self.reason: str | None = own.get("shared_reason")
         self.yes: bool = own.get("shared_yes", False)
+        self.quiet: bool = own.get("shared_quiet", False)
         self.force: bool = own.get("shared_force", False)
         self.missing_ok: bool = own.get("shared_missing_ok", False)
         self.lock_timeout = (
@@ -235,9 +237,10 @@ class Context:
     # -- notes and questions, on standard error
 
     def note(self, text: str) -> None:
-        """Say something that is not the result."""
+        """Say something that is not the result; nothing with --quiet."""
         self._has_noted = True
-        _say(f"txnctl: {printable(text)}")
+        if not self.quiet:
+            _say(f"txnctl: {printable(text)}")
 
     def warn(self, text: str) -> None:
         """Say something that deserves attention, and go on."""
@@ -249,7 +252,12 @@ class Context:
 
         from txnctl.output.progress import ProgressLine
 
-        watched = sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM") != "dumb"
+        watched = (
+            not self.quiet
+            and sys.stderr is not None
+            and sys.stderr.isatty()
+            and environ.get("TERM") != "dumb"
+        )
         return ProgressLine(label, total, unit, watched=watched)
 
     def confirm(self, question: str, plan: Sequence[str] = ()) -> None:

@@ -77,6 +77,7 @@ class Declaration:
 
     __slots__ = (
         "administrative",
+        "asks",
         "body",
         "effect",
         "examples",
@@ -99,6 +100,7 @@ class Declaration:
         self.opens = ""
         self.output: Output | None = None
         self.administrative = False
+        self.asks = False
         self.force_help = ""
         self.missing_ok = False
         self.passes_arguments = False

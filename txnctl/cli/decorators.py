@@ -128,6 +128,12 @@ def administrative(function: F) -> F:
     return function
 
 
+def asks(function: F) -> F:
+    """Show `--yes` in the help: the command asks for confirmation. Every changing command takes the option."""
+    declaration_of(function).asks = True
+    return function
+
+
 def forcible(overrides: str) -> Callable[[F], F]:
     """Take `--force`, as `context.force`; `overrides` is the help text: the safety check to override."""
 

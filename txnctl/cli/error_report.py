@@ -116,16 +116,14 @@ def of(error: BaseException) -> Failure:
 
 
 def _usage(error: click.ClickException) -> Failure:
-    text = error.format_message().strip()
+    # Click's own words about similar options are left out: the hint has them.
+    text = (error.message if isinstance(error, click.NoSuchOption) else error.format_message()).strip()
     message = f"{text[:1].lower()}{text[1:].rstrip('.')}" if text[:2].istitle() else text.rstrip(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
-    hint = remedy_hint("usage")
-    if context is not None:
-        hint = f"{worded(f'{context.command_path} --help')} says what it takes."
-        if isinstance(error, click.NoSuchOption) and isinstance(context.command, click.Group):
-            line = worded(f"{context.command_path} COMMAND {error.option_name} ...")
-            hint = f"Options of a command stand after it: {line}"
-    return Failure("usage", exit_codes.USAGE, message, hint=hint)
+    hint: str | None = getattr(error, "hint", None)
+    if hint is None and context is not None:
+        hint = f"Its options and examples: {worded(f'{context.command_path} --help')}"
+    return Failure("usage", exit_codes.USAGE, message, hint=hint or remedy_hint("usage"))
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:

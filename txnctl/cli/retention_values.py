@@ -12,6 +12,7 @@ class Limit(Grammar):
         self._number = number
         self._words = words
         self.name = number.name
+        self.sample = number.sample
         self.expected = f"{number.expected}; or {' or '.join(words or ('0',))}"
 
     def read(self, text: str) -> int | str | None:
@@ -30,6 +31,7 @@ class HardRetention(Grammar):
     """The effect of limits on messages that are not acknowledged."""
 
     name = "effect"
+    sample = "trim"
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.words = ("off", "trim", "refuse", *words)

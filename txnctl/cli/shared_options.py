@@ -14,7 +14,7 @@ import click
 
 from txnctl import __version__
 from txnctl.cli.click_commands import Command, Option
-from txnctl.cli.value_types import DURATION
+from txnctl.cli.value_types import DURATION, NamedConstant
 from txnctl.output.shell import name_store
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def of_command(declaration: Declaration) -> list[click.Parameter]:
     if declaration.missing_ok:
         options.append(_flag("missing-ok", "Succeed if it does not exist, with a note."))
     if declaration.opens == "write" or declaration.effect in ("writes", "destroys"):
-        options.append(Option(["--yes", "-y", "shared_yes"], is_flag=True, help="Do not ask.", shared=True))
+        options.append(_yes(hidden=not declaration.asks))
     if declaration.output is not None:
         options += [_output(declaration.output), _json_schema()]
     if declaration.opens:
-        options.append(_store())
+        options += [_quiet(), _store()]
     if declaration.opens in ("read", "write"):
         options.append(_lock_timeout())
     return [*options, _color(), _debug()]
@@ -75,6 +75,20 @@ def of_command(declaration: Declaration) -> list[click.Parameter]:
 
 def _flag(name: str, text: str) -> Option:
     return Option([f"--{name}", f"{PREFIX}{name.replace('-', '_')}"], is_flag=True, help=text, shared=True)
+
+
+def _yes(*, hidden: bool) -> Option:
+    """Every changing command takes it, so that a script can give it without looking; shown where something is asked."""
+    return Option(["-y", "--yes", "shared_yes"], is_flag=True, help="Do not ask.", shared=True, hidden=hidden)
+
+
+def _quiet() -> Option:
+    return Option(
+        ["-q", "--quiet", "shared_quiet"],
+        is_flag=True,
+        help="No notes, progress or summary on standard error; warnings and errors stay.",
+        shared=True,
+    )
 
 
 def _store() -> Option:
@@ -106,7 +120,7 @@ def _output(output: Output) -> Option:
     environment = "" if output.typed else "env: TXNCTL_OUTPUT; "
     return Option(
         ["-o", output.typed or "--output", "shared_output"],
-        type=click.Choice([*output.formats, "help"]),
+        type=NamedConstant("format", [*output.formats, "help"]),
         is_eager=True,
         callback=_explain_fields,
         metavar="|".join(output.formats),
@@ -130,7 +144,7 @@ def _json_schema() -> Option:
 def _color() -> Option:
     return Option(
         ["--color", "shared_color"],
-        type=click.Choice(COLORS),
+        type=NamedConstant("colour choice", COLORS),
         metavar="|".join(COLORS),
         help="Colours. [default: auto; NO_COLOR and TERM=dumb mean never]",
         shared=True,

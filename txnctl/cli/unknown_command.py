@@ -7,22 +7,55 @@ from difflib import get_close_matches
 import click
 
 from txnctl.cli.aliases import ALIASES
+from txnctl.cli.click_commands import GroupCommand
 from txnctl.cli.declaration import Group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SPELLED = 3
 """Commands of the same name that are spelled in full; of more, the groups are named."""
 
 
-def unknown_command(ctx: click.Context, name: str, table: Group) -> click.UsageError:
-    """The error.
+def unknown_command(ctx: click.Context, words: Sequence[str], table: Group) -> click.UsageError:
+    """The error for a line that begins with an unknown name.
 
     At the top level the name may be that of a command of some groups, without the group: a command of that name in a
     group wins over similar names.
     """
+    name, near = words[0], _near(words[0], table.names())
     meant = _in_groups(ctx, name, table) if ctx.parent is None else ""
-    meant = meant or " or ".join(_near(name, table.names()))
     text = f"no such command: {ctx.command_path} {name}"
-    return click.UsageError(f"{text}; did you mean {meant}?" if meant else text, ctx)
+    meant_too = meant or " or ".join(near)
+    error = click.UsageError(f"{text}; did you mean {meant_too}?" if meant_too else text, ctx)
+    error.hint = _hint(ctx, words, near, in_group=bool(meant))  # type: ignore[attr-defined]
+    return error
+
+
+def _hint(ctx: click.Context, words: Sequence[str], near: Sequence[str], *, in_group: bool) -> str:
+    """The line with the nearest command, or the list of all."""
+    from txnctl.cli.corrected_line import Trial, below
+    from txnctl.cli.usage_hint import command_line
+
+    group = ctx.command
+    assert isinstance(group, GroupCommand)
+    if isinstance(ctx, Trial):
+        return ""
+    names = [*words]
+    if in_group:
+        name = ALIASES.get(words[0], words[0])
+        members = [(member, group.table.find(member)) for member in group.table.names()]
+        names = [
+            next(each for each, kind in members if isinstance(kind, Group) and name in kind.names()),
+            *words,
+        ]
+    elif near:
+        names = [near[0], *words[1:]]
+    fitting = below(ctx, names) if in_group or near else None
+    if fitting is None:
+        return f"It has these: {command_line(ctx, ['--help'])}"
+    return f"Try: {command_line(ctx, fitting)}"
 
 
 def _in_groups(ctx: click.Context, name: str, table: Group) -> str:

@@ -48,9 +48,10 @@ def place_of(param: click.Parameter | None, ctx: click.Context | None) -> str:
 
 
 class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
-    """A kind of value: how to parse, and the expected form in words."""
+    """A kind of value: how to parse, the expected form in words, and a value that hints show."""
 
     expected = ""
+    sample = ""
 
     @abstractmethod
     def read(self, text: str) -> Any:
@@ -87,6 +88,7 @@ class Duration(Grammar):
     """`500ms`, `30s`, `15m`, `2h`, `1d`, as milliseconds or as seconds."""
 
     name = "duration"
+    sample = "10m"
     expected = "a whole number with a unit, such as 500ms, 30s, 15m, 2h or 1d"
 
     def __init__(self, *, milliseconds: bool = False) -> None:
@@ -110,6 +112,7 @@ class Size(Grammar):
     """Bytes: `4096`, `64K`, `5M`, `1G`; `KiB` and `KB` say the same as `K`, 1,024."""
 
     name = "size"
+    sample = "64M"
     expected = "a whole number of bytes, or with a unit of 1,024: 4096, 64K, 5M, 1G"
 
     def read(self, text: str) -> int | None:
@@ -128,6 +131,7 @@ class PositionGrammar(Grammar):
     """`earliest`, `latest`, `L:E`, `L:E:B`; with `times` also `@TIME`."""
 
     name = "position"
+    sample = "earliest"
 
     def __init__(self, *, times: bool = False) -> None:
         self._times = times
@@ -176,6 +180,7 @@ class RangeGrammar(Grammar):
     """`A..B` (either may be missing), one position, `-N` (the last N), `@TIME` (from then on)."""
 
     name = "range"
+    sample = "earliest..latest"
     expected = (
         "A..B with positions or @TIME, either side may be missing; a position; -N for the last N; or @TIME"
     )
@@ -203,6 +208,7 @@ class TransactionGrammar(Grammar):
     """A transaction id: `0:42`, `(0,42)` or `42`."""
 
     name = "transaction id"
+    sample = "0:42"
     expected = "a transaction id: 0:42, (0,42) or 42"
 
     def read(self, text: str) -> TxnID:
@@ -232,6 +238,7 @@ class NamedConstant(Grammar):
         self.names = tuple(names)
         self._place = place
         self.expected = f"one of {', '.join(self.names)}"
+        self.sample = self.names[0]
 
     def read(self, text: str) -> Any:
         """The constant, or None."""
@@ -257,6 +264,7 @@ class TopicName(Grammar):
     """The name of a topic; the engine holds it to the rules."""
 
     name = "topic"
+    sample = "orders"
 
     def read(self, text: str) -> str:
         """The name as it is."""
@@ -275,6 +283,7 @@ class SubscriptionName(Grammar):
     """The name of a subscription of the topic earlier on the line."""
 
     name = "subscription"
+    sample = "billing"
 
     def read(self, text: str) -> str:
         """The name as it is."""
@@ -293,6 +302,7 @@ class TableName(Grammar):
     """The name of a table; the engine holds it to the rules."""
 
     name = "table"
+    sample = "accounts"
 
     def read(self, text: str) -> str:
         """The name as it is."""
@@ -319,8 +329,8 @@ class SessionToken(Grammar):
         try:
             return Token(text).text
         except InvalidValue as error:
-            opens, leads = line("producers open", "TOPIC"), line("producers lead", "TOPIC")
-            error.hint = f"`{opens}` prints one; under `{leads}` it is in TXNCTL_SESSION."
+            opens = line("producers open", "TOPIC")
+            error.hint = f"Under `producers lead` it is in TXNCTL_SESSION; this prints one: {opens}"
             raise
 
     def shell_complete(
@@ -336,6 +346,7 @@ class ErrorCode(Grammar):
     """The code of an error."""
 
     name = "code"
+    sample = "busy"
 
     def read(self, text: str) -> str:
         """The code, unchanged."""
@@ -352,58 +363,13 @@ class KeyValue(Grammar):
     """`K=V`, for properties and labels: a pair. The value may be empty and may hold `=`; the key may not."""
 
     name = "k=v"
+    sample = "job=loader"
     expected = "a key, =, and a value"
 
     def read(self, text: str) -> tuple[str, str] | None:
         """The pair, or None."""
         key, equals, value = text.partition("=")
         return (key, value) if key and equals else None
-
-
-class Time(Grammar):
-    """A point in time: RFC 3339 with a zone, a date, or milliseconds since 1970; as milliseconds."""
-
-    name = "time"
-    expected = "2024-05-01T10:00:00Z, a date, or milliseconds since 1970"
-
-    def read(self, text: str) -> int | None:
-        """Milliseconds since 1970, or None."""
-        from txnctl.output.timestamp import milliseconds
-
-        return milliseconds(text)
-
-
-class AgeOrTime(Grammar):
-    """A point in time, absolute or as an age; as milliseconds."""
-
-    name = "time"
-    expected = f"a duration such as 2h, {Time.expected}"
-
-    def read(self, text: str) -> int | None:
-        """Milliseconds since 1970, or None."""
-        from storage.process.clock import SYSTEM_CLOCK
-        from txnctl.output.timestamp import milliseconds
-
-        age_ms = DURATION_MS.read(text)
-        return milliseconds(text) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
-
-    def objection(self, text: str) -> str:
-        """An age that is too long is told the longest."""
-        is_age = _scaled(text, "dhms", _DURATION_UNITS_MS) is not None
-        return DURATION_MS.objection(text) if is_age else super().objection(text)
-
-
-class Moment(Grammar):
-    """A point in the history of tables: now, a time up to the end of the millisecond, or the version of a row."""
-
-    name = "time"
-    expected = f"now, {Time.expected}, or a version as `tables scan` shows it"
-
-    def read(self, text: str) -> int | None:
-        """Nanoseconds since 1970, NOW, or None."""
-        from txnctl.output.timestamp import moment
-
-        return moment(text)
 
 
 def _scaled(text: str, letters: str, units: Mapping[str, int]) -> int | None:
@@ -455,14 +421,11 @@ SUBSCRIPTION = SubscriptionName()
 TABLE = TableName()
 SESSION = SessionToken()
 KEY_VALUE = KeyValue()
-TIME = Time()
-MOMENT = Moment()
-AGE_OR_TIME = AgeOrTime()
 ISOLATION_LEVEL = NamedConstant(
-    "isolation level", ("read-committed", "read-uncommitted"), "storage:IsolationLevel"
+    "isolation level", ("READ_COMMITTED", "READ_UNCOMMITTED"), "storage:IsolationLevel"
 )
 SUBSCRIPTION_TYPE = NamedConstant(
-    "subscription type", ("exclusive", "failover", "shared", "key-shared"), "storage:SubscriptionType"
+    "subscription type", ("Exclusive", "Failover", "Shared", "Key_Shared"), "storage:SubscriptionType"
 )
 ON_OPEN = NamedConstant("on-open", ("block", "skip"), "storage:OnOpen")
 ACCESS_MODE = NamedConstant(
@@ -471,7 +434,7 @@ ACCESS_MODE = NamedConstant(
     "storage:AccessMode",
 )
 TRANSACTION_ISOLATION = NamedConstant(
-    "transaction isolation", ("serializable", "read-committed"), "storage:TransactionIsolation"
+    "transaction isolation", ("SERIALIZABLE", "READ_COMMITTED"), "storage:TransactionIsolation"
 )
 CHECK_MODE = NamedConstant("check mode", ("minimal", "full", "none"), "storage:CheckMode")
 PRIORITY = NamedConstant("priority", ("highest", "high", "medium", "low", "lowest"), "storage:Priority")

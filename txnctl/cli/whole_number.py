@@ -1,5 +1,8 @@
 """Whole numbers of options and arguments: `WholeNumber(1)` is 1 or more, `WholeNumber(1, 9)` at most 9."""
 
+# The signatures are click's.
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,6 +17,15 @@ _MOST = (1 << 63) - 1
 
 class WholeNumber(click.IntRange):
     """A number in digits, between two bounds; the second may be left out."""
+
+    @property
+    def sample(self) -> str:
+        """A number that hints show."""
+        return str(max(int(self.min or 0), min(10, int(_MOST if self.max is None else self.max))))
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """`N`, wherever nothing closer is said."""
+        return "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number that was typed; a default that is a number already stays unchanged.

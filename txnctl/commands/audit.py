@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.json_form import to_json
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import AGE_OR_TIME
+from txnctl.cli.time_values import TIME
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.output.field import Help, fields_of, shown
 
@@ -36,7 +36,7 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
 
 @audit.command("list")
 @option("-n", "--count", type=WholeNumber(1), metavar="N", help="The newest N only.")
-@option("--since", type=AGE_OR_TIME, help="Only those since: `2h` ago, or a point in time.")
+@option("--since", type=TIME, help="Only those since that time, such as 2h ago: `2h`.")
 @option(
     "--action",
     metavar="ACTION",

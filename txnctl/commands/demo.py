@@ -74,7 +74,7 @@ _STYLES = {
 )
 @option("--accounts", type=WholeNumber(1, 2000), help="Accounts to generate. [default: 160]")
 @option("--seed", type=WholeNumber(0), help="Another seed makes another bank. [default: 298]")
-@option("--keep", is_flag=True, help="Keep the store, to look into it afterwards.")
+@option("--keep-store", "keep", is_flag=True, help="Keep the store, to look into it afterwards.")
 @option(
     "--pause", is_flag=True, help="Wait for Enter while the transfer is open, to look from another terminal."
 )
@@ -93,8 +93,8 @@ def demo(
     work, a transfer is aborted. Requests are booked exactly once: the account in a table, a message about the change
     and the acknowledgement are one transaction. At the end every account's balance is held against the data's own.
 
-    The store is a temporary one and removed at the end, unless --store or --keep is given. TXNCTL_STORE is not looked
-    at: the demo works in no store that is there already.
+    The store is a temporary one and removed at the end, unless --store or --keep-store is given. TXNCTL_STORE is not
+    looked at: the demo works in no store that is there already.
 
     FILE has the columns trans_id, account_id, date, type, operation, amount, balance, k_symbol, bank, account,
     acct_seq, delta, src. On every line the account's balance must be the previous balance plus delta.
@@ -211,7 +211,7 @@ def _farewell(narrator: Narrator, result: DemoResult) -> None:
         f"{plural(result.accounts, 'account')} agree with the data. {duration(result.elapsed_ms)}."
     )
     if not result.kept:
-        narrator.say("The store was temporary and is gone. To look into it: txnctl demo --keep")
+        narrator.say("The store was temporary and is gone. To look into it: txnctl demo --keep-store")
         return
     narrator.say(f"The store is kept: {result.store}. Try:")
     narrator.line()
@@ -221,7 +221,7 @@ def _farewell(narrator: Narrator, result: DemoResult) -> None:
         "subscriptions lag requests",
         "transactions list --ended",
         f"transactions show {result.story.blocked.transaction}",
-        "tables scan accounts --limit 5",
+        "tables scan accounts -n 5",
         "consume balances | tail -3",
         "consume requests --isolation-level read-uncommitted | tail -3",
     ):

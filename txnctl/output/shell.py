@@ -94,6 +94,11 @@ def name_store(path: str | None) -> None:
     _Run.store = path
 
 
+def named_store() -> str | None:
+    """The store that is named in command lines; None if none is."""
+    return _Run.store
+
+
 def worded(command: str) -> str:
     """Note a command line to paste, so that a narrow terminal does not break it like prose."""
     _WORDED.add(command)

@@ -134,8 +134,10 @@ def laid_out(columns: Sequence[LaidColumn], width: int | None) -> TextTable:
         shown = [_shortened(column) for column in shown]
     shown, dropped = _without_ranked(shown, width)
     facts, notes = [], []
-    if same:
-        facts = wrapped(f"{_everywhere(columns)} {', '.join([_fact(column) for column in same])}.", width)
+    # A heading such as `#`, of the number of a row, is no word of a sentence.
+    named = [column for column in same if column.heading[:1].isalpha()]
+    if named:
+        facts = wrapped(f"{_everywhere(columns)} {', '.join([_fact(column) for column in named])}.", width)
     if dropped:
         names = ", ".join([column.heading for column in dropped])
         notes = wrapped(f"Not shown: {names}; -o wide shows all.", width)

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from storage import errors
 from storage.values.position import EARLIEST, LATEST, MessageId, Position
 from storage.values.txn_id import TxnID
-from txnctl.cli import retention_values, value_types
+from txnctl.cli import retention_values, time_values, value_types
 from txnctl.cli.at_time import AtTime
 
 
@@ -51,7 +51,7 @@ def test_what_is_no_duration(text: str) -> None:
     [
         (value_types.DURATION, "100000d", "is longer than 36500d, the longest duration"),
         (value_types.DURATION_MS, "99999999h", "is longer than 36500d, the longest duration"),
-        (value_types.AGE_OR_TIME, "100000d", "is longer than 36500d, the longest duration"),
+        (time_values.TIME, "100000d", "is longer than 36500d, the longest duration"),
         (retention_values.RETENTION_TIME, "100000d", "is longer than 36500d, the longest duration"),
         (value_types.SIZE, "2000000T", "is larger than 1048576T, the largest size"),
         (retention_values.RETENTION_SIZE, "2000000tib", "is larger than 1048576T, the largest size"),
@@ -121,7 +121,7 @@ def test_what_is_no_position(text: str) -> None:
 def test_times_as_positions(text: str, time_ms: int) -> None:
     """RFC 3339 with a zone, a date, or milliseconds."""
     assert value_types.POSITION_OR_TIME.convert(text, None, None) == AtTime(time_ms)
-    assert value_types.TIME.convert(text[1:], None, None) == time_ms
+    assert time_values.TIME.convert(text[1:], None, None) == time_ms
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_what_is_no_session_token(text: str) -> None:
 
 def test_what_is_no_constant_lists_those_there_are() -> None:
     """The hint is the list."""
-    assert "read-committed, read-uncommitted" in (
+    assert "READ_COMMITTED, READ_UNCOMMITTED" in (
         refused(value_types.ISOLATION_LEVEL, "serializable").hint or ""
     )
 
@@ -256,7 +256,7 @@ def test_any_text_is_a_value_or_bad_input(text: str) -> None:
         value_types.TXN_ID,
         value_types.KEY_VALUE,
     )
-    for kind in (*kinds, value_types.TIME):
+    for kind in (*kinds, time_values.TIME):
         with suppress(errors.BadInput):
             kind.convert(text, None, None)
 

@@ -7,7 +7,7 @@ import pytest
 
 from txnctl.cli.whole_number import WholeNumber
 
-OPTION = click.Option(["-n", "--limit"], type=WholeNumber(1))
+OPTION = click.Option(["-n", "--count"], type=WholeNumber(1))
 CONTEXT = click.Context(click.Command("c"))
 
 
@@ -29,7 +29,7 @@ def test_the_fault_and_the_bounds_are_said(text: str, fault: str) -> None:
     """In words, after the name of the option."""
     with pytest.raises(click.UsageError) as caught:
         WholeNumber(1).convert(text, OPTION, CONTEXT)
-    assert caught.value.message == f"-n / --limit: {text[:80]!r} {fault} (1 or more)"
+    assert caught.value.message == f"-n / --count: {text[:80]!r} {fault} (1 or more)"
     with pytest.raises(click.UsageError) as caught:
         WholeNumber(1, 9000).convert("9001", None, None)
     assert caught.value.message == "'9001' is too large (1 to 9,000)"

@@ -50,6 +50,15 @@ def test_what_every_row_says_stands_above() -> None:
     assert rest == ["    ID", "x" * 12, "    0:1"]
 
 
+def test_the_number_of_the_only_row_is_no_fact() -> None:
+    """`Also: # 1.` is no sentence; the number goes, and a fact with a name stays."""
+    number = LaidColumn("#", "integer", ["1"], rank=2)
+    own = LaidColumn("OWN", "integer", ["4"], rank=1)
+    names = LaidColumn("NAME", "id", ["x" * 16])
+    assert lines(number, names, width=18) == ["NAME", "x" * 16]
+    assert lines(number, own, names, width=18) == ["Also: OWN 4.", "NAME", "x" * 16]
+
+
 def test_words_are_shortened_before_a_column_goes() -> None:
     """Where the column declares how."""
     level = LaidColumn(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from storage.errors import InvalidValue
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output, partial_rows
@@ -16,6 +14,7 @@ from txnctl.cli.value_types import (
     SUBSCRIPTION_TYPE,
     TOPIC,
     TXN_ID,
+    NamedConstant,
 )
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.consume.options import ConsumeOptions
@@ -48,18 +47,16 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @command
 @option_values("options", ConsumeOptions)
 @argument("topic", type=TOPIC, help="The topic.")
-@option(
-    "-s", "--subscription", type=SUBSCRIPTION, metavar="NAME", help="Take messages from this subscription."
-)
+@option("-s", "--subscription", type=SUBSCRIPTION, help="Take messages from this subscription.")
 @option(
     "--subscription-type",
     type=SUBSCRIPTION_TYPE,
-    help="Its type. [default: what it has; exclusive for a new one]",
+    help="Its type. [default: what it has; Exclusive for a new one]",
 )
 @option(
     "--isolation-level",
     type=ISOLATION_LEVEL,
-    help="The level to read at. [default: what the subscription has; else read-committed]",
+    help="The level to read at. [default: what the subscription has; else READ_COMMITTED]",
 )
 @option(
     "--on-open",
@@ -91,8 +88,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 )
 @option(
     "--ack",
-    type=click.Choice(("auto", "none")),
-    metavar="auto|none",
+    type=NamedConstant("ack", ("auto", "none")),
     help="When to acknowledge. [default: auto]",
 )
 @option("--txn", type=TXN_ID, help="The open transaction to acknowledge in. [env: TXNCTL_TXN]")
@@ -101,8 +97,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 )
 @option(
     "--on-error",
-    type=click.Choice(("stop", "retry")),
-    metavar="stop|retry",
+    type=NamedConstant("on error", ("stop", "retry")),
     help="What to do when CMD fails: stop there, or go on and take the message again later. [default: stop]",
 )
 @option("--retry-delay", type=DURATION, help="How much later. [default: 1m]")

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
-from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, MOMENT, TABLE, TOPIC, NamedConstant
+from txnctl.cli.time_values import MOMENT, POSITION_TEXT
+from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, TABLE, TOPIC, NamedConstant
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.pipeline.session import (
     ELAPSED,
@@ -67,7 +68,7 @@ class ExportArguments(OptionValues):
     from_: str | None
     to: str | None
     check: CheckMode | None
-    at: str | None
+    at: int | None
     files: int | None
     overwrite: bool
     offload_path: str | None
@@ -78,11 +79,13 @@ class ExportArguments(OptionValues):
 @argument("destination", required=False, metavar="DEST", help="The directory to write, or its URI.")
 @option("--table", type=TABLE, help="Export this table instead of a topic.")
 @option("--format", "format_", type=FORMAT, default="parquet", help="Of the files. [default: parquet]")
-@option("--isolation-level", type=ISOLATION_LEVEL, help="What of a topic is read. [default: read-committed]")
-@option("--from", "from_", metavar="POSITION", help="Where to begin in the topic. [default: earliest]")
-@option("--to", metavar="POSITION", help="Where to end in the topic. [default: latest]")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="What of a topic is read. [default: READ_COMMITTED]")
+@option("--from", "from_", type=POSITION_TEXT, help="Where to begin in the topic. [default: earliest]")
+@option("--to", type=POSITION_TEXT, help="Where to end in the topic. [default: latest]")
 @option("--check", type=CHECK_MODE, help="What of a table is read on write intents. [default: minimal]")
-@option("--at", metavar="TIME", help="Read the table as it was at this time; `now` is the newest.")
+@option(
+    "--at", type=MOMENT, metavar="TIME", help="Read the table as it was at this time; `now` is the newest."
+)
 @option("--files", type=WholeNumber(1), help="Write so many files at the most. [default: one a task]")
 @option("--overwrite", is_flag=True, help="Replace what is at DEST.")
 @reaches_offloaded
@@ -162,16 +165,16 @@ def _options(
     Raises:
         TopicNotFound, TableNotFound, InvalidValue
     """
-    of_topic, of_table, at = ("isolation_level", "from_", "to"), ("check", "at"), options.at
+    of_topic, of_table = ("isolation_level", "from_", "to"), ("check", "at")
+    at: str | None = None
     for name in of_topic if table is not None else of_table:
         if getattr(options, name) is not None:
             flag = f"--{name.rstrip('_').replace('_', '-')}"
             raise InvalidValue(f"{flag} is for {'topics' if table is not None else 'tables'}")
     with context.open_store(context.store_path, read_only=True) as store:
         if table is not None:
-            moment = None if at is None else MOMENT.read(at)
-            if moment is not None:
-                at = str(final_version(context, store.table(table), moment).version)
+            if options.at is not None:
+                at = str(final_version(context, store.table(table), options.at).version)
             else:
                 store.table(table)
         else:

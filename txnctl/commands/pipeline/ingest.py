@@ -107,10 +107,18 @@ class IngestArguments(OptionValues):
 @argument("file", nargs=-1, required=True, metavar="FILE...", help="Files, directories or patterns to read.")
 @argument("topic", type=TOPIC, help="The topic that the rows go to.")
 @option("--format", "format_", type=FORMAT, help="Of all files. [default: what their names end in]")
-@option("--key", metavar="COLUMN", help="The column that is the key of the message. [default: none]")
-@option("--value", metavar="COLUMN", help="The column that is the value. [default: the row as JSON]")
 @option(
-    "--event-time",
+    "--key-column", "key", metavar="COLUMN", help="The column that is the key of the message. [default: none]"
+)
+@option(
+    "--value-column",
+    "value",
+    metavar="COLUMN",
+    help="The column that is the value. [default: the row as JSON]",
+)
+@option(
+    "--event-time-column",
+    "event_time",
     metavar="COLUMN",
     help="The column that is the event time, kept to the millisecond: RFC 3339, a date, or milliseconds since 1970.",
 )
@@ -133,7 +141,9 @@ class IngestArguments(OptionValues):
 @uses_spark
 @names_store(effect="writes")
 @output(FIELDS, name_field="topic")
-@example("txnctl pipeline ingest requests.csv requests --key account --event-time date", setup=_SETUP)
+@example(
+    "txnctl pipeline ingest requests.csv requests --key-column account --event-time-column date", setup=_SETUP
+)
 def ingest(
     context: Context,
     file: Sequence[str],

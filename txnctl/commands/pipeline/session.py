@@ -109,7 +109,7 @@ def watched_tasks(context: Context, label: str, spark: SparkSession) -> Iterator
 
     from pyspark.sql.utils import is_remote
 
-    if not sys.stderr.isatty() or is_remote():
+    if context.quiet or not sys.stderr.isatty() or is_remote():
         yield
         return
     done = Event()

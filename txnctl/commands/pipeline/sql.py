@@ -5,7 +5,8 @@ from __future__ import annotations
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.option_values import OptionValues
-from txnctl.cli.value_types import ISOLATION_LEVEL, MOMENT
+from txnctl.cli.time_values import MOMENT
+from txnctl.cli.value_types import ISOLATION_LEVEL
 from txnctl.commands.pipeline.session import reaches_offloaded, session, uses_spark, watched_tasks
 from txnctl.output.field import Field
 
@@ -51,7 +52,7 @@ class SqlArguments(OptionValues):
 @argument("statement", help="The SQL statement; `-` reads it from standard input.")
 @option("--topic", metavar="NAME[=TOPIC]", multiple=True, help="NAME is this topic; may be repeated.")
 @option("--table", metavar="NAME[=TABLE]", multiple=True, help="NAME is this table; may be repeated.")
-@option("--isolation-level", type=ISOLATION_LEVEL, help="What of topics is read. [default: read-committed]")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="What of topics is read. [default: READ_COMMITTED]")
 @option("--at", type=MOMENT, metavar="TIME", help="Read tables as of this time, or version. [default: now]")
 @option("--text", is_flag=True, help="Keys and values are text; one that is not UTF-8 is an error.")
 @reaches_offloaded

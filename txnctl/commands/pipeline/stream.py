@@ -8,6 +8,7 @@ from typing import TypeVar
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
+from txnctl.cli.time_values import POSITION_TEXT
 from txnctl.cli.value_types import DURATION
 from txnctl.cli.whole_number import WholeNumber
 
@@ -47,7 +48,7 @@ def streams(function: F) -> F:
             help="At the most in one micro-batch. [default: 500,000]",
         ),
         option(
-            "--from", "from_", metavar="POSITION", help="Where to begin in the topic. [default: earliest]"
+            "--from", "from_", type=POSITION_TEXT, help="Where to begin in the topic. [default: earliest]"
         ),
         option("--every", type=DURATION, help="Time between two looks at the topic. [default: 1s]"),
         option("--for", "for_", type=DURATION, help="End after so long."),

@@ -15,7 +15,8 @@ from txnctl.cli.decorators import (
     output,
     partial_rows,
 )
-from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
+from txnctl.cli.time_values import FUTURE_TIME, TIME
+from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TOPIC, TXN_ID, NamedConstant
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.produce.options import ProduceOptions
 from txnctl.commands.produce.result import FIELDS
@@ -49,8 +50,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 @option(
     "--input",
     "format_",
-    type=click.Choice(FORMATS),
-    metavar="|".join(FORMATS),
+    type=NamedConstant("format", FORMATS),
     help="What the input is. [default: lines]",
 )
 @option("-k", "--key", metavar="KEY", help="The key of each message that brings none.")
@@ -70,7 +70,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 )
 @option(
     "--deliver-at",
-    type=TIME,
+    type=FUTURE_TIME,
     help="The same as a time, for each message that brings none. [default: at once]",
 )
 @option(
@@ -117,14 +117,12 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 @option("--create", is_flag=True, help="Create the topic if it is missing.")
 @option(
     "--on-error",
-    type=click.Choice(("stop", "skip")),
-    metavar="stop|skip",
+    type=NamedConstant("on error", ("stop", "skip")),
     help="What to do at a line that cannot be sent: stop there, or leave it out and say so. [default: stop]",
 )
 @option(
     "--print-ids", is_flag=True, help="Print the id of each message when it is stored; -o name does it too."
 )
-@option("-q", "--quiet", is_flag=True, help="No summary.")
 @changes_store()
 @partial_rows
 @output(FIELDS, name_field="lastMessageId")
@@ -193,7 +191,7 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             sending.send_all(lambda: _send_given(sending, options.texts))
     if options.create and not sending.has_sent:
         _create(context, topic)
-    _conclude(context, sending, options.quiet)
+    _conclude(context, sending)
 
 
 def _session(options: ProduceOptions) -> str | None:
@@ -288,8 +286,8 @@ def _create(context: Context, topic: str) -> None:
         context.store.create_topic(topic)
 
 
-def _conclude(context: Context, sending: Sending, quiet: bool) -> None:
+def _conclude(context: Context, sending: Sending) -> None:
     if context.output in ("json", "ndjson"):
         context.show(sending.result())
-    elif not quiet:
+    else:
         context.note(sending.summary())

@@ -36,7 +36,6 @@ class ProduceOptions(OptionValues):
     create: bool
     on_error: str | None
     print_ids: bool
-    quiet: bool
 
     @property
     def reads_input(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
+from txnctl.cli.decorators import administrative, argument, asks, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.producer import NAMES, alive
@@ -45,6 +45,7 @@ _SETUP = ("txnctl topics create orders", "txnctl producers open orders --produce
 @option("--waiting", is_flag=True, help="Evict those that wait for their turn as well.")
 @changes_store(effect="destroys")
 @administrative
+@asks
 @output(FENCED, name_field="topicEpoch")
 @example("txnctl producers fence orders --dry-run", setup=_SETUP)
 @example("txnctl producers fence orders --yes --reason 'the loader hangs'", setup=_SETUP)

@@ -6,7 +6,7 @@ import click
 
 from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
-from txnctl.cli.value_types import DURATION, EXCLUSIVE_MODE, TOPIC, TXN_ID
+from txnctl.cli.value_types import DURATION, EXCLUSIVE_MODE, TOPIC, TXN_ID, NamedConstant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +35,8 @@ _SETUP = "txnctl topics create nightly"
 @option("--producer", "producer_name", metavar="NAME", help="The leader's name. [default: one of its own]")
 @option(
     "--on-fenced",
-    type=click.Choice(("term", "ignore")),
+    type=NamedConstant("on fenced", ("term", "ignore")),
     default="term",
-    metavar="term|ignore",
     help="What to do if the topic is lost while CMD runs: end it (SIGTERM, after 10 s SIGKILL), or only say so. "
     "[default: term]",
 )

@@ -75,7 +75,8 @@ SHOWN = fields_of(
 @argument("topic", type=TOPIC, help="The topic.")
 @option(
     "-n",
-    "--limit",
+    "--count",
+    "limit",
     type=WholeNumber(0),
     default=_HISTORY_SHOWN,
     metavar="N",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
+from txnctl.cli.decorators import administrative, argument, asks, changes_store, example, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_lines
 
@@ -23,6 +23,7 @@ _SETUP = (
 @option("--beyond-max-read", is_flag=True, help="At READ_UNCOMMITTED, do not stop at maxReadPosition.")
 @changes_store(effect="destroys")
 @administrative
+@asks
 @output(SKIPPED, name_field="subscription")
 @example("txnctl subscriptions clear-backlog orders billing --yes", setup=_SETUP)
 @example("txnctl subscriptions clear-backlog orders billing --dry-run -o json", setup=_SETUP)

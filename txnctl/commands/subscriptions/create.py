@@ -52,8 +52,8 @@ CREATED = fields_of(
 
 @argument("topic", type=TOPIC, help="The topic.")
 @argument("subscription", type=SUBSCRIPTION, help="The new subscription: letters, digits and -_.=:.")
-@option("--subscription-type", type=SUBSCRIPTION_TYPE, help="Who shares the messages. [default: exclusive]")
-@option("--isolation-level", type=ISOLATION_LEVEL, help="What it may be handed. [default: read-committed]")
+@option("--subscription-type", type=SUBSCRIPTION_TYPE, help="Who shares the messages. [default: Exclusive]")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="What it may be handed. [default: READ_COMMITTED]")
 @option("--on-open", type=ON_OPEN_NAMES, help="What open transactions do to read-committed. [default: block]")
 @option(
     "--from",

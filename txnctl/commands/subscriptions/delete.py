@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import (
     administrative,
     argument,
+    asks,
     changes_store,
     example,
     forcible,
@@ -41,6 +42,7 @@ DELETED = fields_of(
 @argument("subscription", type=SUBSCRIPTION, help="The subscription.")
 @changes_store(effect="destroys")
 @administrative
+@asks
 @forcible("Evict its consumers and abort the open transactions that have acknowledgements pending there.")
 @missing_ok
 @output(DELETED, name_field="subscription")

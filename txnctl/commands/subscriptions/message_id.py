@@ -13,6 +13,7 @@ class MessageIdGrammar(Grammar):
     """`L:E` or `L:E:B`."""
 
     name = "message id"
+    sample = "12:4471"
     expected = "ledger:entry or ledger:entry:batchIndex, such as 12:4471 or 12:4471:3"
 
     def read(self, text: str) -> MessageId:

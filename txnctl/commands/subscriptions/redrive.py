@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
+from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of
 from txnctl.output.field import Help, fields_of
@@ -46,7 +45,7 @@ REDRIVEN = fields_of(
 @argument("topic", type=TOPIC, help="The topic.")
 @argument("subscription", type=SUBSCRIPTION, help="The subscription.")
 @option(
-    "-n", "--count", type=click.IntRange(1), metavar="N", help="At most so many, oldest first. [default: all]"
+    "-n", "--count", type=WholeNumber(1), metavar="N", help="At most so many, oldest first. [default: all]"
 )
 @option("--dead-letter-topic", type=TOPIC, help="A former dead-letter topic. [default: the subscription's]")
 @changes_store()

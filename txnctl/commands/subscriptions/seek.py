@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from txnctl.cli.at_time import position_of
-from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    asks,
+    changes_store,
+    example,
+    forcible,
+    option,
+    output,
+)
 from txnctl.cli.value_types import POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.cursor_move import MOVE, asked, move
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED
@@ -50,6 +59,7 @@ SOUGHT = fields_of(
 )
 @changes_store()
 @administrative
+@asks
 @forcible("Abort the open transactions that have acknowledgements pending there.")
 @output(SOUGHT, name_field="subscription")
 @example("txnctl subscriptions seek orders billing earliest", setup=_SETUP)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import MOMENT, TABLE
+from txnctl.cli.time_values import MOMENT
+from txnctl.cli.value_types import TABLE
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.table import KEY, VERSION
 from txnctl.output.bytes_field import shown_bytes
@@ -57,7 +58,9 @@ _SETUP = (
     help="Changes after that version, or time, as --at of a scan; `now` is the newest. [default: all that are kept]",
 )
 @option("--until", type=MOMENT, metavar="TIME", help="Up to that version, or time. [default: the newest]")
-@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="Changes at the most. [default: all]")
+@option(
+    "-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="Changes at the most. [default: all]"
+)
 @option("-f", "--follow", is_flag=True, help="At the end wait for more.")
 @reads_store
 @output(CHANGES, name_field="version")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import (
     administrative,
     argument,
+    asks,
     changes_store,
     example,
     forcible,
@@ -39,6 +40,7 @@ DELETED = fields_of(
 @argument("table", type=TABLE, help="The table.")
 @changes_store(effect="destroys")
 @administrative
+@asks
 @forcible("Delete it although open transactions have written to it: these are aborted.")
 @missing_ok
 @output(DELETED, name_field="table")

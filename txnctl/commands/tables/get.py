@@ -47,7 +47,7 @@ _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
 @argument("key", help="The key.")
 @reads_table
 @with_base64
-@option("-n", "--no-newline", is_flag=True, help="Print the value without a newline after it, for `put -`.")
+@option("--no-newline", is_flag=True, help="Print the value without a newline after it, for `put -`.")
 @numbers_are_arguments
 @reads_store
 @output(

@@ -51,7 +51,7 @@ _SETUP = (
 
 
 @argument("table", type=TABLE, required=False, help="Only those over its keys. [default: of all tables]")
-@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
+@option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @output(CONFLICTS, name_field="loser")
 @example(

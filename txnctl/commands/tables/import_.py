@@ -18,7 +18,7 @@ from storage.errors import (
 from storage.values.txn_id import TxnID
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.exit_cleanup import leave_soon
-from txnctl.cli.value_types import DURATION, TABLE, TXN_ID
+from txnctl.cli.value_types import DURATION, TABLE, TXN_ID, NamedConstant
 from txnctl.commands.tables.losers import ABORTED, Losers
 from txnctl.fields.table import NAME
 from txnctl.output.field import Help, fields_of
@@ -59,8 +59,7 @@ IMPORTED = fields_of(
 @option(
     "--input",
     "format_",
-    type=click.Choice(("ndjson", "csv")),
-    metavar="ndjson|csv",
+    type=NamedConstant("format", ("ndjson", "csv")),
     help="What the input is. [default: ndjson]",
 )
 @option("--create", is_flag=True, help="Create the table if it is missing.")

@@ -53,7 +53,7 @@ _SETUP = (
 
 
 @argument("table", type=TABLE, required=False, help="Only those of this table. [default: of all tables]")
-@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
+@option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @output(INTENTS, name_field="key")
 @example("txnctl tables intents accounts", setup=_SETUP)

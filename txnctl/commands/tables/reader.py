@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
-from txnctl.cli.value_types import CHECK_MODE, MOMENT, TXN_ID
+from txnctl.cli.time_values import MOMENT
+from txnctl.cli.value_types import CHECK_MODE, TXN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

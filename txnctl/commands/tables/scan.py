@@ -86,7 +86,7 @@ def takes_range(function: F) -> F:
 @argument("table", type=TABLE, help="The table.")
 @takes_range
 @option("--reverse", is_flag=True, help="From the last key to the first.")
-@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="Rows at the most. [default: all]")
+@option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="Rows at the most. [default: all]")
 @reads_table
 @reads_store
 @output(SCANNED, name_field="key", formats=("table", "wide", "json", "ndjson", "name", "value"))
@@ -102,7 +102,7 @@ def scan(
 
     Outside a transaction a scan disturbs no writer, and no row is seen twice or left out; rows that are far apart may
     come from different commits. In a serializable transaction (--txn) a scan reads the table as of the begin of the
-    transaction, and protects the range, with --limit as far as read: no older transaction can put a key into the range
+    transaction, and protects the range, with -n as far as read: no older transaction can put a key into the range
     any more. `tables get` says more about transactions and --check.
     """
     with opened(context, table, reading) as source:

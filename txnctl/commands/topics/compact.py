@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
+from txnctl.cli.decorators import administrative, argument, asks, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.topic import COMPACTED
@@ -42,6 +42,7 @@ FIELDS = fields_of(
 @option("--remove", is_flag=True, help="Remove the compacted view and the threshold instead.")
 @changes_store()
 @administrative
+@asks
 @output(FIELDS, name_field="topic")
 @example("txnctl topics compact orders", setup=_SETUP)
 @example("txnctl topics compact orders --dry-run", setup=_SETUP)

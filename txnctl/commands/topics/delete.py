@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import (
     administrative,
     argument,
+    asks,
     changes_store,
     example,
     forcible,
@@ -44,6 +45,7 @@ DELETED = fields_of(
 @argument("topic", type=TOPIC, help="The topic.")
 @changes_store(effect="destroys")
 @administrative
+@asks
 @forcible(
     "Delete it although consumers or producers are there, or open transactions hold something: these are aborted."
 )

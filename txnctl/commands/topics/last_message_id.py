@@ -43,7 +43,7 @@ LAST_MESSAGE_ID = fields_of(
 
 @argument("topic", type=TOPIC, help="The topic.")
 @option("-s", "--subscription", type=SUBSCRIPTION, help="What this subscription may be handed, at its level.")
-@option("--isolation-level", type=ISOLATION_LEVEL, help="The level. [default: read-committed]")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="The level. [default: READ_COMMITTED]")
 @reads_store
 @output(LAST_MESSAGE_ID, name_field="messageId")
 @example(

@@ -48,7 +48,7 @@ CELL_MAX = 60
 @option(
     "--isolation-level",
     type=ISOLATION_LEVEL,
-    help="The level to read at, where no subscription is named. [default: read-committed]",
+    help="The level to read at, where no subscription is named. [default: READ_COMMITTED]",
 )
 @option(
     "-n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
+from txnctl.cli.decorators import administrative, argument, asks, changes_store, example, forcible, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.topic import FIRST_LEFT, TRIMMED
@@ -23,6 +23,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m old")
 @argument("topic", type=TOPIC, help="The topic.")
 @changes_store(effect="destroys")
 @administrative
+@asks
 @forcible("Abort the open transactions that have messages or acknowledgements there.")
 @output(
     fields_of(

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from txnctl.cli.current_transaction import named_or_current
-from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    asks,
+    changes_store,
+    example,
+    forcible,
+    option,
+    output,
+)
 from txnctl.cli.value_types import TXN_ID
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.transactions.abort_report import AbortReport, report_lines, with_end
@@ -55,7 +64,7 @@ ABORTED = fields_of(
 @option(
     "--if-version",
     type=WholeNumber(1),
-    metavar="N",
+    metavar="VERSION",
     help="Only if it is still at this version: the one that was looked at.",
 )
 @option(
@@ -65,6 +74,7 @@ ABORTED = fields_of(
 )
 @changes_store()
 @administrative
+@asks
 @forcible("Abort it although its owner is alive and used it within the last 60 seconds.")
 @output(ABORTED, name_field="txnId")
 @example("txnctl transactions abort 0:1 --dry-run", setup="txnctl transactions begin")

@@ -78,7 +78,7 @@ def with_kind(function: F) -> F:
         option(
             "--isolation",
             type=TRANSACTION_ISOLATION,
-            help="A read-committed one only reads tables, and disturbs nobody. [default: serializable]",
+            help="A read-committed one only reads tables, and disturbs nobody. [default: SERIALIZABLE]",
         ),
     ):
         function = declare(function)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from txnctl.cli.decorators import example, option, output, reads_store
-from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME
+from txnctl.cli.time_values import TIME
+from txnctl.cli.value_types import ABORT_REASON
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.transactions.choice import TransactionChoice, chooses_transactions
 from txnctl.fields.transaction import ROW
@@ -21,16 +22,18 @@ _LIMIT = 50
 
 @chooses_transactions
 @option(
-    "--reason",
+    "--abort-reason",
+    "reason",
     type=ABORT_REASON,
     metavar="REASON",
     help="Only those aborted for this reason: asked, timed-out, owner-dead, lost-conflict, refused-write, fenced, "
     "incarnation or retention.",
 )
-@option("--since", type=AGE_OR_TIME, help="Only those that ended since: `2h` ago, or a point in time.")
+@option("--since", type=TIME, help="Only those that ended since that time, such as 2h ago: `2h`.")
 @option(
     "-n",
-    "--limit",
+    "--count",
+    "limit",
     type=WholeNumber(1),
     metavar="N",
     help="At most so many. [default: 50]",
@@ -41,7 +44,7 @@ _LIMIT = 50
     "txnctl transactions history",
     setup=("txnctl transactions begin", "txnctl transactions abort 0:1 --reason 'wrong file'"),
 )
-@example("txnctl transactions history --reason owner-dead --since 2h -o json")
+@example("txnctl transactions history --abort-reason owner-dead --since 2h -o json")
 def history(
     context: Context, choice: TransactionChoice, reason: str | None, since: int | None, limit: int | None
 ) -> None:

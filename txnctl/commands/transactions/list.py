@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @option("--ended", is_flag=True, help="Show the committed and aborted ones, the newest first.")
 @chooses_transactions
-@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
+@option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @output(ROW, name_field="txnId")
 @example("txnctl transactions list", setup="txnctl transactions begin --label job=settlement")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 @option(
     "-n",
-    "--limit",
+    "--count",
+    "limit",
     type=WholeNumber(1),
     default=1000,
     metavar="N",

@@ -6,6 +6,7 @@ import click
 
 from storage.errors import NestedTransaction, ProgramMissing, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
+from txnctl.cli.value_types import NamedConstant
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.transactions.begin import labels_of, with_kind, with_labels, with_timeout
 
@@ -36,9 +37,8 @@ _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
 @with_kind
 @option(
     "--on-abort",
-    type=click.Choice(("term", "continue")),
+    type=NamedConstant("on abort", ("term", "continue")),
     default="term",
-    metavar="term|continue",
     help="What to do if an operator aborts the transaction while CMD runs: end it (SIGTERM, after 10 s SIGKILL), or "
     "only say so. [default: term]",
 )

@@ -39,7 +39,7 @@ def test_the_same_input_again_is_named_and_not_parsed(
     run: Any, start: Start, requests: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of the file under a different name is the same input. The second run needs no Spark at all."""
-    words = ("requests", "--key", "account", "--write-id", "may")
+    words = ("requests", "--key-column", "account", "--write-id", "may")
     done = json.loads(ingested(start, "in.csv", *words, "-o", "json"))
     assert (done["messages"], done["storedBefore"]) == (2, None)
     Path("in.csv").rename("copy.csv")
@@ -54,7 +54,11 @@ def test_the_same_input_again_is_named_and_not_parsed(
     assert len(list(requests.reader("requests"))) == 2
 
     Path("copy.csv").write_text("account,delta\nB1,5\nB2,8\n")
-    for other in (("requests",), ("requests", "--key", "delta"), ("others", "--key", "account")):
+    for other in (
+        ("requests",),
+        ("requests", "--key-column", "delta"),
+        ("others", "--key-column", "account"),
+    ):
         refused = run("pipeline", "ingest", "copy.csv", *other, "--write-id", "may")
         assert refused.status == 4
         assert "write id may was used for a different write" in refused.err

@@ -60,7 +60,7 @@ class TestValues:
     def test_get_prints_the_value_alone(self, run: Any) -> None:
         """Its bytes and a newline, or no newline."""
         assert run("tables", "get", "accounts", "B1").out == "100\n"
-        assert run("tables", "get", "accounts", "B1", "-n").out == "100"
+        assert run("tables", "get", "accounts", "B1", "--no-newline").out == "100"
 
     def test_in_json_it_is_an_object(self, run: Any) -> None:
         """With version, time and transaction, and -o name prints the version."""

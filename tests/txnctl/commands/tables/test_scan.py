@@ -137,7 +137,7 @@ class TestCompletion:
             ("txnctl tables scan ", ["accounts", "limits"]),
             ("txnctl tables put accounts B1 1 --txn ", ["0:4"]),
             ("txnctl tables put accounts B1 -1 --txn ", ["0:4"]),
-            ("txnctl transactions begin --isolation ser", ["serializable"]),
+            ("txnctl transactions begin --isolation ser", ["SERIALIZABLE"]),
             ("txnctl transactions begin --priority h", ["highest", "high"]),
             ("txnctl tables get accounts B1 --check ", ["minimal", "full", "none"]),
         ],

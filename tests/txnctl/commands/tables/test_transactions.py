@@ -312,7 +312,7 @@ class TestThePast:
         outcome = run("tables", "get", "accounts", "B1", "--at", "2001-01-01", "-o", "json")
         assert (outcome.status, outcome.error["code"]) == (4, "request-too-old")
 
-    @pytest.mark.parametrize("moment", ["yesterday", "", "-5", "@1", "99999999999999999999", "2024-13-01"])
+    @pytest.mark.parametrize("moment", ["yesterday", "", "-5", "@@1", "99999999999999999999", "2024-13-01"])
     def test_what_is_no_moment_is_bad_input(self, run: Any, moment: str) -> None:
         """Exit 2, with what was expected."""
         outcome = run("tables", "get", "accounts", "B1", f"--at={moment}", "-o", "json")

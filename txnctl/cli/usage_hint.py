@@ -1,0 +1,118 @@
+"""The hint of a usage error: the correction in words, and at the end a command line to paste that the parser takes."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import click
+
+from storage.errors import BadInput
+from txnctl.cli.click_commands import Argument, GroupCommand, Option
+from txnctl.cli.corrected_line import Trial, corrected, near_options
+from txnctl.cli.sample_values import expected_value
+from txnctl.cli.value_types import SessionToken
+from txnctl.output.shell import hint_of, line, worded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from txnctl.cli.corrected_line import Refusal
+
+_LINE_MAX = 300
+"""Characters of a command line to paste; a longer one, mostly a message, is shown with samples alone."""
+
+
+def add_hint(error: Refusal, ctx: click.Context, words: Sequence[str]) -> None:
+    """Give the error its hint; one from a trial keeps the hint that it has.
+
+    Args:
+        ctx: of the command or group that refused the words.
+        words: as typed after the command.
+    """
+    if isinstance(ctx, Trial) or isinstance(
+        getattr(getattr(error, "parameter", None), "type", None), SessionToken
+    ):
+        return
+    fitting = _fitting(ctx, words, error)
+    begin = "It has these:" if _is_group(ctx) and fitting == ["--help"] else _correction(error, ctx)
+    text = f"{begin} {command_line(ctx, fitting)}"
+    if isinstance(error, BadInput):
+        error.hint = text
+    else:
+        error.hint = text  # type: ignore[attr-defined]
+
+
+def command_line(ctx: click.Context, words: Sequence[str]) -> str:
+    """A command line to paste: the path of the command, the store that the line named, and the words."""
+    path = ctx.command_path.partition(" ")[2]
+    program = line(path) if path else line("").rstrip()
+    kept = _without_store(words) if "--store" in program else words
+    return worded(" ".join([program, *map(quote, kept)]))
+
+
+def _fitting(ctx: click.Context, words: Sequence[str], error: Refusal) -> list[str]:
+    """The words corrected; those of an example where that does not help."""
+    plain = _without_tokens(ctx, words)
+    is_short = sum(map(len, plain)) < _LINE_MAX and "".join(plain).isprintable()
+    fitting = corrected(ctx, plain, error) if is_short else None
+    if fitting is not None:
+        return fitting
+    if isinstance(ctx.command, GroupCommand):
+        return ["--help"]
+    # Every correction of nothing is a sample.
+    begun = corrected(ctx, ["--no-such-option"], click.NoSuchOption("--no-such-option", ctx=ctx))
+    return ["--help"] if begun is None else begun
+
+
+def _correction(error: Refusal, ctx: click.Context) -> str:
+    """The beginning of the hint."""
+    if isinstance(error, click.NoSuchOption):
+        near = near_options(ctx, error.option_name)
+        if near:
+            return f"Did you mean {' or '.join(near)}?"
+        return "Options of a command stand after it:" if _is_group(ctx) else "Without it:"
+    if isinstance(error, click.BadOptionUsage):
+        params = [each for each in ctx.command.get_params(ctx) if isinstance(each, Option)]
+        option = next((each for each in params if error.option_name in [*each.opts, *each.aliases]), None)
+        if option is None or option.is_flag:
+            return "It takes no value:"
+        return f"It takes {expected_value(option, ctx)}. For example:"
+    if isinstance(error, click.MissingParameter):
+        return "For example:"
+    parameter = getattr(error, "parameter", None)
+    if isinstance(parameter, Option | Argument):
+        said = hint_of(error) if isinstance(error, BadInput) else None
+        return f"{said or f'Expected: {expected_value(parameter, ctx)}.'} For example:"
+    return "Without it:"
+
+
+def _is_group(ctx: click.Context) -> bool:
+    return isinstance(ctx.command, GroupCommand)
+
+
+def _without_tokens(ctx: click.Context, words: Sequence[str]) -> list[str]:
+    """Without the token of a session, which is a secret."""
+    names = {
+        name
+        for each in ctx.command.get_params(ctx)
+        if isinstance(each, Option) and isinstance(each.type, SessionToken)
+        for name in each.opts
+    }
+    return _without_options(words, names)
+
+
+def _without_store(words: Sequence[str]) -> list[str]:
+    return _without_options(words, {"--store"})
+
+
+def _without_options(words: Sequence[str], names: set[str]) -> list[str]:
+    """Without these options and their values."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in names:
+            next(rest, None)
+        elif word.partition("=")[0] not in names:
+            kept.append(word)
+    return kept
