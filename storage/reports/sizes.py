@@ -1,6 +1,6 @@
-"""The sizes of topics and tables: bytes of entries or rows, of their other records, and the part that a trim frees.
+"""The sizes of topics and tables: bytes of entries or rows, bytes of further records, and the part that a trim frees.
 
-Entries are counted on the way, so their bytes are exact at no cost. Other records have no counter: they are walked, at
+Entries are counted on the way, so the bytes are exact at no cost. Further records have no counter, and are walked: at
 most `RECORDS_MAX` of an object and `ALL_RECORDS_MAX` of the store. Beyond, the size of a topic is a lower bound, and
 for a table the mean of the walked rows stands for all; without a walked row, its share of the pages.
 
@@ -63,7 +63,7 @@ class ObjectSize(NamedTuple):
     held_by: str | None
 
 
-class _Walk:
+class _RecordWalk:
     """Counts bytes of records within the bounds."""
 
     def __init__(self, view: ReadView) -> None:
@@ -100,13 +100,13 @@ def list_sizes(connection: Connection, limit: int | None = None) -> list[ObjectS
         limit: the most rows; None for all.
     """
     with connection.view() as view:
-        walk = _Walk(view)
+        walk = _RecordWalk(view)
         rows = [*_topics(view, walk), *_tables(view, walk)]
     rows.sort(key=lambda row: (-row.size_bytes, row.kind, row.name))
     return rows[:limit]
 
 
-def _topics(view: ReadView, walk: _Walk) -> Iterator[ObjectSize]:
+def _topics(view: ReadView, walk: _RecordWalk) -> Iterator[ObjectSize]:
     opened = [OpenTopic.load(view, entry.topic_id, entry.name) for entry in topics.every(view)]
     opened.sort(key=lambda topic: topic.state.bytes_trimmed - topic.state.bytes)
     for topic in opened:
@@ -126,7 +126,7 @@ def _topics(view: ReadView, walk: _Walk) -> Iterator[ObjectSize]:
         )  # fmt: skip
 
 
-def _tables(view: ReadView, walk: _Walk) -> Iterator[ObjectSize]:
+def _tables(view: ReadView, walk: _RecordWalk) -> Iterator[ObjectSize]:
     for entry in tables.every(view):
         state = table_states.find(view, entry.table_id)
         if state is None:
@@ -143,7 +143,7 @@ def _tables(view: ReadView, walk: _Walk) -> Iterator[ObjectSize]:
 
 
 def _of_records(
-    view: ReadView, walk: _Walk, database: Database, prefix: bytes, records: int
+    view: ReadView, walk: _RecordWalk, database: Database, prefix: bytes, records: int
 ) -> tuple[int, bool]:
     """Return the bytes of the records of a table, and whether all were walked; else an estimate."""
     size, number, is_whole = walk.count((database,), prefix)

@@ -52,10 +52,10 @@ def space(context: Context, topics: bool, freeable: bool, limit: int | None) -> 
 
     The largest first. The rest, up to the size of the file, is free and will be reused.
 
-    --topics lists topics and tables: CONTENT has the bytes of entries or rows, OTHER those of other records (ledgers,
-    sequence ids, cursors, deliveries; versions and changes of a table), TRIM FREES what `topics trim` would free now.
-    At most 5,000 other records of an object are read: beyond, `>` is a lower bound and `~` an estimate. Pages are
-    shared and never quite full, so the parts of the store have more bytes than its topics and tables.
+    --topics lists topics and tables: CONTENT is the bytes of entries or rows, OTHER the bytes of further records
+    (ledgers, sequence ids, cursors, deliveries; versions and changes of a table), TRIM FREES the bytes that `topics
+    trim` would free now. At most 5,000 further records of an object are read: beyond, `>` is a lower bound and `~` an
+    estimate. Pages are shared and never quite full, so the parts of the store have more bytes than topics and tables.
 
     --freeable lists topics and tables, the space that each could free, and the command: for a topic a trim to the
     limits set, then a limit that keeps no acknowledged message (`topics trim` applies the limit at once), then
