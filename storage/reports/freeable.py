@@ -70,7 +70,7 @@ def _of_topics(view: ReadView) -> Iterator[Freeable]:
         held_by = None if hold is None else f"{hold.kind} {hold.name}"
         limits = trimming.trusted(view, retention.of_topic(view, entry.topic_id), trust_clock=False)
         has_remains = bool(trim.remains(view, entry.topic_id, state, 1))
-        due, acknowledged = _freed(topic, limits), _freed(topic, _NOTHING_KEPT)
+        due, acknowledged = freed_by(topic, limits), freed_by(topic, _NOTHING_KEPT)
         if retention.has_letters(view, entry.topic_id):
             acknowledged = due  # letters that nobody has seen go by truncation alone, which says what is lost
         name = entry.name
@@ -92,8 +92,8 @@ def _of_topics(view: ReadView) -> Iterator[Freeable]:
             yield Freeable("topic", name, size, size, held_by, action)
 
 
-def _freed(topic: OpenTopic[ReadView], limits: RetentionLimits) -> int:
-    """The bytes that trimming to some limits would free."""
+def freed_by(topic: OpenTopic[ReadView], limits: RetentionLimits) -> int:
+    """Return the bytes that trimming to some limits would free; each ledger is read."""
     first_kept = trimming.plan_all(topic, limits, topic.view.clock.wall_ms(), 1 << 62)
     ledgers = (*log.closed_ledgers(topic.view, topic.topic_id, topic.state), log.open_ledger(topic.state))
     return sum(ledger.bytes for ledger in ledgers if ledger.ledger_id < first_kept)
@@ -104,12 +104,14 @@ def _of_tables(view: ReadView) -> Iterator[Freeable]:
     for entry in tables.every(view):
         state = table_states.find(view, entry.table_id)
         if state is not None and (state.rows or state.versions):
-            size = _share(stats[ROWS.name], state.rows) + _share(stats[VERSIONS.name], state.versions)
+            size = share_of_pages(stats[ROWS.name], state.rows) + share_of_pages(
+                stats[VERSIONS.name], state.versions
+            )
             action = Action("store.admin.tables.delete_table", entry.name)
             yield Freeable("table", entry.name, size, size, None, action)
 
 
-def _share(figures: dict[str, int], records: int) -> int:
+def share_of_pages(figures: dict[str, int], records: int) -> int:
     """The bytes of some records of a database, by their share of all."""
     pages = figures["branch_pages"] + figures["leaf_pages"] + figures["overflow_pages"]
     return figures["psize"] * pages * records // max(figures["entries"], 1)

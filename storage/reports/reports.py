@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
     from storage.reports.quiet_consumers import QuietConsumer
     from storage.reports.retention import TopicRetention
+    from storage.reports.sizes import ObjectSize
     from storage.reports.slow_and_orphaned import AttentionRow
     from storage.reports.stats import OneSubscription, SubscriptionRow, TopicRow, TopicStats
     from storage.reports.stats_internal import InternalStats
@@ -497,6 +498,12 @@ class Reports:
         from storage.reports import freeable
 
         return freeable.list_freeable(self._connection)
+
+    def list_sizes(self, limit: int | None = None) -> list[ObjectSize]:
+        """Return the sizes of topics and tables, the largest first, at most so many."""
+        from storage.reports import sizes
+
+        return sizes.list_sizes(self._connection, limit)
 
     def list_audit_records(
         self,

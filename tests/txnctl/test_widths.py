@@ -30,7 +30,7 @@ READS: dict[str, tuple[tuple[str, ...], ...]] = {
     "store verify": ((), ("--full",)),
     "store locks": ((),),
     "store readers": ((),),
-    "store space": ((), ("--freeable",)),
+    "store space": ((), ("--freeable",), ("--topics",)),
     "store config": ((),),
     "store gc": (("--dry-run",),),
     "store upgrade": (("--dry-run",),),

@@ -15,7 +15,7 @@ CREATED = {
 
 
 class SpaceRow(NamedTuple):
-    """A part of the store, or, with --freeable, a change that frees space."""
+    """A part of the store, or a topic or table with --topics, or with --freeable a change that frees space."""
 
     database: str
     entries: int
@@ -27,6 +27,9 @@ class SpaceRow(NamedTuple):
     freed_bytes: int | None
     held_by: str | None
     action: Action
+    content_bytes: int
+    other_bytes: int
+    is_exact: bool
 
 
 SPACE = fields_of(
@@ -36,11 +39,29 @@ SPACE = fields_of(
         "entries": Help("Its records.", heading="RECORDS"),
         "bytes": Help("The pages that it takes.", heading="SIZE", kind="size"),
         "depth": "Levels of its tree.",
-        "kind": Help("With --freeable: topic, backlog (of a topic), table, or store (remains).", heading=""),
-        "name": Help("With --freeable: of the topic or table.", heading=""),
-        "size_bytes": Help("With --freeable: its size; of a table by its share.", heading="", kind="size"),
-        "freed_bytes": Help("With --freeable: the part that the command frees.", heading="", kind="size"),
-        "held_by": Help("With --freeable: what holds the rest back from trimming.", heading=""),
+        "kind": Help(
+            "With --topics, --freeable: topic, table; backlog (of a topic), store (remains).", heading=""
+        ),
+        "name": Help("With --topics, --freeable: of the topic or table.", heading=""),
+        "size_bytes": Help(
+            "With --topics, --freeable: its size; of a table with --freeable by its share.",
+            heading="",
+            kind="size",
+        ),
+        "freed_bytes": Help(
+            "With --freeable: what the command frees; with --topics: what a trim frees now.",
+            heading="",
+            kind="size",
+        ),
+        "held_by": Help("With --topics, --freeable: what holds the rest back from trimming.", heading=""),
         "action": Help("With --freeable: the command that frees it.", heading=""),
+        "content_bytes": Help("With --topics: entries of a topic, rows of a table.", heading="", kind="size"),
+        "other_bytes": Help(
+            "With --topics: its other records, as cursors, sequence ids, versions.", heading="", kind="size"
+        ),
+        "is_exact": Help(
+            "With --topics: whether all records were counted; else a topic has at least, a table about so many.",
+            heading="",
+        ),
     },
 )

@@ -1,4 +1,4 @@
-"""The causes of a page: each finding with its transactions, and the topics that these hold up."""
+"""The causes of a page: findings with the open transactions and the topics of each."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Cause(NamedTuple):
-    """A finding, the ids of its open transactions, and the topics of the page that it is about.
+    """A finding with the ids of open transactions and the topics of the page.
 
     Attributes:
-        topics: those on which most messages wait first.
+        topics: in the order of waiting messages, the most first.
     """
 
     finding: Finding
@@ -29,7 +29,7 @@ class Cause(NamedTuple):
 
 
 def causes(report: StoreReport, limit: int) -> list[Cause]:
-    """Return a cause for each of the first findings, in their order."""
+    """Return a cause for each of the first findings, in the same order."""
     ranked = sorted(report.timelines, key=lambda model: -waiting(model).messages)
     every = []
     for finding in report.overview.findings[:limit]:
@@ -39,7 +39,7 @@ def causes(report: StoreReport, limit: int) -> list[Cause]:
 
 
 def _txns(facts: Facts, finding: Finding) -> list[str]:
-    """Return the open transactions that a finding is about, by the subject of its code and its action."""
+    """Return the open transactions of a finding, by the code and the action of the finding."""
     late = [str(row.txn_id) for row in facts.transactions.late]
     if finding.code == "late-transactions":
         return late
@@ -51,12 +51,12 @@ def _txns(facts: Facts, finding: Finding) -> list[str]:
 
 
 def _topics(ranked: Sequence[Timeline], finding: Finding, txns: Sequence[str]) -> list[Timeline]:
-    """Return the topics that wait for a transaction, else those with its messages, else the one named.
+    """Return the topics blocked by a transaction, else topics with messages of one, else the topic in `about`.
 
-    A finding that only informs is about no topic.
+    A finding that only informs has no topic.
 
     Args:
-        ranked: the topics of the page, those on which most messages wait first.
+        ranked: the topics of the page in the order of waiting messages, the most first.
     """
     if finding.severity == "info":
         return []

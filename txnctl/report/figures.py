@@ -22,7 +22,7 @@ FIGURES_BYTES_MAX = 384 << 10
 _FEW_ROWS = 2
 
 
-class Figures:
+class Pictures:
     """The pictures of a page.
 
     Attributes:

@@ -70,8 +70,8 @@ def subscriptions(report: StoreReport) -> Markup | None:
     rows.sort(key=lambda row: (VERDICTS.index(row.stats.verdict), -row.stats.blocked, -row.stats.visible))
     listed = tables.table("Subscriptions", rows, _SUBSCRIPTIONS, more=line("subscriptions list"))
     verdicts = Counter(row.stats.verdict for row in rows)
-    each = ", ".join([f"{count(number)} {verdict}" for verdict, number in verdicts.items()])
-    return tables.folded("subscriptions", "Subscriptions", f"{count(len(rows))}: {each}", listed)
+    counted = ", ".join([f"{count(number)} {verdict}" for verdict, number in verdicts.items()])
+    return tables.folded("subscriptions", "Subscriptions", f"{count(len(rows))}: {counted}", listed)
 
 
 def producers(report: StoreReport) -> Markup | None:

@@ -11,7 +11,7 @@ from os.path import basename
 from storage.values.timestamps import rfc3339
 from txnctl.fields.overview import verdict_text
 from txnctl.report import lists, space, topics, transactions
-from txnctl.report.figures import Figures
+from txnctl.report.figures import Pictures
 from txnctl.report.markup import Markup, foreign, tag
 from txnctl.report.style import STYLE
 from txnctl.report.summary import summary
@@ -46,7 +46,7 @@ def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
     """
     path = report.overview.facts.store.info.path
     name = basename(path) or path
-    figures, explanations = Figures(), transactions.Explanations(report)
+    figures, explanations = Pictures(), transactions.Explanations(report)
     first = summary(report, figures, explanations)
     sections = [
         topics.section(report.timelines, figures),

@@ -9,7 +9,7 @@ from txnctl.output.screen import WAITS
 from txnctl.output.shell import command, line, spell
 from txnctl.report import tables
 from txnctl.report.causes import Cause, causes
-from txnctl.report.figures import Figures, interest
+from txnctl.report.figures import Pictures, interest
 from txnctl.report.markup import Markup, join, tag
 from txnctl.report.transactions import Explanations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from storage.reports.timeline import Timeline
 
 _SHOWN = 6
-"""Causes that are not folded; these have pictures and evidence."""
+"""Causes that are not folded, and have pictures and evidence."""
 _LISTED = 40
-"""Causes on the page; the others are counted."""
+"""Causes on the page; further findings are counted."""
 _EXPLAINED = 3
-"""Transactions of a cause whose evidence stands beside it; that of others is below."""
+"""Transactions of a cause with evidence inside the article; further transactions are explained below."""
 
 
 def _waits_for(model: Timeline) -> str | None:
@@ -41,7 +41,7 @@ _TOPICS: tuple[Column[Timeline], ...] = (
 )
 
 
-def summary(report: StoreReport, figures: Figures, explanations: Explanations) -> Markup:
+def summary(report: StoreReport, figures: Pictures, explanations: Explanations) -> Markup:
     """Return the causes, the worst first, and the counts of the store.
 
     Args:
@@ -66,10 +66,10 @@ def summary(report: StoreReport, figures: Figures, explanations: Explanations) -
     return tables.section("summary", title, _numbers(report), join(shown), figures.legend())
 
 
-def _cause(cause: Cause, figures: Figures | None, explanations: Explanations) -> Markup:
-    """Return one cause: the problem and the command, then the picture, and the paragraphs last."""
+def _cause(cause: Cause, figures: Pictures | None, explanations: Explanations) -> Markup:
+    """Return a cause: problem and command, then the picture, and the paragraphs last."""
     finding = cause.finding
-    evidence = explanations.of(cause.txns[:_EXPLAINED]) if figures is not None else []
+    evidence = explanations.take(cause.txns[:_EXPLAINED]) if figures is not None else []
     picture = None
     if figures is not None and cause.topics and cause.topics[0].topic not in figures.drawn:
         picture = figures.figure(cause.topics[0])

@@ -7,7 +7,7 @@ from txnctl.output.column import Column
 from txnctl.output.human import count, plural
 from txnctl.output.shell import line
 from txnctl.report import tables
-from txnctl.report.figures import Figures, interest, not_drawn
+from txnctl.report.figures import Pictures, interest, not_drawn
 from txnctl.report.markup import Markup, join, tag
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ _COLUMNS: tuple[Column[Timeline], ...] = (
 )
 
 
-def section(models: Sequence[Timeline], figures: Figures) -> Markup | None:
+def section(models: Sequence[Timeline], figures: Pictures) -> Markup | None:
     """Return the part of the page about topics, blocked topics first; None without a topic."""
     if not models:
         return None

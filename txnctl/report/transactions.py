@@ -90,7 +90,7 @@ class Explanations:
         self._room = tables.Room(EXPLANATIONS_BYTES_MAX)
         self.left: list[str] = []
 
-    def of(self, txns: Sequence[str]) -> list[Markup]:
+    def take(self, txns: Sequence[str]) -> list[Markup]:
         """Return the explanations of some transactions, as far as they are not on the page yet."""
         parts = []
         for txn in txns:
@@ -106,7 +106,7 @@ class Explanations:
 
     def rest(self) -> list[Markup]:
         """Return those that are not on the page yet."""
-        return self.of(list(self._waiting))
+        return self.take(list(self._waiting))
 
 
 def section(report: StoreReport, explanations: Explanations) -> Markup | None:

@@ -125,6 +125,7 @@ def _collect(teller: Teller) -> None:
         "store info",
         "store space",
         "store space --freeable",
+        "store space --topics",
         "audit list -n 3",
     )
     for number in (1, 2, 3):

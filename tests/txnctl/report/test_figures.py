@@ -7,14 +7,14 @@ import pytest
 from storage import Store
 from tests.txnctl.stuck_store import StuckStore
 from txnctl.report import figures
-from txnctl.report.figures import Figures
+from txnctl.report.figures import Pictures
 
 
 def test_the_legend_has_what_is_drawn(stuck_store: StuckStore) -> None:
     """A picture of a topic without transactions brings no sign of one."""
     with Store.open(stuck_store.path, read_only=True) as store:
         models = {model.name: model for model in store.reports.store_report().timelines}
-    drawn = Figures()
+    drawn = Pictures()
     assert drawn.legend() is None
     drawn.figure(models["payments"])
     legend = str(drawn.legend())
@@ -32,10 +32,10 @@ def test_a_picture_without_room_is_a_command(
     """A large picture is drawn with fewer rows; beyond the bound of all pictures the command stands in its place."""
     with Store.open(stuck_store.path, read_only=True) as store:
         (model,) = [each for each in store.reports.store_report().timelines if each.name == "orders"]
-    whole = Figures().figure(model)
+    whole = Pictures().figure(model)
     monkeypatch.setattr(figures, "FIGURE_BYTES_MAX", len(whole) * 9 // 10)
-    fewer = Figures().figure(model)
+    fewer = Pictures().figure(model)
     assert len(fewer) < len(whole)
     assert "2 more open transactions" in fewer
     monkeypatch.setattr(figures, "FIGURES_BYTES_MAX", 100)
-    assert "Not drawn here: <code>txnctl transactions timeline orders</code>" in Figures().figure(model)
+    assert "Not drawn here: <code>txnctl transactions timeline orders</code>" in Pictures().figure(model)

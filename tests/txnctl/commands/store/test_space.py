@@ -25,6 +25,36 @@ class TestInfo:
         assert 0 < sum(sizes) <= (path / "data.mdb").stat().st_size
 
 
+class TestTopics:
+    """`store space --topics`."""
+
+    def test_topics_and_tables_stand_by_size(self, run: Any) -> None:
+        """Entries, other records, and what a trim frees once no subscription holds the topic."""
+        for words in (
+            "topics create small",
+            "topics create large",
+            "tables create rows",
+            "tables put rows k v",
+        ):
+            assert run(*words.split()).status == 0
+        assert run("subscriptions", "create", "large", "billing").status == 0
+        assert run("produce", "large", "-m", "x" * 5000).status == 0
+        assert run("topics", "config", "large", "--retention-size", "0").status == 0
+        rows = run("store", "space", "--topics", "-o", "json").json
+        assert not undeclared(rows[0], space.SPACE)
+        assert [row["name"] for row in rows] == ["large", "orders", "rows", "small"]
+        large = rows[0]
+        assert large["contentBytes"] > 5000
+        assert large["sizeBytes"] == large["contentBytes"] + large["otherBytes"]
+        assert (large["freedBytes"], large["heldBy"], large["isExact"]) == (0, "subscription billing", True)
+        assert run("subscriptions", "clear-backlog", "large", "billing", "--yes").status == 0
+        (largest,) = run("store", "space", "--topics", "-n", "1", "-o", "json").json
+        assert largest["name"] in ("large", "rows")
+        assert "NAME    KIND " in run("store", "space", "--topics").out
+        assert run("store", "space", "--topics", "--freeable").status == 2
+        assert run("store", "space", "--topics", "-o", "name").status == 2
+
+
 class TestFreeable:
     """`store space --freeable`."""
 
@@ -50,6 +80,13 @@ class TestFreeable:
         assert "topics trim read" in lines
         assert "; the rest is held" not in lines
         assert run("store", "space", "--freeable", "-o", "name").status == 2
+
+    def test_a_store_without_content_is_noted_once(self, run: Any) -> None:
+        """One line on standard error, and an empty result."""
+        assert run("topics", "delete", "orders", "--yes", "--force").status == 0
+        assert run("store", "gc", "--yes").status == 0
+        outcome = run("store", "space", "--freeable")
+        assert (outcome.out, outcome.err) == ("", "txnctl: no topic or table takes space\n")
 
     def test_a_backlog_that_holds_a_topic_has_a_command_of_its_own(self, run: Any) -> None:
         """The message that billing has not acknowledged: named, with the command, before the truncation."""
