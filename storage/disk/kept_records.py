@@ -1,4 +1,4 @@
-"""Kept records: the superblock, states and cursors of the last commit, decoded, for the next batch of the process.
+"""Kept records: the superblock, states, cursors and counts of the last commit, for the next batch of the process.
 
 Every commit of a topic reads, checks and decodes the few records that the commit before has encoded. A committed batch
 leaves them here instead. The next batch takes them if no commit of any process came in between, which the numbers of

@@ -134,7 +134,7 @@ class Run(ModelledStore):
     def is_end(self, txn: Transaction) -> bool:
         """Whether a commit has something to write, and no failure to raise: such a one comes back at once."""
         work: Any = txn.work
-        return work._write_behind._failure is None and not (work._buffers.is_empty and not work.txn_id)
+        return work._write_behind.failure is None and not (work._buffers.is_empty and not work.txn_id)
 
     def abort(self, slot: int) -> None:
         txn, self.slots[slot] = self.txn(slot), None
