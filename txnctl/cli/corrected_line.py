@@ -116,8 +116,10 @@ def _corrected_in_group(ctx: click.Context, words: Sequence[str], error: Refusal
         ]
     own = line[: commands[0]] if commands else line
     mended = _corrected_once(ctx, own, error) if name or parameter is not None else None
-    if mended is None or not commands or _refused_group(ctx, mended):
+    if mended is None or _refused_group(ctx, mended):
         return None
+    if not commands:
+        return [*mended, "--help"]
     return [*mended, *(below(ctx, line[commands[0] :]) or [])]
 
 
@@ -246,7 +248,8 @@ def _argument_places(ctx: click.Context, words: Sequence[str]) -> list[int]:
     """The places of words that are no options and no values of options."""
     takes_value = {name for each in _options(ctx) if not each.is_flag for name in _names(each)}
     numbers = isinstance(ctx.command, Command) and ctx.command.declaration.numbers_are_arguments
-    places, at = [], 0
+    places: list[int] = []
+    at = 0
     while at < len(words):
         word = words[at]
         if word == "--":

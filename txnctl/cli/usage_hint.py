@@ -12,12 +12,13 @@ from txnctl.cli.click_commands import Argument, GroupCommand, Option
 from txnctl.cli.corrected_line import Trial, corrected, near_options
 from txnctl.cli.sample_values import expected_value
 from txnctl.cli.value_types import SessionToken
-from txnctl.output.shell import hint_of, line, worded
+from txnctl.output.shell import hint_of, line, name_in, worded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from txnctl.cli.corrected_line import Refusal
+    from txnctl.cli.declaration import Example
 
 _LINE_MAX = 300
 """Characters of a command line to paste; a longer one, mostly a message, is shown with samples alone."""
@@ -41,6 +42,13 @@ def add_hint(error: Refusal, ctx: click.Context, words: Sequence[str]) -> None:
         error.hint = text
     else:
         error.hint = text  # type: ignore[attr-defined]
+
+
+def add_example(error: click.UsageError, examples: Sequence[Example]) -> None:
+    """Give an error that a command raised the first example of the command as a hint, unless it has one."""
+    lines = [example.lines[0] for example in examples if len(example.lines) == 1]
+    if getattr(error, "hint", None) is None and lines:
+        error.hint = f"For example: {worded(name_in(lines[0]))}"  # type: ignore[attr-defined]
 
 
 def command_line(ctx: click.Context, words: Sequence[str]) -> str:
