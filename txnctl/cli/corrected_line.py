@@ -193,6 +193,9 @@ def _with_missing(ctx: click.Context, words: list[str], parameter: click.Paramet
         return _before_dashes(words, [parameter.opts[-1], sample_value(parameter, ctx)])
     if not isinstance(parameter, Argument):
         return None
+    if parameter.nargs != 1 and words:
+        # The parser has given the last word to the argument behind: `pipeline ingest FILE... TOPIC`.
+        parameter = [each for each in ctx.command.get_params(ctx) if isinstance(each, Argument)][-1]
     dashes = (
         ["--"] if isinstance(parameter.type, click.types.UnprocessedParamType) and "--" not in words else []
     )
