@@ -15,6 +15,7 @@ import click
 
 from storage.errors import BadInput
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
+from txnctl.cli.near_names import nearest
 from txnctl.cli.sample_values import sample_value
 from txnctl.output.shell import name_store, named_store
 
@@ -209,32 +210,39 @@ def _before_dashes(words: list[str], more: list[str]) -> list[str]:
 
 def _with_other_value(ctx: click.Context, words: list[str], option: Option) -> list[str]:
     """A sample in the place of each value; without one on the line, which a variable has given, one at the end."""
-    sample, line, is_there = sample_value(option, ctx), list(words), False
+    line, is_there = list(words), False
     at = 0
     while at < len(line) and line[at] != "--":
         name = line[at].partition("=")[0]
         if name in _names(option):
             is_there = True
             if name != line[at]:
-                line[at] = f"{name}={sample}"
+                line[at] = f"{name}={_replacement(option, ctx, line[at][len(name) + 1 :])}"
             elif at + 1 < len(line):
-                line[at + 1] = sample
+                line[at + 1] = _replacement(option, ctx, line[at + 1])
                 at += 1
         elif len(name) > 2 and name[1] != "-" and name[:2] in _names(option):
-            is_there, line[at] = True, f"{name[:2]}{sample}"
+            is_there, line[at] = True, f"{name[:2]}{_replacement(option, ctx, line[at][2:])}"
         at += 1
-    return line if is_there else _before_dashes(line, [option.opts[-1], sample])
+    return line if is_there else _before_dashes(line, [option.opts[-1], sample_value(option, ctx)])
 
 
 def _with_other_argument(ctx: click.Context, words: list[str], argument: Argument) -> list[str] | None:
     arguments = [each for each in ctx.command.get_params(ctx) if isinstance(each, Argument)]
-    places, sample = _argument_places(ctx, words), sample_value(argument, ctx)
+    places = _argument_places(ctx, words)
     number = arguments.index(argument)
     if argument.nargs == 1 and all(each.nargs == 1 for each in arguments[:number]):
         mine = places[number : number + 1]
     else:
         mine = places[number : len(places) - (len(arguments) - 1 - number)]
-    return [sample if at in mine else word for at, word in enumerate(words)] if mine else [*words, sample]
+    if not mine:
+        return [*words, sample_value(argument, ctx)]
+    return [_replacement(argument, ctx, word) if at in mine else word for at, word in enumerate(words)]
+
+
+def _replacement(parameter: Option | Argument, ctx: click.Context, text: str) -> str:
+    """Of a kind with names the nearest one, else a sample."""
+    return nearest(text, getattr(parameter.type, "names", ())) or sample_value(parameter, ctx)
 
 
 def _without_surplus(ctx: click.Context, words: list[str]) -> list[str] | None:
