@@ -189,7 +189,9 @@ def audit_actions(context: click.Context, incomplete: str) -> list[CompletionIte
 
     def find(store: Store) -> list[CompletionItem]:
         actions = {record.action for record in store.reports.list_audit_records(_AUDITED)}
-        return [CompletionItem(each) for each in sorted(actions | {action.split()[0] for action in actions})]
+        return [
+            CompletionItem(action) for action in sorted(actions | {action.split()[0] for action in actions})
+        ]
 
     return _looked_up(context, find, incomplete)
 

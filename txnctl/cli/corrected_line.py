@@ -70,7 +70,10 @@ def below(ctx: click.Context, words: Sequence[str]) -> list[str] | None:
     command = group.get_command(ctx, name)
     if command is None:
         names = group.table.names()
-        near = get_close_matches(name, names, 1, 0.5) or [each for each in names if each.startswith(name)][:1]
+        near = (
+            get_close_matches(name, names, 1, 0.5)
+            or [member for member in names if member.startswith(name)][:1]
+        )
         if not near:
             return None
         name, command = near[0], group.get_command(ctx, near[0])
@@ -80,7 +83,7 @@ def below(ctx: click.Context, words: Sequence[str]) -> list[str] | None:
 
 def near_options(ctx: click.Context, name: str) -> list[str]:
     """Names of options of the command that are like this one, the nearest first."""
-    options = [each for each in ctx.command.get_params(ctx) if isinstance(each, Option) and not each.hidden]
+    options = [option for option in _options(ctx) if not option.hidden]
     names = [
         shown for option in options for shown in [*option.opts, *option.secondary_opts] if shown[:2] == "--"
     ]
@@ -180,7 +183,7 @@ def _place(words: Sequence[str], name: str) -> int | None:
 
 
 def _with_or_without_value(ctx: click.Context, words: list[str], name: str) -> list[str] | None:
-    option = next((each for each in _options(ctx) if name in _names(each)), None)
+    option = next((known for known in _options(ctx) if name in _names(known)), None)
     if option is None:
         return None
     if option.is_flag:
@@ -196,7 +199,7 @@ def _with_missing(ctx: click.Context, words: list[str], parameter: click.Paramet
         return None
     if parameter.nargs != 1 and words:
         # The parser has given the last word to the argument behind: `pipeline ingest FILE... TOPIC`.
-        parameter = [each for each in ctx.command.get_params(ctx) if isinstance(each, Argument)][-1]
+        parameter = _arguments(ctx)[-1]
     dashes = (
         ["--"] if isinstance(parameter.type, click.types.UnprocessedParamType) and "--" not in words else []
     )
@@ -228,16 +231,16 @@ def _with_other_value(ctx: click.Context, words: list[str], option: Option) -> l
 
 
 def _with_other_argument(ctx: click.Context, words: list[str], argument: Argument) -> list[str] | None:
-    arguments = [each for each in ctx.command.get_params(ctx) if isinstance(each, Argument)]
+    arguments = _arguments(ctx)
     places = _argument_places(ctx, words)
     number = arguments.index(argument)
-    if argument.nargs == 1 and all(each.nargs == 1 for each in arguments[:number]):
-        mine = places[number : number + 1]
+    if argument.nargs == 1 and all(before.nargs == 1 for before in arguments[:number]):
+        own_places = places[number : number + 1]
     else:
-        mine = places[number : len(places) - (len(arguments) - 1 - number)]
-    if not mine:
+        own_places = places[number : len(places) - (len(arguments) - 1 - number)]
+    if not own_places:
         return [*words, sample_value(argument, ctx)]
-    return [_replacement(argument, ctx, word) if at in mine else word for at, word in enumerate(words)]
+    return [_replacement(argument, ctx, word) if at in own_places else word for at, word in enumerate(words)]
 
 
 def _replacement(parameter: Option | Argument, ctx: click.Context, text: str) -> str:
@@ -247,9 +250,9 @@ def _replacement(parameter: Option | Argument, ctx: click.Context, text: str) ->
 
 def _without_surplus(ctx: click.Context, words: list[str]) -> list[str] | None:
     """Without the arguments that the command has no name for."""
-    arguments = [each for each in ctx.command.get_params(ctx) if isinstance(each, Argument)]
+    arguments = _arguments(ctx)
     surplus = _argument_places(ctx, words)[len(arguments) :]
-    if not surplus or any(each.nargs != 1 for each in arguments):
+    if not surplus or any(argument.nargs != 1 for argument in arguments):
         return None
     kept = [word for at, word in enumerate(words) if at not in surplus]
     return kept[:-1] if kept[-1:] == ["--"] else kept
@@ -257,7 +260,7 @@ def _without_surplus(ctx: click.Context, words: list[str]) -> list[str] | None:
 
 def _argument_places(ctx: click.Context, words: Sequence[str]) -> list[int]:
     """The places of words that are no options and no values of options."""
-    takes_value = {name for each in _options(ctx) if not each.is_flag for name in _names(each)}
+    takes_value = {name for option in _options(ctx) if not option.is_flag for name in _names(option)}
     numbers = isinstance(ctx.command, Command) and ctx.command.declaration.numbers_are_arguments
     places: list[int] = []
     at = 0
@@ -274,7 +277,11 @@ def _argument_places(ctx: click.Context, words: Sequence[str]) -> list[int]:
 
 
 def _options(ctx: click.Context) -> list[Option]:
-    return [each for each in ctx.command.get_params(ctx) if isinstance(each, Option)]
+    return [option for option in ctx.command.get_params(ctx) if isinstance(option, Option)]
+
+
+def _arguments(ctx: click.Context) -> list[Argument]:
+    return [argument for argument in ctx.command.get_params(ctx) if isinstance(argument, Argument)]
 
 
 def _names(option: Option) -> list[str]:

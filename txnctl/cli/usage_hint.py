@@ -81,8 +81,8 @@ def _correction(error: Refusal, ctx: click.Context) -> str:
             return f"Did you mean {' or '.join(near)}?"
         return "Options of a command stand after it:" if _is_group(ctx) else "Without it:"
     if isinstance(error, click.BadOptionUsage):
-        params = [each for each in ctx.command.get_params(ctx) if isinstance(each, Option)]
-        option = next((each for each in params if error.option_name in [*each.opts, *each.aliases]), None)
+        params = [param for param in ctx.command.get_params(ctx) if isinstance(param, Option)]
+        option = next((param for param in params if error.option_name in [*param.opts, *param.aliases]), None)
         if option is None or option.is_flag:
             return "It takes no value:"
         return f"It takes {expected_value(option, ctx)}. For example:"
@@ -103,9 +103,9 @@ def _without_tokens(ctx: click.Context, words: Sequence[str]) -> list[str]:
     """Without the token of a session, which is a secret."""
     names = {
         name
-        for each in ctx.command.get_params(ctx)
-        if isinstance(each, Option) and isinstance(each.type, SessionToken)
-        for name in each.opts
+        for option in ctx.command.get_params(ctx)
+        if isinstance(option, Option) and isinstance(option.type, SessionToken)
+        for name in option.opts
     }
     return _without_options(words, names)
 

@@ -378,7 +378,7 @@ class KeyValue(Grammar):
         return (key, value) if key and equals else None
 
 
-class Label(KeyValue):
+class TransactionLabel(KeyValue):
     """A label of a transaction, among those of open transactions."""
 
     def shell_complete(
@@ -439,7 +439,7 @@ SUBSCRIPTION = SubscriptionName()
 TABLE = TableName()
 SESSION = SessionToken()
 KEY_VALUE = KeyValue()
-LABEL = Label()
+LABEL = TransactionLabel()
 ISOLATION_LEVEL = NamedConstant(
     "isolation level", ("READ_COMMITTED", "READ_UNCOMMITTED"), "storage:IsolationLevel"
 )
