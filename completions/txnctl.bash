@@ -18,6 +18,7 @@ _txnctl_completion() {
             file) compopt -o default 2>/dev/null ;;
             plain)
                 value="${value#"$prefix"}"
+                [[ "$value" == *" "* ]] && printf -v value '%q' "$value"
                 values+=("$value")
                 helps+=("$help")
                 (( ${#value} > width )) && width=${#value}

@@ -214,11 +214,21 @@ class Command(_Helpful, click.Command):
         return {name: not option.is_flag for option in options for name in [*option.opts, *option.aliases]}
 
     def invoke(self, ctx: click.Context) -> object:
-        """Open the store as declared, run the command, close."""
+        """Open the store as declared, run the command, close.
+
+        Raises:
+            click.UsageError: with a hint, if the command found options that do not go together.
+        """
         from txnctl.cli.context import Context
 
-        with Context(ctx, self.declaration) as context:
-            return self.declaration.invoke(context, context.arguments)
+        try:
+            with Context(ctx, self.declaration) as context:
+                return self.declaration.invoke(context, context.arguments)
+        except click.UsageError as error:
+            from txnctl.cli.usage_hint import add_example
+
+            add_example(error, self.examples)
+            raise
 
     @property
     def effect(self) -> str:

@@ -34,6 +34,9 @@ VARIABLE = "_TXNCTL_COMPLETE"
 SCRIPTS = {"bash": "txnctl.bash", "zsh": "_txnctl", "fish": "txnctl.fish"}
 """The shells, and the file in completions/ that holds the script of each."""
 
+_AUDITED = 1000
+"""Records of the audit trail that completion reads at most."""
+
 _BASH = r"""# bash completion for txnctl
 
 %(complete_func)s() {
@@ -54,6 +57,7 @@ _BASH = r"""# bash completion for txnctl
             file) compopt -o default 2>/dev/null ;;
             plain)
                 value="${value#"$prefix"}"
+                [[ "$value" == *" "* ]] && printf -v value '%%q' "$value"
                 values+=("$value")
                 helps+=("$help")
                 (( ${#value} > width )) && width=${#value}
@@ -162,6 +166,31 @@ def open_transactions(context: click.Context, incomplete: str) -> list[Completio
         return [
             CompletionItem(str(row.txn_id), help=_age_and_owner(row))
             for row in store.reports.list_transactions()
+        ]
+
+    return _looked_up(context, find, incomplete)
+
+
+def labels(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The labels of open transactions, with the ids of the transactions."""
+
+    def find(store: Store) -> list[CompletionItem]:
+        owners: dict[str, list[str]] = {}
+        for row in store.reports.list_transactions():
+            for name, value in row.labels.items():
+                owners.setdefault(f"{name}={value}", []).append(str(row.txn_id))
+        return [CompletionItem(label, help=", ".join(txns)) for label, txns in owners.items()]
+
+    return _looked_up(context, find, incomplete)
+
+
+def audit_actions(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The actions of the newest records of the audit trail, and their groups."""
+
+    def find(store: Store) -> list[CompletionItem]:
+        actions = {record.action for record in store.reports.list_audit_records(_AUDITED)}
+        return [
+            CompletionItem(action) for action in sorted(actions | {action.split()[0] for action in actions})
         ]
 
     return _looked_up(context, find, incomplete)

@@ -15,6 +15,7 @@ import click
 
 from storage.errors import BadInput
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
+from txnctl.cli.near_names import nearest
 from txnctl.cli.sample_values import sample_value
 from txnctl.output.shell import name_store, named_store
 
@@ -69,7 +70,10 @@ def below(ctx: click.Context, words: Sequence[str]) -> list[str] | None:
     command = group.get_command(ctx, name)
     if command is None:
         names = group.table.names()
-        near = get_close_matches(name, names, 1, 0.5) or [each for each in names if each.startswith(name)][:1]
+        near = (
+            get_close_matches(name, names, 1, 0.5)
+            or [member for member in names if member.startswith(name)][:1]
+        )
         if not near:
             return None
         name, command = near[0], group.get_command(ctx, near[0])
@@ -79,7 +83,7 @@ def below(ctx: click.Context, words: Sequence[str]) -> list[str] | None:
 
 def near_options(ctx: click.Context, name: str) -> list[str]:
     """Names of options of the command that are like this one, the nearest first."""
-    options = [each for each in ctx.command.get_params(ctx) if isinstance(each, Option) and not each.hidden]
+    options = [option for option in _options(ctx) if not option.hidden]
     names = [
         shown for option in options for shown in [*option.opts, *option.secondary_opts] if shown[:2] == "--"
     ]
@@ -116,8 +120,10 @@ def _corrected_in_group(ctx: click.Context, words: Sequence[str], error: Refusal
         ]
     own = line[: commands[0]] if commands else line
     mended = _corrected_once(ctx, own, error) if name or parameter is not None else None
-    if mended is None or not commands or _refused_group(ctx, mended):
+    if mended is None or _refused_group(ctx, mended):
         return None
+    if not commands:
+        return [*mended, "--help"]
     return [*mended, *(below(ctx, line[commands[0] :]) or [])]
 
 
@@ -177,7 +183,7 @@ def _place(words: Sequence[str], name: str) -> int | None:
 
 
 def _with_or_without_value(ctx: click.Context, words: list[str], name: str) -> list[str] | None:
-    option = next((each for each in _options(ctx) if name in _names(each)), None)
+    option = next((known for known in _options(ctx) if name in _names(known)), None)
     if option is None:
         return None
     if option.is_flag:
@@ -191,6 +197,9 @@ def _with_missing(ctx: click.Context, words: list[str], parameter: click.Paramet
         return _before_dashes(words, [parameter.opts[-1], sample_value(parameter, ctx)])
     if not isinstance(parameter, Argument):
         return None
+    if parameter.nargs != 1 and words:
+        # The parser has given the last word to the argument behind: `pipeline ingest FILE... TOPIC`.
+        parameter = _arguments(ctx)[-1]
     dashes = (
         ["--"] if isinstance(parameter.type, click.types.UnprocessedParamType) and "--" not in words else []
     )
@@ -204,39 +213,46 @@ def _before_dashes(words: list[str], more: list[str]) -> list[str]:
 
 def _with_other_value(ctx: click.Context, words: list[str], option: Option) -> list[str]:
     """A sample in the place of each value; without one on the line, which a variable has given, one at the end."""
-    sample, line, is_there = sample_value(option, ctx), list(words), False
+    line, is_there = list(words), False
     at = 0
     while at < len(line) and line[at] != "--":
         name = line[at].partition("=")[0]
         if name in _names(option):
             is_there = True
             if name != line[at]:
-                line[at] = f"{name}={sample}"
+                line[at] = f"{name}={_replacement(option, ctx, line[at][len(name) + 1 :])}"
             elif at + 1 < len(line):
-                line[at + 1] = sample
+                line[at + 1] = _replacement(option, ctx, line[at + 1])
                 at += 1
         elif len(name) > 2 and name[1] != "-" and name[:2] in _names(option):
-            is_there, line[at] = True, f"{name[:2]}{sample}"
+            is_there, line[at] = True, f"{name[:2]}{_replacement(option, ctx, line[at][2:])}"
         at += 1
-    return line if is_there else _before_dashes(line, [option.opts[-1], sample])
+    return line if is_there else _before_dashes(line, [option.opts[-1], sample_value(option, ctx)])
 
 
 def _with_other_argument(ctx: click.Context, words: list[str], argument: Argument) -> list[str] | None:
-    arguments = [each for each in ctx.command.get_params(ctx) if isinstance(each, Argument)]
-    places, sample = _argument_places(ctx, words), sample_value(argument, ctx)
+    arguments = _arguments(ctx)
+    places = _argument_places(ctx, words)
     number = arguments.index(argument)
-    if argument.nargs == 1 and all(each.nargs == 1 for each in arguments[:number]):
-        mine = places[number : number + 1]
+    if argument.nargs == 1 and all(before.nargs == 1 for before in arguments[:number]):
+        own_places = places[number : number + 1]
     else:
-        mine = places[number : len(places) - (len(arguments) - 1 - number)]
-    return [sample if at in mine else word for at, word in enumerate(words)] if mine else [*words, sample]
+        own_places = places[number : len(places) - (len(arguments) - 1 - number)]
+    if not own_places:
+        return [*words, sample_value(argument, ctx)]
+    return [_replacement(argument, ctx, word) if at in own_places else word for at, word in enumerate(words)]
+
+
+def _replacement(parameter: Option | Argument, ctx: click.Context, text: str) -> str:
+    """Of a kind with names the nearest one, else a sample."""
+    return nearest(text, getattr(parameter.type, "names", ())) or sample_value(parameter, ctx)
 
 
 def _without_surplus(ctx: click.Context, words: list[str]) -> list[str] | None:
     """Without the arguments that the command has no name for."""
-    arguments = [each for each in ctx.command.get_params(ctx) if isinstance(each, Argument)]
+    arguments = _arguments(ctx)
     surplus = _argument_places(ctx, words)[len(arguments) :]
-    if not surplus or any(each.nargs != 1 for each in arguments):
+    if not surplus or any(argument.nargs != 1 for argument in arguments):
         return None
     kept = [word for at, word in enumerate(words) if at not in surplus]
     return kept[:-1] if kept[-1:] == ["--"] else kept
@@ -244,7 +260,7 @@ def _without_surplus(ctx: click.Context, words: list[str]) -> list[str] | None:
 
 def _argument_places(ctx: click.Context, words: Sequence[str]) -> list[int]:
     """The places of words that are no options and no values of options."""
-    takes_value = {name for each in _options(ctx) if not each.is_flag for name in _names(each)}
+    takes_value = {name for option in _options(ctx) if not option.is_flag for name in _names(option)}
     numbers = isinstance(ctx.command, Command) and ctx.command.declaration.numbers_are_arguments
     places: list[int] = []
     at = 0
@@ -261,7 +277,11 @@ def _argument_places(ctx: click.Context, words: Sequence[str]) -> list[int]:
 
 
 def _options(ctx: click.Context) -> list[Option]:
-    return [each for each in ctx.command.get_params(ctx) if isinstance(each, Option)]
+    return [option for option in ctx.command.get_params(ctx) if isinstance(option, Option)]
+
+
+def _arguments(ctx: click.Context) -> list[Argument]:
+    return [argument for argument in ctx.command.get_params(ctx) if isinstance(argument, Argument)]
 
 
 def _names(option: Option) -> list[str]:

@@ -26,7 +26,7 @@ _BY_METAVAR = {
     "ID": "load-1",
     "KEY": "B1",
     "NAME": "loader",
-    "NAME=VALUE": "orphans=1",
+    "NAME=VALUE": "lag=1000",
     "NAME[=TABLE]": "accounts",
     "NAME[=TOPIC]": "orders",
     "PATH": "directory",

@@ -47,7 +47,7 @@ def _hint(ctx: click.Context, words: Sequence[str], near: Sequence[str], *, in_g
         name = ALIASES.get(words[0], words[0])
         members = [(member, group.table.find(member)) for member in group.table.names()]
         names = [
-            next(each for each, kind in members if isinstance(kind, Group) and name in kind.names()),
+            next(member for member, kind in members if isinstance(kind, Group) and name in kind.names()),
             *words,
         ]
     elif near:

@@ -12,12 +12,13 @@ from txnctl.cli.click_commands import Argument, GroupCommand, Option
 from txnctl.cli.corrected_line import Trial, corrected, near_options
 from txnctl.cli.sample_values import expected_value
 from txnctl.cli.value_types import SessionToken
-from txnctl.output.shell import hint_of, line, worded
+from txnctl.output.shell import hint_of, line, name_in, worded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from txnctl.cli.corrected_line import Refusal
+    from txnctl.cli.declaration import Example
 
 _LINE_MAX = 300
 """Characters of a command line to paste; a longer one, mostly a message, is shown with samples alone."""
@@ -41,6 +42,13 @@ def add_hint(error: Refusal, ctx: click.Context, words: Sequence[str]) -> None:
         error.hint = text
     else:
         error.hint = text  # type: ignore[attr-defined]
+
+
+def add_example(error: click.UsageError, examples: Sequence[Example]) -> None:
+    """Give an error that a command raised the first example of the command as a hint, unless it has one."""
+    lines = [example.lines[0] for example in examples if len(example.lines) == 1]
+    if getattr(error, "hint", None) is None and lines:
+        error.hint = f"For example: {worded(name_in(lines[0]))}"  # type: ignore[attr-defined]
 
 
 def command_line(ctx: click.Context, words: Sequence[str]) -> str:
@@ -73,8 +81,8 @@ def _correction(error: Refusal, ctx: click.Context) -> str:
             return f"Did you mean {' or '.join(near)}?"
         return "Options of a command stand after it:" if _is_group(ctx) else "Without it:"
     if isinstance(error, click.BadOptionUsage):
-        params = [each for each in ctx.command.get_params(ctx) if isinstance(each, Option)]
-        option = next((each for each in params if error.option_name in [*each.opts, *each.aliases]), None)
+        params = [param for param in ctx.command.get_params(ctx) if isinstance(param, Option)]
+        option = next((param for param in params if error.option_name in [*param.opts, *param.aliases]), None)
         if option is None or option.is_flag:
             return "It takes no value:"
         return f"It takes {expected_value(option, ctx)}. For example:"
@@ -95,9 +103,9 @@ def _without_tokens(ctx: click.Context, words: Sequence[str]) -> list[str]:
     """Without the token of a session, which is a secret."""
     names = {
         name
-        for each in ctx.command.get_params(ctx)
-        if isinstance(each, Option) and isinstance(each.type, SessionToken)
-        for name in each.opts
+        for option in ctx.command.get_params(ctx)
+        if isinstance(option, Option) and isinstance(option.type, SessionToken)
+        for name in option.opts
     }
     return _without_options(words, names)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
+from storage.errors import BadInput, InvalidPosition, InvalidValue
 from txnctl.output.shell import line
 
 if TYPE_CHECKING:
@@ -355,8 +355,14 @@ class ErrorCode(Grammar):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """All codes."""
-        return _words(list(ALL), incomplete)
+        """All codes, with the next step after each."""
+        from click.shell_completion import CompletionItem
+
+        from txnctl.cli.remedies import REMEDIES
+
+        return [
+            CompletionItem(code, help=step) for code, step in REMEDIES.items() if code.startswith(incomplete)
+        ]
 
 
 class KeyValue(Grammar):
@@ -370,6 +376,18 @@ class KeyValue(Grammar):
         """The pair, or None."""
         key, equals, value = text.partition("=")
         return (key, value) if key and equals else None
+
+
+class TransactionLabel(KeyValue):
+    """A label of a transaction, among those of open transactions."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The labels of open transactions."""
+        from txnctl.cli.complete import labels
+
+        return labels(ctx, incomplete)
 
 
 def _scaled(text: str, letters: str, units: Mapping[str, int]) -> int | None:
@@ -421,6 +439,7 @@ SUBSCRIPTION = SubscriptionName()
 TABLE = TableName()
 SESSION = SessionToken()
 KEY_VALUE = KeyValue()
+LABEL = TransactionLabel()
 ISOLATION_LEVEL = NamedConstant(
     "isolation level", ("READ_COMMITTED", "READ_UNCOMMITTED"), "storage:IsolationLevel"
 )

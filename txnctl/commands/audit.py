@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import click
+    from click.shell_completion import CompletionItem
+
     from storage.audit_trail import AuditRecord
     from txnctl.cli.context import Context
 
@@ -31,6 +34,13 @@ CHANGES = fields_of(
     },
 )
 
+
+def _actions(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from txnctl.cli.complete import audit_actions
+
+    return audit_actions(ctx, incomplete)
+
+
 SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --reason 'not used any more'")
 
 
@@ -39,6 +49,7 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
 @option("--since", type=TIME, help="Only those since that time, such as 2h ago: `2h`.")
 @option(
     "--action",
+    shell_complete=_actions,
     metavar="ACTION",
     help="Only this action, or this group of actions: 'topics delete', or topics.",
 )

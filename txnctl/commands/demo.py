@@ -223,7 +223,7 @@ def _farewell(narrator: Narrator, result: DemoResult) -> None:
         f"transactions show {result.story.blocked.transaction}",
         "tables scan accounts -n 5",
         "consume balances | tail -3",
-        "consume requests --isolation-level read-uncommitted | tail -3",
+        "consume requests --isolation-level READ_UNCOMMITTED | tail -3",
     ):
         narrator.command(f"txnctl {words}")
     narrator.line()

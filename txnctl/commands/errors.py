@@ -61,9 +61,12 @@ def explain(context: Context, code: str) -> None:
     """Explain an error code: what happened, and what to do next."""
     rows = _all()
     if code not in rows:
-        raise NotFound(
-            f"there is no error code {code!r}", hint=f"`{line('errors list')}` shows them all.", given=code
-        )
+        from txnctl.cli.near_names import nearest
+
+        near = nearest(code, rows)
+        shown = line("errors list") if near is None else line("errors explain", near)
+        begin = "All codes:" if near is None else f"Did you mean {near}?"
+        raise NotFound(f"there is no error code {code!r}", hint=f"{begin} {shown}", given=code)
     context.show(rows[code])
 
 

@@ -39,6 +39,34 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     return done.stdout.split("\n")[:-1]
 
 
+def completed_in_fish(line: str, environment: dict[str, str]) -> list[str]:
+    """The answer of fish at the end of this line, each name with its description."""
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", f"{script('fish')}\ncomplete -C {shlex.quote(line)}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def completed_in_zsh(words: tuple[str, ...], environment: dict[str, str]) -> list[str]:
+    """The names with their descriptions that the script hands to zsh's own functions."""
+    program = f"""
+compdef() {{ : }}
+compadd() {{ print -rl -- ${{(P)@[-1]}} }}
+_describe() {{ print -rl -- ${{(P)3}} }}
+{script("zsh")}
+words=({" ".join(shlex.quote(word) for word in words)}); CURRENT={len(words)}
+_txnctl_completion
+"""
+    done = subprocess.run(
+        ["zsh", "-f", "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
 class TestCompletion:
     """Names of commands, options, topics, subscriptions and open transactions."""
 
@@ -51,7 +79,9 @@ class TestCompletion:
             store.create_topic("orders")
             store.create_topic("payments")
             store.subscribe("orders", "billing").close()
-            store.begin_transaction(timeout=600)
+            store.begin_transaction(timeout=600, labels={"job": "loader"})
+            store.create_topic("old")
+            store.admin.topics.delete_topic("old")
             store.open_session("payments", producer_name="loader")
         (tmp_path / "bin").mkdir()
         program = tmp_path / "bin" / "txnctl"
@@ -82,6 +112,21 @@ class TestCompletion:
             ("txnctl producers show pay", ["payments"]),
             ("txnctl producers lead ord", ["orders"]),
             ("txnctl produce orders --access-mode wait", ["WaitForExclusive"]),
+            ("txnctl consume orders --isolation-level read-c", ["READ_COMMITTED"]),
+            ("txnctl errors explain us", ["usage"]),
+            ("txnctl store config retention-", ["retention-time", "retention-size", "retention-hard"]),
+            ("txnctl store config reap-policy o", ["overdue"]),
+            (
+                "txnctl topics config orders --retention-",
+                ["--retention-time", "--retention-size", "--retention-hard"],
+            ),
+            ("txnctl transactions list --label j", ["job=loader"]),
+            ("txnctl transactions abort --label ", ["job=loader"]),
+            ("txnctl audit list --action topics", ["topics", r"topics\ delete"]),
+            (r"txnctl audit list --action topics\ d", [r"topics\ delete"]),
+            ("txnctl consume payments -s ", [""]),
+            ("txnctl transactions list --lim", [""]),
+            ("txnctl topics create new --y", [""]),
             (
                 "txnctl producers lead orders --access-mode ",
                 ["Exclusive", "WaitForExclusive", "ExclusiveWithFencing"],
@@ -105,19 +150,22 @@ class TestCompletion:
         [
             ("txnctl err", ["errors\tList the error codes, explain one."]),
             ("txnctl topics stats or", ["orders"]),
-            ("txnctl errors explain writer", ["writer-busy"]),
+            ("txnctl errors explain writer", ["writer-busy\tTry again, or wait longer: --lock-timeout."]),
+            ("txnctl consume orders --isolation-level read-c", ["READ_COMMITTED"]),
+            (
+                "txnctl store config reap-p",
+                [
+                    "reap-policy\tWhat the next writer aborts: all (overdue ones and those of dead owners), overdue, or manual."
+                ],
+            ),
+            ("txnctl transactions list --label j", ["job=loader\t0:1"]),
+            ("txnctl audit list --action topics\\ d", ["topics delete"]),
+            ("txnctl consume orders -s b", ["billing\tExclusive, READ_COMMITTED"]),
         ],
     )
     def test_fish(self, environment: dict[str, str], line: str, offered: list[str]) -> None:
         """With what each name is."""
-        done = subprocess.run(
-            ["fish", "--no-config", "-c", f"{script('fish')}\ncomplete -C {shlex.quote(line)}"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.splitlines() == offered
+        assert completed_in_fish(line, environment) == offered
 
     @pytest.mark.needs_program("zsh")
     @pytest.mark.parametrize(
@@ -125,22 +173,28 @@ class TestCompletion:
         [
             (("txnctl", "err"), ["errors:List the error codes, explain one."]),
             (("txnctl", "topics", "stats", ""), ["orders", "payments"]),
+            (("txnctl", "errors", "explain", "us"), ["usage:--help of the command says what it takes."]),
+            (("txnctl", "consume", "orders", "--isolation-level", "read-c"), ["READ_COMMITTED"]),
+            (
+                ("txnctl", "store", "config", "ttl"),
+                ["ttl:The age at which messages are acknowledged for every subscription that has not."],
+            ),
+            (("txnctl", "transactions", "list", "--label", "j"), ["job=loader:0:1"]),
+            (("txnctl", "audit", "list", "--action", "topics\\ d"), ["topics delete"]),
+            (("txnctl", "consume", "orders", "-s", ""), ["billing:Exclusive, READ_COMMITTED"]),
         ],
     )
     def test_zsh(self, environment: dict[str, str], words: tuple[str, ...], offered: list[str]) -> None:
         """What the script hands to zsh's own functions."""
-        program = f"""
-compdef() {{ : }}
-compadd() {{ print -rl -- ${{(P)@[-1]}} }}
-_describe() {{ print -rl -- ${{(P)3}} }}
-{script("zsh")}
-words=({" ".join(shlex.quote(word) for word in words)}); CURRENT={len(words)}
-_txnctl_completion
-"""
-        done = subprocess.run(
-            ["zsh", "-f", "-c", program], env=environment, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.splitlines() == offered
+        assert completed_in_zsh(words, environment) == offered
+
+    @pytest.mark.needs_program("zsh", "fish")
+    def test_an_id_comes_with_a_description(self, environment: dict[str, str]) -> None:
+        """Age and owner, also where a colon in the id parts words of the shell."""
+        (fish,) = completed_in_fish("txnctl transactions show 0:", environment)
+        assert re.fullmatch(r"0:1\t\d+\w+, .+@.+", fish)
+        (zsh,) = completed_in_zsh(("txnctl", "transactions", "show", "0:"), environment)
+        assert re.fullmatch(r"0\\:1:\d+\w+, .+@.+", zsh)
 
     @pytest.mark.needs_program("bash", "zsh", "fish")
     def test_the_scripts_are_valid(self, tmp_path: Path) -> None:

@@ -72,3 +72,9 @@ def test_an_unknown_code_is_not_found(run: Any) -> None:
     for code in ("no-such-code", "error"):
         outcome = run("errors", "explain", code, "-o", "json")
         assert (outcome.status, outcome.error["code"]) == (3, "not-found")
+
+
+def test_a_misspelled_code_is_told_the_nearest(run: Any) -> None:
+    """With the command; without a near one it is the list."""
+    assert run("errors", "explain", "usge").err.endswith("Did you mean usage? txnctl errors explain usage\n")
+    assert run("errors", "explain", "zzzz").err.endswith("All codes: txnctl errors list\n")

@@ -115,11 +115,11 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @partial_rows
 @output(DELIVERED_FIELDS, name_field="messageId", formats=FORMATS, default_piped="ndjson")
 @example("txnctl consume orders", setup=_SETUP)
-@example("txnctl consume orders --isolation-level read-uncommitted -n 10 -o value", setup=_SETUP)
+@example("txnctl consume orders --isolation-level READ_UNCOMMITTED -n 10 -o value", setup=_SETUP)
 @example("txnctl consume orders --tail 10 -o value", setup=_SETUP)
 @example("txnctl consume orders -s billing --from earliest", setup=_SETUP)
 @example(
-    "txnctl consume orders -s packing --subscription-type shared --on-open skip --from earliest", setup=_SETUP
+    "txnctl consume orders -s packing --subscription-type Shared --on-open skip --from earliest", setup=_SETUP
 )
 @example(
     "txnctl consume orders -s mailer --from earliest --exec 'cat >> sent.txt' --on-error retry", setup=_SETUP

@@ -192,9 +192,11 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
     for text in typed:
         name, equals, value = text.partition("=")
         if not equals or name not in known:
+            from txnctl.cli.near_names import did_you_mean
+
             raise InvalidValue(
                 f"{option} {text[:80]!r} names no measure",
-                hint=f"Expected: NAME=VALUE, of {', '.join(known)}.",
+                hint=f"{did_you_mean(name, known)}Expected: NAME=VALUE, of {', '.join(known)}.",
             )
         limits[name] = known[name].read(value)
     return limits

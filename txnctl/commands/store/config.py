@@ -1,5 +1,8 @@
 """`txnctl store config`: settings kept in the store, for every process."""
 
+# The signatures are click's.
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -8,7 +11,7 @@ from storage.errors import InvalidValue
 from storage.values.durations import duration_text
 from txnctl.cli.decorators import administrative, argument, example, names_store, output, partial_rows
 from txnctl.cli.retention_values import STORE_RETENTION_HARD, STORE_RETENTION_SIZE, STORE_RETENTION_TIME
-from txnctl.cli.value_types import DURATION_MS, SIZE
+from txnctl.cli.value_types import DURATION_MS, SIZE, Grammar
 from txnctl.fields.topic import LET_GO
 from txnctl.output.field import Help, fields_of
 from txnctl.output.limit_lines import let_go
@@ -17,11 +20,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import click
+    from click.shell_completion import CompletionItem
+
     from storage import Store
     from storage.admin.limit_forecast import LetGo
     from storage.topic.retention import RetentionLimits
     from txnctl.cli.context import Context
-    from txnctl.cli.value_types import Grammar
 
 
 class StoreSetting(NamedTuple):
@@ -82,8 +87,58 @@ MEANINGS = {
 }
 
 
-@argument("name", required=False, help="The setting; all if it is left out.")
-@argument("value", required=False, help="Its new value; without one the setting is only shown.")
+class SettingName(Grammar):
+    """The name of a setting."""
+
+    name = "setting"
+    names = tuple(MEANINGS)
+    sample = REAP_POLICY
+
+    def read(self, text: str) -> str:
+        """The name unchanged.
+
+        Raises:
+            InvalidValue: no such setting; the hint has the nearest one.
+        """
+        if text in MEANINGS:
+            return text
+        from txnctl.cli.near_names import did_you_mean
+
+        raise InvalidValue(
+            f"a store has no setting {text[:80]!r}",
+            hint=f"{did_you_mean(text, MEANINGS)}It has {', '.join(MEANINGS)}.",
+            given=text[:80],
+        )
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The settings, with what each is for."""
+        from click.shell_completion import CompletionItem
+
+        return [
+            CompletionItem(name, help=text) for name, text in MEANINGS.items() if name.startswith(incomplete)
+        ]
+
+
+_WORDS = {REAP_POLICY: ("all", "overdue", "manual"), RETENTION_HARD: ("off", "trim", "refuse")}
+"""Settings that are one of some words; a limit may be `unset`."""
+
+
+def _values(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    words = _WORDS.get(ctx.params.get("name") or "", (UNSET,))
+    return [word for word in words if word.startswith(incomplete)]
+
+
+@argument(
+    "name", type=SettingName(), required=False, metavar="[NAME]", help="The setting; all if it is left out."
+)
+@argument(
+    "value",
+    required=False,
+    shell_complete=_values,
+    help="Its new value; without one the setting is only shown.",
+)
 @names_store(effect="writes")
 @administrative
 @partial_rows
@@ -119,10 +174,6 @@ def config(context: Context, name: str | None, value: str | None) -> None:
     table-retention: a duration, 1h unless set. `tables get --at` reads as far back; a transaction that is older can
     use no table any more; `store gc` removes older versions. Raising the setting brings no removed version back.
     """
-    if name is not None and name not in MEANINGS:
-        raise InvalidValue(
-            f"a store has no setting {name!r}", hint=f"It has {', '.join(MEANINGS)}.", given=name
-        )
     with context.open_store(context.store_path, read_only=value is None) as store:
         if name is None:
             context.show_list([_setting(store, setting) for setting in MEANINGS])

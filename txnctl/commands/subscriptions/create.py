@@ -78,11 +78,11 @@ CREATED = fields_of(
 @output(CREATED, name_field="subscription")
 @example("txnctl subscriptions create orders billing", setup="txnctl topics create orders")
 @example(
-    "txnctl subscriptions create orders audit --isolation-level read-uncommitted --from earliest",
+    "txnctl subscriptions create orders audit --isolation-level READ_UNCOMMITTED --from earliest",
     setup="txnctl topics create orders",
 )
 @example(
-    "txnctl subscriptions create orders shipping --subscription-type key-shared --on-open skip",
+    "txnctl subscriptions create orders shipping --subscription-type Key_Shared --on-open skip",
     setup="txnctl topics create orders",
 )
 @example(

@@ -47,11 +47,15 @@ def one_subscription(context: Context, topic: str, subscription: str | None) -> 
     import click
 
     from storage.reports.finding import some
+    from txnctl.cli.usage_hint import command_line
+    from txnctl.output.shell import line
 
-    existing = some(names) or "no subscription"
-    raise click.UsageError(
-        f"missing argument 'SUBSCRIPTION': {topic} has {existing}", click.get_current_context()
-    )
+    at, existing = click.get_current_context(), some(names) or "no subscription"
+    error = click.UsageError(f"missing argument 'SUBSCRIPTION': {topic} has {existing}", at)
+    words = [topic, names[0]] if names else None
+    shown = command_line(at, words) if words else line("subscriptions create", topic, "billing")
+    error.hint = f"For example: {shown}"  # type: ignore[attr-defined]
+    raise error
 
 
 def cursor_line(stats: SubscriptionStats) -> str:

@@ -56,10 +56,10 @@ UPDATED = fields_of(
 @administrative
 @forcible("For a new type: abort the open transactions that have acknowledgements pending there.")
 @output(UPDATED, name_field="subscription")
-@example("txnctl subscriptions update orders billing --isolation-level read-uncommitted", setup=_SETUP)
-@example("txnctl subscriptions update orders billing --subscription-type shared --on-open skip", setup=_SETUP)
+@example("txnctl subscriptions update orders billing --isolation-level READ_UNCOMMITTED", setup=_SETUP)
+@example("txnctl subscriptions update orders billing --subscription-type Shared --on-open skip", setup=_SETUP)
 @example(
-    "txnctl subscriptions update orders billing --subscription-type shared --max-redeliver-count 5",
+    "txnctl subscriptions update orders billing --subscription-type Shared --max-redeliver-count 5",
     setup=_SETUP,
 )
 def update(

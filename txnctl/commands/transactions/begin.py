@@ -97,7 +97,7 @@ def with_kind(function: F) -> F:
     setup="txnctl topics create payments",
 )
 @example("txnctl transactions begin --priority high -o json")
-@example("txnctl transactions begin --isolation read-committed --check full")
+@example("txnctl transactions begin --isolation READ_COMMITTED --check full")
 def begin(
     context: Context, timeout: float | None, label: Sequence[tuple[str, str]], kind: TransactionKind
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
-from txnctl.cli.value_types import DURATION, KEY_VALUE, TOPIC
+from txnctl.cli.value_types import DURATION, LABEL, TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypedDict, TypeVar
 
+    from storage import Store
     from txnctl.cli.declaration import Body
 
     F = TypeVar("F", bound=Body)
@@ -68,6 +69,18 @@ class TransactionChoice(OptionValues):
             words += f" older than {duration(int(self.older_than * 1000))}"
         return words
 
+    def near_label(self, store: Store) -> str:
+        """The end of a note that no transaction is like that: the open transaction's label nearest to the given one."""
+        from txnctl.cli.near_names import nearest
+
+        rows = store.reports.list_transactions() if self.label else []
+        known = {f"{name}={value}" for row in rows for name, value in row.labels.items()}
+        for label in [f"{name}={value}" for name, value in self.label]:
+            near = None if label in known else nearest(label, known)
+            if near is not None:
+                return f"; did you mean --label {near}?"
+        return ""
+
 
 def chooses_transactions(function: F) -> F:
     """Take --topic, --label, --owner and --older-than, and hand them over as `choice`."""
@@ -76,7 +89,7 @@ def chooses_transactions(function: F) -> F:
             option("--topic", type=TOPIC, help="Only those that produced to this topic."),
             option(
                 "--label",
-                type=KEY_VALUE,
+                type=LABEL,
                 metavar="K=V",
                 multiple=True,
                 help="Only those with this label; given several times, with all of them.",

@@ -53,7 +53,7 @@ def abort_many(
     }
     chosen = list(dict.fromkeys(txns or open_rows))
     if not chosen:
-        context.note(f"no unfinished transactions{choice.words()}")
+        context.note(f"no unfinished transactions{choice.words()}{choice.near_label(context.store)}")
     else:
         question = f"Abort {plural(len(chosen), 'transaction')}?"
         context.confirm(question, plan=[_plan(txn, open_rows.get(txn)) for txn in chosen])

@@ -62,7 +62,8 @@ def history(
         context.note(f"{plural(_LIMIT, 'transaction')} shown, and there are more: -n N shows N")
     if not rows and context.output == "table":
         is_chosen = bool(choice.given()) or reason is not None or since is not None
-        context.note("no transaction ended like that" if is_chosen else "no transaction has ended yet")
+        near = choice.near_label(context.store)
+        context.note(f"no transaction ended like that{near}" if is_chosen else "no transaction has ended yet")
     context.show_list(rows, table=lambda shown: _report(context, shown))
 
 

@@ -31,6 +31,8 @@ def list_(context: Context, ended: bool, choice: TransactionChoice, limit: int |
 
     rows = context.store.reports.list_transactions(ended=ended, limit=limit, **choice.given())
     if not rows and context.output == "table":
-        context.note(f"no {'ended' if ended else 'unfinished'} transactions{choice.words()}")
+        context.note(
+            f"no {'ended' if ended else 'unfinished'} transactions{choice.words()}{choice.near_label(context.store)}"
+        )
     layout = transaction_tables.ended_list if ended else transaction_tables.open_list
     context.show_list(rows, table=lambda shown: layout(context, shown))

@@ -37,7 +37,7 @@ class TestCreateAndList:
         outcome = run("subscriptions", command, "orders")
         assert outcome.status == 2
         assert "error: missing argument 'SUBSCRIPTION': orders has billing\n" in outcome.err
-        assert f"hint: txnctl subscriptions {command} --help says" in outcome.err
+        assert outcome.err.endswith(f"For example: txnctl subscriptions {command} orders billing\n")
 
 
 class TestLag:

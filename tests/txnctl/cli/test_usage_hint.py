@@ -1,0 +1,30 @@
+"""Hints of usage errors: `txnctl/cli/usage_hint.py`. Over all options: `tests/txnctl/test_usage_errors.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TOKEN = "0123456789abcdef-1-1-0123456789abcdef0123456789abcdef"
+
+
+def test_the_token_of_a_session_is_not_repeated(run: Any) -> None:
+    """It is a secret; the line is shown without."""
+    outcome = run("produce", "orders", "--session", TOKEN, "--cerate")
+    assert TOKEN not in outcome.err
+    assert outcome.err.endswith(" txnctl produce orders --create\n")
+
+
+def test_a_long_line_is_shown_with_samples_alone(run: Any) -> None:
+    """A message of many lines is not repeated either."""
+    for message in ("x" * 5000, "a\nb"):
+        outcome = run("produce", "orders", "-m", message, "--cerate")
+        assert outcome.status == 2
+        assert message not in outcome.err
+        assert outcome.err.endswith(" txnctl produce orders\n")
+
+
+def test_options_that_do_not_go_together_end_in_an_example(run: Any, store_path: str) -> None:
+    """The error of a command itself, which the parser has taken."""
+    outcome = run("subscriptions", "update", "orders", "billing", "--store", store_path)
+    assert outcome.status == 2
+    assert f"txnctl --store {store_path} subscriptions update orders billing" in outcome.err
