@@ -70,6 +70,11 @@ class Reader:
     def topic(self) -> str:
         return self._topic.name
 
+    @property
+    def is_at_page_end(self) -> bool:
+        """Whether the next message, if any, takes a further look at the store."""
+        return self._at >= len(self._page)
+
     def entries(self) -> Iterator[Entry]:
         """Whole entries, to the end of the visible log. The fast way to read much.
 

@@ -43,10 +43,12 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
 
 def _print(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, hidden: Hidden) -> bool:
     """Print until the end; whether everything that was asked for has come."""
+    is_awaited = False
     while True:
-        if _print_visible(reader, lines, patience, bounds):
+        if _print_visible(reader, lines, patience, bounds, is_awaited=is_awaited):
             return True
         lines.write_out()
+        is_awaited = True
         while not reader.has_message_available(patience.slice_s()):
             if patience.is_over():
                 return False
@@ -54,8 +56,14 @@ def _print(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, 
             hidden.while_waiting(patience)
 
 
-def _print_visible(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange) -> bool:
-    """Print the messages visible now; whether that was all that was asked for."""
+def _print_visible(
+    reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, *, is_awaited: bool
+) -> bool:
+    """Print the messages visible now; whether that was all that was asked for.
+
+    Args:
+        is_awaited: the messages came during a wait, so each page is written out before the look for the next one.
+    """
     for entry in reader.entries():
         first = bounds.first_in(entry)
         stop = bounds.stop_in(entry)
@@ -65,6 +73,8 @@ def _print_visible(reader: Reader, lines: Lines, patience: Patience, bounds: Rea
         if first < stop:
             lines.entry(entry, reader.topic, first, stop)
             patience.count(stop - first)
+            if is_awaited and reader.is_at_page_end:
+                lines.write_out()
         if patience.left <= 0 or bounds.is_reached(entry):
             return True
     return False
