@@ -62,9 +62,9 @@ def _print_visible(
     """Print the messages visible now; whether that was all that was asked for.
 
     Args:
-        is_awaited: the messages came during a wait, so each page is written out before the look for the next one.
+        is_awaited: the messages came during a wait, and are written out before the look for more.
     """
-    for entry in reader.entries():
+    for entry in reader.entries(looks_on=not is_awaited):
         first = bounds.first_in(entry)
         stop = bounds.stop_in(entry)
         if stop == 0:
@@ -73,8 +73,6 @@ def _print_visible(
         if first < stop:
             lines.entry(entry, reader.topic, first, stop)
             patience.count(stop - first)
-            if is_awaited and reader.is_at_page_end:
-                lines.write_out()
         if patience.left <= 0 or bounds.is_reached(entry):
             return True
     return False

@@ -43,8 +43,11 @@ class TestFollowing:
             monkeypatch.setattr(Reader, "_fill", lambda reader: (steps.append("look"), look(reader))[1])
             patience: Any = Patience("orders", None, True, None)
             lines: Any = Recorded()
+            assert following.has_message_available()
             bounds = ReadRange(EARLIEST, None)
             assert not reader._print_visible(following, lines, patience, bounds, is_awaited=True)
+            lines.write_out()
+            assert not following.has_message_available()
         assert steps == ["look", "line", "line", "written out", "look"]
 
 
