@@ -73,6 +73,9 @@ MAP_BYTES_SPARE = 1 << 26
 LOCK_TIMEOUT_S = 5.0
 """Default wait for the writer gate."""
 
+GATE_MIN_S = 0.1
+"""Shortest wait for the writer gate by a call with a timeout of its own: some ten turns of eight writers."""
+
 LOCK_NOTE_S = 1.0
 """Wait after which a waiting process reports the holder of the gate."""
 

@@ -14,7 +14,7 @@ from storage.actions import Action, Hint
 from storage.client.connect_options import ConnectOptions
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView, WriteBatch
-from storage.errors import SessionNotFound, TxnctlError, WaitTimeout
+from storage.errors import SessionNotFound, TxnctlError, WaitTimeout, WriterBusy
 from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
 from storage.topic import catalogue as topics
@@ -64,7 +64,9 @@ class _ConnectAttempt:
         connection, options = self._connection, self._options
         until_ns = connection.clock.boot_ns() + nanoseconds(options.wait.timeout, "a timeout")
         try:
-            topic, session = connection.write(self._admit, naming=options.request.spare)
+            topic, session = connection.write(
+                self._admit, naming=options.request.spare, timeout_s=connection.gate_s(until_ns)
+            )
             if session.is_waiting:
                 session = self._wait(topic, session, until_ns)
         except BaseException:
@@ -110,12 +112,18 @@ class _ConnectAttempt:
         while True:
             looked_ns = clock.boot_ns()
             seen, before, is_work_left = self._look(topic, session)
-            if not before:
-                session = connection.write(partial(self._promote, topic=topic, waiting=session), naming=spare)
-                if not session.is_waiting:
-                    return session
-            elif is_work_left:
-                connection.write(lambda _: None)
+            gate_s = connection.gate_s(until_ns)
+            try:
+                if not before:
+                    promote = partial(self._promote, topic=topic, waiting=session)
+                    session = connection.write(promote, naming=spare, timeout_s=gate_s)
+                    if not session.is_waiting:
+                        return session
+                elif is_work_left:
+                    connection.write(lambda _: None, timeout_s=gate_s)
+            except WriterBusy:
+                if clock.boot_ns() < until_ns:
+                    raise
             if not is_told and wait.on_wait is not None:
                 is_told = True
                 wait.on_wait(self._described(before))

@@ -95,12 +95,17 @@ class Attachment:
         return view.has(CURSORS, self.subscription.subscription_id.to_bytes(8, "big"))
 
     def write_attached(
-        self, action: Callable[[WriteBatch, int], T], txn: Transaction | TxnID | str | None = None
+        self,
+        action: Callable[[WriteBatch, int], T],
+        txn: Transaction | TxnID | str | None = None,
+        *,
+        gate_s: float | None = None,
     ) -> T:
         """Run an action that only an attached consumer may make, in one batch.
 
         Args:
             action: given the number of the transaction, 0 for none.
+            gate_s: how long to wait for the writer gate, if not as long as the connection does.
 
         Raises:
             StoreClosed, ConsumerEvicted, SubscriptionNotFound, and what `action` raises.
@@ -115,7 +120,7 @@ class Attachment:
             return txn.work_in(self.connection).run_action(checked)
         txn_id = 0 if txn is None else txn_number(self.connection, txn)
         return self.connection.write(
-            lambda batch: checked(batch, txn_id), naming=txn_id, share=ReserveShare.PART
+            lambda batch: checked(batch, txn_id), naming=txn_id, timeout_s=gate_s, share=ReserveShare.PART
         )
 
     def sweep(self, batch: WriteBatch) -> list[AttachedConsumer]:
@@ -125,8 +130,11 @@ class Attachment:
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:
         reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
 
-    def take_over(self) -> bool:
+    def take_over(self, gate_s: float) -> bool:
         """End overdue transactions and take over from dead consumers; whether there were any.
+
+        Args:
+            gate_s: how long to wait for the writer gate.
 
         Raises:
             ConsumerEvicted, SubscriptionNotFound, WriterBusy
@@ -142,7 +150,7 @@ class Attachment:
             self.check_attached(batch)
             self.sweep(batch)
 
-        self.connection.write(change, share=ReserveShare.PART)
+        self.connection.write(change, timeout_s=gate_s, share=ReserveShare.PART)
         return True
 
     def living(self, view: ReadView) -> list[AttachedConsumer]:

@@ -15,7 +15,7 @@ from storage.client.delayed_messages import DelayedMessages, find_delayed
 from storage.client.receive_window import OwnCommit, ReceiveWindow
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.view import WriteBatch
-from storage.errors import WaitTimeout
+from storage.errors import WaitTimeout, WriterBusy
 from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
 from storage.subscription import catalogue as subscriptions, dead_letter
@@ -47,6 +47,7 @@ class Consumer:
         )
         self._window = ReceiveWindow(attachment, receiver_queue_size)
         self._taken_over_ns = 0
+        self._refused_s = 0.0
 
     @property
     def topic(self) -> str:
@@ -118,7 +119,7 @@ class Consumer:
         bound = None if txn is None else self._message_bound(txn)
         while True:
             # A consumer that polls never waits: the look for dead consumers comes before the end of the time.
-            if window.fill() or (self._take_over() and window.fill()):
+            if self._fill(until_ns):
                 return window.take(
                     max_messages if bound is None else window.count_readable(bound, max_messages)
                 )
@@ -128,13 +129,32 @@ class Consumer:
             longest_ns = window.patience_ns(_TAKE_OVER_NS)
             self._connection.wait_for_commit(window.seen, min(until_ns, now_ns + longest_ns))
 
-    def _take_over(self) -> bool:
+    def _fill(self, until_ns: int) -> bool:
+        """Have messages delivered; whether there are any. The gate counts as no message where the call ends sooner.
+
+        Raises:
+            WriterBusy: the gate was refused for as long as the lock timeout, in this call or in several.
+        """
+        connection, window = self._connection, self._window
+        try:
+            gate_s = connection.gate_s(until_ns)
+            is_filled = window.fill(gate_s) or (self._take_over(gate_s) and window.fill(gate_s))
+        except WriterBusy:
+            self._refused_s += gate_s
+            if connection.clock.boot_ns() < until_ns or self._refused_s >= connection.lock_timeout_s:
+                self._refused_s = 0.0
+                raise
+            return False
+        self._refused_s = 0.0
+        return is_filled
+
+    def _take_over(self, gate_s: float) -> bool:
         """Take over from dead consumers and transactions, at most twice a second; whether there were any."""
         now_ns = self._connection.clock.boot_ns()
         if now_ns - self._taken_over_ns < _TAKE_OVER_NS:
             return False
         self._taken_over_ns = now_ns
-        return self._attachment.take_over()
+        return self._attachment.take_over(gate_s)
 
     def _message_bound(self, txn: Transaction | TxnID | str) -> int | None:
         """The timestamp of a transaction that has used a table; None without such a use."""

@@ -70,13 +70,17 @@ class Reader:
     def topic(self) -> str:
         return self._topic.name
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self, *, looks_on: bool = True) -> Iterator[Entry]:
         """Whole entries, to the end of the visible log. The fast way to read much.
 
         Where `start` named a message inside a batch, or some of a batch was read before, `first_index` of the entry
         is the first message to read.
+
+        Args:
+            looks_on: look for more after the entries at hand, of which `has_message_available` has told. A follower
+                that does not look on writes a line out one look sooner.
         """
-        while (self._at < len(self._page) and not self._connection.is_closed) or self._fill():
+        while (self._at < len(self._page) and not self._connection.is_closed) or (looks_on and self._fill()):
             entry = self._page[self._at]
             entry.first_index = self._index
             self._at, self._index = self._at + 1, 0

@@ -73,16 +73,19 @@ class ReceiveWindow:
 
     # Filling
 
-    def fill(self) -> bool:
+    def fill(self, gate_s: float | None = None) -> bool:
         """Have the next window delivered if nothing is left of the last one; whether a message is there.
+
+        Args:
+            gate_s: how long to wait for the writer gate, if not as long as the connection does.
 
         Raises:
             ConsumerEvicted, SubscriptionNotFound, WriterBusy
         """
-        self._drop_recalled()
-        return bool(self._queue) or self._deliver()
+        self._drop_recalled(gate_s)
+        return bool(self._queue) or self._deliver(gate_s)
 
-    def _deliver(self) -> bool:
+    def _deliver(self, gate_s: float | None) -> bool:
         while True:
             with self._attachment.connection.view() as view:
                 self.seen = view.commit
@@ -90,7 +93,9 @@ class ReceiveWindow:
                 if not self._is_worth_dispatching(view):
                     return False
             try:
-                selection = self._attachment.connection.write(self._dispatch, share=ReserveShare.PART)
+                selection = self._attachment.connection.write(
+                    self._dispatch, timeout_s=gate_s, share=ReserveShare.PART
+                )
             except BaseException:
                 self._memory.forget()
                 raise
@@ -180,7 +185,7 @@ class ReceiveWindow:
 
     # Dropping
 
-    def _drop_recalled(self) -> None:
+    def _drop_recalled(self, gate_s: float | None) -> None:
         connection = self._attachment.connection
         if not self._queue or connection.environment.last_commit() == self.seen:
             return
@@ -195,7 +200,9 @@ class ReceiveWindow:
             would_overtake = self._key_order.would_overtake(view, by_others)
         if would_overtake:
             send_back = self._key_order.send_back_blocked
-            self._queue.drop(self._attachment.write_attached(lambda batch, _: send_back(batch)))
+            self._queue.drop(
+                self._attachment.write_attached(lambda batch, _: send_back(batch), gate_s=gate_s)
+            )
         # Noted last: after a write that failed, the next call looks again.
         self.seen, self._generation = seen, generation
 

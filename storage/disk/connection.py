@@ -26,6 +26,7 @@ from storage.disk.reserve import ReserveShare
 from storage.disk.schema import LEASES
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import StoreClosed, StoreInvalid, WriterBusy
+from storage.limits import GATE_MIN_S
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, this_process
 from storage.process.writer_gate import OnWait
@@ -120,6 +121,15 @@ class Connection:
         """
         with self.view() as view:
             return StoreIncarnation(self.path, view.superblock.store_id, view.superblock.incarnation)
+
+    def gate_s(self, until_ns: int) -> float:
+        """How long a call that ends at `until_ns` of the boot clock waits for the writer gate, in seconds.
+
+        The lock timeout or the rest of the call, the shorter one. A tenth of a second is always left for a turn in
+        the queue: a caller that polls with a timeout of 0 would find a busy gate taken each time.
+        """
+        left_s = (until_ns - self.clock.boot_ns()) / 1e9
+        return min(self.lock_timeout_s, max(left_s, GATE_MIN_S))
 
     def cap_lock_timeout(self, seconds: float) -> None:
         """Wait at most this long for the writer gate from now on."""

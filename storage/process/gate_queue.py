@@ -11,6 +11,9 @@ A first place whose process does not come is no obstacle:
   pass, if the gate is free, and removes the ticket of the first place. The price is one timeout, once. The process
   passed over shows the old ticket again at the next look, and is first again.
 
+A thread that leaves the gate without a commit keeps its ticket for its next passes (`WriterGate.enter`): the reads and
+the commit of a transaction are one turn, and not as many as there are passes.
+
 Tickets and flags are hints (`wake_page.py`): two equal tickets are ordered by slot, and a lost change costs a timeout.
 """
 
@@ -77,8 +80,8 @@ class GateQueue:
         self._spare: list[int] = []
         self._claiming = threading.Lock()
 
-    def join(self) -> QueuePlace | None:
-        """Take the last place; None if every slot is in use."""
+    def join(self, kept_ticket: int = 0) -> QueuePlace | None:
+        """Take the last place, or the place of a ticket that was kept; None if every slot is in use."""
         slot = self._take_slot()
         if slot is None:
             return None
@@ -89,8 +92,11 @@ class GateQueue:
             # A damaged page. Places that lose their tickets here show them again at the next look.
             for number in range(SLOTS):
                 self._drop(number)
-            ticket = 1
-        numbers[LAST_TICKET] = ticket
+            ticket, kept_ticket = 1, 0
+        if kept_ticket:
+            ticket = kept_ticket
+        else:
+            numbers[LAST_TICKET] = ticket
         place = QueuePlace(slot, ticket, words[SLOT_WORD + slot])
         self._show(place)
         self._first_living()

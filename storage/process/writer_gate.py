@@ -43,12 +43,27 @@ _PAUSE_MIN_S: Final = 0.00005
 _PAUSE_MAX_S: Final = 0.002
 _PAUSE_GROWTH: Final = 1.5
 """Pauses between two looks without a wake page."""
+_TURN_PASSES: Final = 16
+"""Further passes in a turn before the commit: a transfer of two reads needs three, the time of half a commit."""
+_TURN_NS: Final = 100_000_000
+
+
+class _Turn:
+    """The turn of a thread that has waited: further passes keep its ticket, up to the commit; see `enter`."""
+
+    __slots__ = ("passes", "thread", "ticket", "until_ns")
+
+    def __init__(self, ticket: int, until_ns: int) -> None:
+        self.ticket = ticket
+        self.thread = threading.get_ident()
+        self.passes = _TURN_PASSES
+        self.until_ns = until_ns
 
 
 class WriterGate:
     """The gate of one store as one process sees it."""
 
-    __slots__ = ("_clock", "_locks", "_own_signature", "_page", "_queue", "_status", "_threads")
+    __slots__ = ("_clock", "_locks", "_own_signature", "_page", "_queue", "_status", "_threads", "_turn")
 
     def __init__(self, locks: ByteLocks, clock: Clock, page: WakePage) -> None:
         self._locks = locks
@@ -58,9 +73,13 @@ class WriterGate:
         self._queue = GateQueue(page, locks, clock)
         self._threads = threading.RLock()
         self._own_signature = b""
+        self._turn: _Turn | None = None
 
     def enter(self, timeout_s: float, on_wait: OnWait | None) -> None:
         """Enter the gate, waiting if need be; an interrupt (Ctrl-C) ends the wait.
+
+        A thread that has waited and left without a commit goes before those that came later: the reads and the commit
+        of a transaction pass the gate one by one, and are one turn of at most 16 further passes and 0.1 s.
 
         Args:
             timeout_s: how long to wait.
@@ -72,7 +91,8 @@ class WriterGate:
         """
         page = self._page
         if page.words[QUEUED] or not self._threads.acquire(False):
-            self._enter_in_turn(timeout_s, on_wait)
+            if self._turn is None or not self._continue_turn():
+                self._enter_in_turn(timeout_s, on_wait)
         else:
             is_inside = True
             try:
@@ -86,6 +106,17 @@ class WriterGate:
         data = page.data
         if data is None or data[_SIGNATURE_AT:_SIGNATURE_END] != self._own_signature:
             self._sign()
+
+    def _continue_turn(self) -> bool:
+        """Enter in a turn that goes on; False if the turn is over, or the gate was taken meanwhile."""
+        turn = self._turn
+        if turn is None or turn.thread != threading.get_ident():
+            return False
+        turn.passes -= 1
+        if turn.passes < 0 or self._clock.boot_ns() > turn.until_ns:
+            self._turn = None
+            return False
+        return self._try()
 
     def _enter_in_turn(self, timeout_s: float, on_wait: OnWait | None) -> None:
         if self._threads._is_owned():  # type: ignore[attr-defined]
@@ -108,7 +139,9 @@ class WriterGate:
         # Without time to wait there is no turn: a flag that a killed process has left must not refuse a free gate.
         if (timeout_s <= 0 or not page.words[QUEUED]) and self._try():
             return
-        place = self._queue.join() if is_mapped and timeout_s > 0 else None
+        turn = self._turn
+        kept_ticket = turn.ticket if turn is not None and turn.thread == threading.get_ident() else 0
+        place = self._queue.join(kept_ticket) if is_mapped and timeout_s > 0 else None
         is_inside = False
         try:
             self._wait(place, timeout_s, on_wait)
@@ -116,6 +149,8 @@ class WriterGate:
         finally:
             if place is not None:
                 self._queue.leave(place, is_inside=is_inside)
+                if is_inside and place.ticket != kept_ticket:
+                    self._turn = _Turn(place.ticket, self._clock.boot_ns() + _TURN_NS)
 
     def _try(self) -> bool:
         """Enter if neither a thread of this process nor a different process is inside."""
@@ -231,7 +266,7 @@ class WriterGate:
 
     def announce_commit(self) -> None:
         """Wake the processes that wait for a commit, if any; called inside the gate, after a commit."""
-        page = self._page
+        page, self._turn = self._page, None
         if page.words[WATCHED]:
             page.announce_commit()
 

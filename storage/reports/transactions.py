@@ -9,7 +9,7 @@ from storage.actions import Action, Hint
 from storage.disk.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.disk.view import ReadView
 from storage.engine import Engine
-from storage.errors import WaitTimeout
+from storage.errors import WaitTimeout, WriterBusy
 from storage.json_form import Flat
 from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
@@ -300,7 +300,11 @@ def wait_for_transaction(engine: Engine, txn: int, timeout: float | None) -> Tra
             )
         if needs_write and not connection.read_only:
             # Every write reaps some transactions; a write that names none may reap the awaited one.
-            connection.write(lambda _: None)
+            try:
+                connection.write(lambda _: None, timeout_s=connection.gate_s(until_ns))
+            except WriterBusy:
+                if clock.boot_ns() < until_ns:
+                    raise
         now_ns, pause_ns = clock.boot_ns(), int(DEATH_CHECK_S * 1e9)
         is_last_look = now_ns >= until_ns
         if is_last_look:

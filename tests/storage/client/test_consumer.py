@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
-from storage.errors import InvalidValue, WaitTimeout
+from storage.errors import InvalidValue, WaitTimeout, WriterBusy
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
+from tests.storage.held_gate import held_gate
 from tests.storage.walk_steps import (
     SHARED,
     TYPES,
@@ -187,3 +188,62 @@ class TestOwnCommits:
         consumer.acknowledge(first)
         store.admin.acknowledgements.acknowledge_messages("t", "a", [ids[1]])
         assert values(consumer) == [b"2", b"3"]
+
+
+class TestHeldGate:
+    """A message is there, and a different process holds the writer gate."""
+
+    @pytest.mark.parametrize("timeout", [0, 0.5, 3])
+    def test_a_receive_ends_with_its_own_timeout(
+        self, store: Store, attach: Attach, clock: ManualClock, timeout: float
+    ) -> None:
+        """Not with that of the lock; a poll has a tenth of a second for its turn."""
+        send(store, "x")
+        consumer = attach()
+        began_ns = clock.boot_ns()
+        with held_gate(store):
+            assert not consumer.receive_batch(10, timeout)
+        assert max(timeout, 0.1) <= (clock.boot_ns() - began_ns) / 1e9 < timeout + 0.2
+        assert values(consumer) == [b"x"]
+
+    def test_a_longer_receive_is_refused_after_the_lock_timeout(
+        self, store: Store, attach: Attach, clock: ManualClock
+    ) -> None:
+        """As every write is."""
+        send(store, "x")
+        consumer = attach()
+        began_ns = clock.boot_ns()
+        with held_gate(store), pytest.raises(WriterBusy):
+            consumer.receive(None)
+        assert 5 <= (clock.boot_ns() - began_ns) / 1e9 < 5.5
+
+    def test_short_receives_are_refused_once_they_have_waited_as_long(
+        self, store: Store, attach: Attach
+    ) -> None:
+        """A loop of them would never hear of a stopped holder."""
+        send(store, "x")
+        consumer = attach()
+        with held_gate(store):
+            for _ in range(4):
+                assert not consumer.receive_batch(1, 1)
+            with pytest.raises(WriterBusy):
+                consumer.receive_batch(1, 1)
+        assert values(consumer) == [b"x"]
+
+    def test_a_wait_for_a_topic_ends_with_its_own_timeout(self, store: Store, clock: ManualClock) -> None:
+        """Nobody is connected, and only the gate is in the way."""
+        began_ns = clock.boot_ns()
+        with held_gate(store), pytest.raises(WriterBusy):
+            store.create_producer("t", access_mode="WaitForExclusive", timeout=1)
+        assert 1 <= (clock.boot_ns() - began_ns) / 1e9 < 1.2
+
+    def test_a_wait_for_a_transaction_ends_with_its_own_timeout(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """The awaited one is overdue, and cannot be ended behind a held gate."""
+        txn = store.begin_transaction(timeout=10)
+        clock.advance(20)
+        began_ns = clock.boot_ns()
+        with held_gate(store), pytest.raises(WaitTimeout):
+            store.reports.wait_for_transaction(txn, 1)
+        assert 1 <= (clock.boot_ns() - began_ns) / 1e9 < 1.2

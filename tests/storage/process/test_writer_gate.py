@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import StoreClosed, WriterBusy
-from storage.process import futex
+from storage.process import futex, gate_queue
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import SYSTEM_CLOCK, Clock, ManualClock
 from storage.process.wake_page import HIGH, QUEUED, SLOT_TICKET, SLOTS, WakePage
@@ -217,6 +217,77 @@ def test_threads_of_one_process_pass_in_the_order_of_their_arrival(tmp_path: Pat
     assert passed == [0, 1, 2, 3, 4, 5]
     page.close()
     locks.close()
+
+
+class _StandingClock(Clock):
+    """Real sleeps, and a boot clock that stands: a slow machine ends no turn."""
+
+    __slots__ = ()
+
+    boot_ns = staticmethod(lambda: 1)
+
+
+def _pass_in_turn(path: Path, passes: int, *, commits: bool) -> list[str]:
+    """The order of passes: "mine" passes so often, "first" and "second" wait from before its first pass on.
+
+    "first" stays inside until "mine" has passed for the last time, or waits again.
+    """
+    path.write_bytes(b"")
+    clock, passed = _StandingClock(), list[str]()
+    locks = [ByteLocks(str(path), writable=True) for _ in range(4)]
+    pages = [WakePage(str(path)) for _ in locks]
+    holder, *gates = [WriterGate(lock, clock, page) for lock, page in zip(locks, pages, strict=True)]
+
+    def enter(gate: WriterGate, name: str, count: int) -> None:
+        for _ in range(count):
+            gate.enter(60, None)
+            passed.append(name)
+            while name == "first" and passed.count("mine") < passes and waiting() < 2:
+                assert threads[0].is_alive()
+            if commits:
+                gate.announce_commit()
+            gate.leave()
+
+    holder.enter(5, None)
+    assert pages[0].map(makes=True)
+    numbers = pages[0].tickets
+    assert numbers is not None
+    threads: list[threading.Thread] = []
+
+    def waiting() -> int:
+        return sum(map(bool, numbers[SLOT_TICKET : SLOT_TICKET + SLOTS].tolist()))
+
+    for gate, name, count in zip(gates, ("mine", "first", "second"), (passes, 1, 1), strict=True):
+        threads.append(threading.Thread(target=enter, args=(gate, name, count)))
+        threads[-1].start()
+        while waiting() < len(threads):
+            assert threads[-1].is_alive()
+    holder.leave()
+    for thread in threads:
+        thread.join(60)
+    for lock, page in zip(locks, pages, strict=True):
+        page.close()
+        lock.close()
+    return passed
+
+
+def test_the_passes_of_a_transaction_are_one_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the commit they go before those that came later, of whom one at most was called already."""
+    monkeypatch.setattr(gate_queue, "PATIENCE_S", 3600.0)
+    for number in range(5):
+        passed = _pass_in_turn(tmp_path / f"reads-{number}", 2, commits=False)
+        assert passed[0] == "mine" and sorted(passed[1:3]) == ["first", "mine"] and passed[3] == "second"
+        assert _pass_in_turn(tmp_path / f"commits-{number}", 2, commits=True) == [
+            "mine", "first", "second", "mine",
+        ]  # fmt: skip
+
+
+def test_a_turn_without_a_commit_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that only reads starves nobody."""
+    monkeypatch.setattr(gate_queue, "PATIENCE_S", 3600.0)
+    passed = _pass_in_turn(tmp_path / "locks", 60, commits=False)
+    assert passed.index("second") <= 1 + 16 + 1
+    assert passed.count("mine") == 60
 
 
 def test_a_thread_inside_enters_again_beside_a_queue(gates: Gates) -> None:

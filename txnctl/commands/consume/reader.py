@@ -43,10 +43,12 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
 
 def _print(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, hidden: Hidden) -> bool:
     """Print until the end; whether everything that was asked for has come."""
+    is_awaited = False
     while True:
-        if _print_visible(reader, lines, patience, bounds):
+        if _print_visible(reader, lines, patience, bounds, is_awaited=is_awaited):
             return True
         lines.write_out()
+        is_awaited = True
         while not reader.has_message_available(patience.slice_s()):
             if patience.is_over():
                 return False
@@ -54,9 +56,15 @@ def _print(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, 
             hidden.while_waiting(patience)
 
 
-def _print_visible(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange) -> bool:
-    """Print the messages visible now; whether that was all that was asked for."""
-    for entry in reader.entries():
+def _print_visible(
+    reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, *, is_awaited: bool
+) -> bool:
+    """Print the messages visible now; whether that was all that was asked for.
+
+    Args:
+        is_awaited: the messages came during a wait, and are written out before the look for more.
+    """
+    for entry in reader.entries(looks_on=not is_awaited):
         first = bounds.first_in(entry)
         stop = bounds.stop_in(entry)
         if stop == 0:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from storage.values.position import Position
     from txnctl.cli.context import Context
 
-_LOOK_S = 0.1
-"""How often to look for new entries."""
+_LOOK_NS = 500_000_000
+"""How often to look whether the reader of the pipe is gone."""
 _PAGE_ROWS = 500
 
 
@@ -52,18 +52,20 @@ def _pages(context: Context, topic: str, rows: Iterable[EntryRow]) -> Iterator[l
 
     from storage.values.position import Position
 
-    clock, reports = context.store.connection.clock, context.store.reports
+    connection, reports = context.store.connection, context.store.reports
     written = reports.topic_stats_internal(topic).last_confirmed_entry
     end = _End(*written[:2])
-    entries = iter(rows)
+    # The start was read in a view of its own: the first wait returns at once.
+    entries, seen = iter(rows), -1
     while True:
         while page := list(islice(entries, _PAGE_ROWS)):
             end = _after(end, page[-1].position)
             yield page
         context.out.flush()
         context.out.check_reader()
-        clock.sleep(_LOOK_S)
-        context.store.connection.look_in_place()
+        while not connection.wait_for_commit(seen, connection.clock.boot_ns() + _LOOK_NS):
+            context.out.check_reader()
+        seen = connection.environment.visible_commit()
         entries = iter(reports.topic_log(topic, Position(end.ledger_id, end.entry_id + 1)))
 
 

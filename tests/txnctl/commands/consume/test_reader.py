@@ -8,14 +8,47 @@ from typing import Any
 
 import pytest
 
-from storage import Store
+from storage import EARLIEST, Reader, Store
 from tests.row_json import row_json
-from tests.txnctl.commands.consume.consume_steps import send_batch
+from tests.txnctl.commands.consume.consume_steps import send, send_batch
+from txnctl.commands.consume import reader
+from txnctl.commands.consume.bounds import ReadRange
+from txnctl.commands.consume.stop_condition import Patience
 
 pytestmark = pytest.mark.usefixtures("path")
 
 
 TOPICS = ("orders",)
+
+
+class TestFollowing:
+    """Lines that came during a wait."""
+
+    def test_a_line_is_written_out_before_the_look_for_the_next(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The look takes as long as the line."""
+        send(path, b"x", b"y")
+        steps: list[str] = []
+
+        class Recorded:
+            def entry(self, *_: object) -> None:
+                steps.append("line")
+
+            def write_out(self) -> None:
+                steps.append("written out")
+
+        with Store.open(path, read_only=True) as store:
+            following, look = store.reader("orders", start=EARLIEST), Reader._fill
+            monkeypatch.setattr(Reader, "_fill", lambda reader: (steps.append("look"), look(reader))[1])
+            patience: Any = Patience("orders", None, True, None)
+            lines: Any = Recorded()
+            assert following.has_message_available()
+            bounds = ReadRange(EARLIEST, None)
+            assert not reader._print_visible(following, lines, patience, bounds, is_awaited=True)
+            lines.write_out()
+            assert not following.has_message_available()
+        assert steps == ["look", "line", "line", "written out", "look"]
 
 
 class TestReading:
