@@ -89,13 +89,18 @@ def _findings(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
     if not findings:
         return
     yield ""
-    for finding in findings[:FINDINGS_SHOWN]:
-        mark = "i" if finding.severity == "info" else "!"
-        yield f"  {context.style(mark, *VERDICT_STYLES[finding.severity])} {finding.what}"
+    yield from problem_lines(context, findings[:FINDINGS_SHOWN])
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""
     yield next_command(context, line("doctor"))
+
+
+def problem_lines(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
+    """A line for each finding, unbroken."""
+    for finding in findings:
+        mark = "i" if finding.severity == "info" else "!"
+        yield f"  {context.style(mark, *VERDICT_STYLES[finding.severity])} {finding.what}"
 
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
