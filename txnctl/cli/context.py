@@ -215,10 +215,10 @@ class Context:
         """Columns that a table may take; None with `-o wide`, or without a terminal."""
         return None if self._table_width is None else max(1, self._table_width - indent)
 
-    def measure(self) -> None:
-        """Take the width of the terminal anew, which may have changed."""
+    def measure(self, columns: int | None = None) -> None:
+        """Take the width of the terminal anew, which may have changed: this one, or as the terminal says."""
         is_wide = self._table_width is None
-        self.width = self.out.width()
+        self.width = columns or self.out.width()
         self._table_width = None if is_wide else self.width
 
     def print_lines(self, lines: Iterable[str]) -> None:

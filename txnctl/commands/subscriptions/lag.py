@@ -117,9 +117,9 @@ def lag(
             "there are no subscriptions" if topic is None else f"there are no subscriptions on {topic}"
         )
     if subscription is None:
-        context.show_list(rows, table=lambda shown: _report(context, shown))
+        context.show_list(rows, table=lambda shown: report(context, shown))
     else:
-        context.show(rows[0], table=lambda shown: _report(context, [shown]))
+        context.show(rows[0], table=lambda shown: report(context, [shown]))
     if exit_code and any(row.verdict != "ok" for row in rows):
         context.exit(exit_codes.CONDITION_FOUND)
 
@@ -155,7 +155,7 @@ def _rows_of_topic(context: Context, topic: str) -> list[LagRow]:
     ]
 
 
-def _report(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
+def report(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     """A section for each topic."""
     for number, topic in enumerate(dict.fromkeys([row.topic for row in rows])):
         if number:
@@ -173,7 +173,7 @@ def _screenful(context: Context, rows: Sequence[LagRow]) -> Screenful:
         [row for row in shown if row.verdict != "ok"], key=lambda row: VERDICTS.index(row.verdict)
     )
     return Screenful(
-        [_problem(context, row) for row in alarming], _report(context, shown) if shown else _NONE_YET
+        [_problem(context, row) for row in alarming], report(context, shown) if shown else _NONE_YET
     )
 
 
