@@ -30,6 +30,7 @@ class Picture:
         self.columns, self.rows = columns, rows
         self.cells = [[" "] * columns for _ in range(rows)]
         self.line = self.column = 0
+        self.region = (0, rows - 1)
         self.styles: set[str] = set()
         self.modes: dict[str, bool] = {}
         self.clears = 0
@@ -52,6 +53,8 @@ class Picture:
                     assert len(data) - at < 20, data[at : at + 20]
                     self._rest = data[at:]
                     return
+                if sequence[0] == "\x1bM":
+                    self._reverse_index()
                 self._obey(sequence[1] or "", sequence[2] or "")
                 at = sequence.end()
             else:
@@ -62,10 +65,10 @@ class Picture:
         if char == "\r":
             self.column = 0
         elif char == "\n":
-            self.line += 1
-            if self.line == self.rows:
-                self.cells = [*self.cells[1:], [" "] * self.columns]
-                self.line -= 1
+            if self.line == self.region[1]:
+                self._scroll(1)
+            else:
+                self.line = min(self.line + 1, self.rows - 1)
         elif char == "\b":
             self.column = max(0, self.column - 1)
         elif char >= " ":
@@ -75,6 +78,20 @@ class Picture:
             self.cells[self.line][self.column] = char
             self.column += 1
 
+    def _scroll(self, count: int) -> None:
+        """Move the lines of the region up, or down where the count is negative; blank ones follow."""
+        first, last = self.region
+        rows = self.cells[first : last + 1]
+        blank = [[" "] * self.columns for _ in range(abs(count))]
+        moved = (rows + blank)[count:] if count > 0 else (blank + rows)[: len(rows)]
+        self.cells[first : last + 1] = moved
+
+    def _reverse_index(self) -> None:
+        if self.line == self.region[0]:
+            self._scroll(-1)
+        else:
+            self.line = max(0, self.line - 1)
+
     def _obey(self, given: str, what: str) -> None:
         numbers = [int(number or 0) for number in given.lstrip("?>").split(";")]
         if what and what in "HfdG`ABCD":
@@ -83,12 +100,18 @@ class Picture:
             self._erase(what, numbers[0])
         elif what and what in "P@LMb":
             self._shift(what, max(1, numbers[0]))
+        elif what and what in "ST":
+            self._scroll(max(1, numbers[0]) * (1 if what == "S" else -1))
+        elif what == "r":
+            whole = len(numbers) < 2
+            self.region = (0, self.rows - 1) if whole else (numbers[0] - 1, min(numbers[1], self.rows) - 1)
+            self.line = self.column = 0
         elif what and what in "hl":
             self.modes[given] = what == "h"
         elif what == "m":
             self.styles |= set(given.split(";"))
         else:
-            assert what in ("", "r", "t"), (given, what)
+            assert what in ("", "t"), (given, what)
 
     def _move(self, what: str, numbers: list[int]) -> None:
         count = max(1, numbers[0])
@@ -127,16 +150,18 @@ class Picture:
             shifted = row[:column] + (row[column + count :] if what == "P" else [" "] * count + row[column:])
             self.cells[self.line] = (shifted + [" "] * self.columns)[: self.columns]
         else:
-            blank = [[" "] * self.columns for _ in range(count)]
-            below = self.cells[self.line :]
-            shifted_rows = blank + below if what == "L" else below[count:] + blank
-            self.cells[self.line :] = shifted_rows[: len(below)]
+            region, self.region = self.region, (self.line, self.region[1])
+            self._scroll(count if what == "M" else -count)
+            self.region = region
 
 
 class Terminal:
     """`txnctl` with some words at a terminal of its own."""
 
-    def __init__(self, *words: str, columns: int = 80, rows: int = 24, **environment: str) -> None:
+    def __init__(
+        self, *words: str, columns: int = 80, rows: int = 24, in_shell: bool = False, **environment: str
+    ) -> None:
+        """With `in_shell` a shell stands before the command: stopped, it says so, and goes on after a typed line."""
         self._ours, theirs = pty.openpty()
         self.picture = Picture(columns, rows)
         self.size(columns, rows)
@@ -145,7 +170,7 @@ class Terminal:
         }
         self.before = termios.tcgetattr(theirs)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _SESSION, *words], stdin=theirs, stdout=theirs, stderr=theirs,
+            [sys.executable, "-c", _SESSION + (_SHELL if in_shell else "") + _RUN, *words], stdin=theirs, stdout=theirs, stderr=theirs,
             env=given | {"TERM": "xterm"} | environment, start_new_session=True,
         )  # fmt: skip
         self._theirs = theirs
@@ -205,9 +230,31 @@ class Terminal:
 
 
 _SESSION = """
-import fcntl, sys, termios
+import fcntl, os, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+"""
+"""The terminal becomes the controlling one, so that typed control characters and changes of size are signals."""
+
+_SHELL = """
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+command = os.fork()
+if command:
+    while True:
+        _, status = os.waitpid(command, os.WUNTRACED)
+        os.tcsetpgrp(0, os.getpgrp())
+        if not os.WIFSTOPPED(status):
+            sys.exit(os.waitstatus_to_exitcode(status))
+        print("\\r\\nstopped", flush=True)
+        sys.stdin.readline()
+        os.tcsetpgrp(0, command)
+        os.kill(command, signal.SIGCONT)
+os.setpgid(0, 0)
+os.tcsetpgrp(0, os.getpgrp())
+signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+"""
+"""The command in a process group of its own, which only a group with a parent in the session can be stopped in."""
+
+_RUN = """
 from txnctl.__main__ import run
 run()
 """
-"""The terminal becomes the controlling one, so that typed control characters and changes of size are signals."""
