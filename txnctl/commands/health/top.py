@@ -47,7 +47,9 @@ def top(context: Context, every: float) -> None:
     if reason is not None:
         import click
 
-        raise click.UsageError(f"{reason}: use `txnctl status`, which prints the same once")
+        from txnctl.output.shell import line
+
+        raise click.UsageError(f"{reason}: use `{line('status')}`, which prints the same once")
     try:
         with FullScreen(color=context.color) as terminal:
             _Live(context, terminal, max(every, EVERY_MIN_S)).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import NotFound
+from txnctl.output.escape import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def text_of(context: Context, table: int, row: Any) -> list[str]:
     try:
         return list(fitted(_TEXTS[table](context, row), context.width))
     except NotFound as error:
-        return [error.message]
+        return list(fitted(printable(error.message), context.width))
 
 
 def _finding(context: Context, row: Any) -> Iterable[str]:

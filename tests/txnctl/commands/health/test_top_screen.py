@@ -102,6 +102,19 @@ def test_a_text_is_scrolled_within_its_lines(look: Look) -> None:
     assert drawn(look, choice, 80, 24)[1] == HELP[0]
 
 
+def test_stored_text_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    """Labels and names of programs are written out, also in their styles."""
+    Store.create(tmp_path / "evil.store")
+    with Store.open(tmp_path / "evil.store", program="\x1b[2J\x1b[1mp") as store:
+        store.begin_transaction(labels={"job": "\x1b[31m\x1b]0;x\x07\u202e"})
+        look = Look.of(store.reports.live_facts(), None)
+    choice = Choice(has_problems=False)
+    choice.press("3", look.rows)
+    lines = drawn(look, choice, 132, 24)
+    assert any("job=\\x1b[31m\\x1b]0;x\\x07\\u202e" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
+
+
 def test_nothing_wrong_is_said(tmp_path: Path) -> None:
     """And the topics are chosen at first; empty tables say so."""
     Store.create(tmp_path / "new.store")
