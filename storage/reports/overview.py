@@ -72,11 +72,19 @@ class Overview(NamedTuple):
 
 def store_overview(engine: Engine) -> Overview:
     """Return the health of the store, from a new view."""
-    connection = engine.connection
-    present = present_facts(connection)
-    with connection.view() as view:
-        surveyed = [_surveyed(view, engine.lock_file, topic) for topic in topics.every(view)]
-        return _overview(view, engine, surveyed, present, keys_shown=KEYS_SHOWN)
+    present = present_facts(engine.connection)
+    with engine.connection.view() as view:
+        return overview_of_view(view, engine, present)
+
+
+def overview_of_view(view: ReadView, engine: Engine, present: Present) -> Overview:
+    """Return the health of the store in a view.
+
+    Args:
+        present: the result of `present_facts` from before the view was opened.
+    """
+    surveyed = [_surveyed(view, engine.lock_file, topic) for topic in topics.every(view)]
+    return _overview(view, engine, surveyed, present, keys_shown=KEYS_SHOWN)
 
 
 def present_facts(connection: Connection) -> Present:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from storage.reports.explain import Explanation
     from storage.reports.extents import Extent, Reached
     from storage.reports.freeable import Freeable
+    from storage.reports.live import LiveFacts
     from storage.reports.overview import Overview
     from storage.reports.pending_acks import PendingRow
     from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
@@ -431,6 +432,16 @@ class Reports:
         from storage.reports import overview
 
         return overview.store_overview(self._engine)
+
+    def live_facts(self, transactions_max: int = 1000) -> LiveFacts:
+        """The health of the store with the open transactions and the counters of rates, from one view.
+
+        Args:
+            transactions_max: the most open transactions listed, the oldest.
+        """
+        from storage.reports import live
+
+        return live.live_facts(self._engine, check_count("a number of rows", transactions_max))
 
     def store_report(self, topics: Sequence[str] | None = None) -> StoreReport:
         """The data of the report page, of the whole store or of some topics, from one view; no values, no keys.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from storage.disk.codec import missing, unpack, unpack_first
 from storage.disk.connection import Connection
@@ -119,7 +120,9 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
     figures, superblock, kept = connection.environment.info(), view.superblock, retention.of_store(view)
-    made, file_bytes = format_record(view), data_bytes(connection.path)
+    made = format_record(view)
+    with _in_place(connection):
+        file_bytes = data_bytes(connection.path)
     in_use_bytes = sum(row.bytes for row in databases_in(view))
     return StoreInfo(
         path=connection.path, format=made.format, store_id=made.store_id.hex(), created_at_ms=made.created_ms,
@@ -163,9 +166,23 @@ def gate_holder(connection: Connection) -> GateHolder | None:
 
 def disk_space(connection: Connection) -> DiskSpace:
     """The space of the file system of the store."""
-    with refusing(f"cannot look at the disk of {connection.path}"):
+    with _in_place(connection), refusing(f"cannot look at the disk of {connection.path}"):
         figures = os.statvfs(connection.path)
     return DiskSpace(figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize)
+
+
+@contextmanager
+def _in_place(connection: Connection) -> Iterator[None]:
+    """Look at a file by its path. An open store is read on where its files went, but has no file at the path.
+
+    Raises:
+        StoreNotFound: the store was removed, moved or replaced.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        connection.environment.lock_file.gate.check_in_place()
+        raise
 
 
 def identity(connection: Connection) -> str:

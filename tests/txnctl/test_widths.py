@@ -137,6 +137,7 @@ WITHOUT_LINES = {
     "report": "a page",
     "tables export": "values, for programs",
     "demo": "see test_demo.py",
+    "top": "a screen: see test_top_screen.py",
 }
 """Commands without lines for people."""
 

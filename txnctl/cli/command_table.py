@@ -42,6 +42,10 @@ COMMANDS = {
         "txnctl.commands.health.status:status",
         "Show the health of the store on one screen.",
     ),
+    "top": (
+        "txnctl.commands.health.top:top",
+        "Watch the store on one live screen: problems, rates, topics, transactions, consumers.",
+    ),
     "doctor": (
         "txnctl.commands.health.doctor:doctor",
         "List problems in plain words, with the reason and the next command.",
@@ -95,7 +99,7 @@ SECTIONS = (
     ),
     Section(
         "When something is stuck",
-        ("status", "doctor", "check", "report"),
+        ("status", "top", "doctor", "check", "report"),
         "txnctl doctor",
     ),
     Section(

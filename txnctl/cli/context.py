@@ -218,6 +218,12 @@ class Context:
         """Columns that a table may take; None with `-o wide`, or without a terminal."""
         return None if self._table_width is None else max(1, self._table_width - indent)
 
+    def measure(self, columns: int | None = None) -> None:
+        """Take the width of the terminal anew, which may have changed: this one, or as the terminal says."""
+        is_wide = self._table_width is None
+        self.width = columns or self.out.width()
+        self._table_width = None if is_wide else self.width
+
     def print_lines(self, lines: Iterable[str]) -> None:
         """Print lines for people, on a terminal in lines of its width."""
         from txnctl.output.prose import fitted

@@ -99,6 +99,7 @@ def play(teller: Teller) -> None:
     _states(teller)
     _places(teller)
     _busy(teller)
+    teller.text("top")
 
 
 def _input(teller: Teller) -> None:

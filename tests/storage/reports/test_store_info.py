@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from storage import Store
 from storage.disk.schema import ALL, FORMAT_NUMBER
+from storage.errors import StoreNotFound
 from tests.row_json import row_json
 
 
@@ -66,3 +69,14 @@ def test_what_was_removed_is_free_inside_the_file_and_not_in_use(store: Store) -
     assert rest.in_use_bytes < full.in_use_bytes - 3_000_000
     assert rest.free_bytes > full.free_bytes + 3_000_000
     assert rest.used_bytes >= full.used_bytes
+
+
+def test_a_store_that_was_moved_away_is_not_found(store: Store, path: str) -> None:
+    """Though it is open, and is read on where its files went: sizes are those of files at the path."""
+    os.rename(path, f"{path}.moved")
+    try:
+        for report in (store.reports.store_info, store.reports.store_overview, store.reports.live_facts):
+            with pytest.raises(StoreNotFound, match="removed, moved or replaced"):
+                report()
+    finally:
+        os.rename(f"{path}.moved", path)

@@ -139,6 +139,13 @@ class TestLaziness:
         }
         assert loaded & writers == {f"storage.table.{name}" for name in others}
 
+    def test_one_command_alone_loads_curses(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nor does a report that can be watched load the loop or the layout of screens before it is watched."""
+        Store.create(tmp_path / "store")
+        monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "store"))
+        for words in (("status",), ("transactions", "list"), ("subscriptions", "lag"), ("top", "--help")):
+            assert not self.loaded(*words) & {"curses", "_curses", "select", "txnctl.output.room"}, words
+
     def test_a_module_loaded_on_use_is_whole_when_used(self) -> None:
         """What looks into `inspect` or `gettext` finds it, also through names of its own; `uuid` is put off for click."""
         program = (

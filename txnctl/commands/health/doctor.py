@@ -147,7 +147,7 @@ def _report(context: Context, diagnosis: Diagnosis, *, shows_programs: bool) -> 
     yield headline(context, diagnosis.path, diagnosis.as_of_at_ms, diagnosis.verdict, findings)
     for finding in findings:
         yield ""
-        yield from _finding(context, finding)
+        yield from finding_lines(context, finding)
     yield ""
     if not findings:
         yield "Nothing is wrong."
@@ -155,8 +155,8 @@ def _report(context: Context, diagnosis: Diagnosis, *, shows_programs: bool) -> 
         yield context.style(f"{program.what}: {_presence(program)}", "dim")
 
 
-def _finding(context: Context, finding: Finding) -> Iterator[str]:
-    """Problem, reason and command."""
+def finding_lines(context: Context, finding: Finding) -> Iterator[str]:
+    """Problem, reason and command of a finding."""
     from txnctl.commands.health.status_screen import VERDICT_STYLES
     from txnctl.output.prose import wrapped
 

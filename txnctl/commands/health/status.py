@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
-from txnctl.cli.decorators import example, option, output, reads_store
-from txnctl.cli.value_types import DURATION
+from txnctl.cli.decorators import example, output, reads_store
+from txnctl.cli.watch import draw_until_interrupted, is_watched, watches
 from txnctl.fields.overview import OVERVIEW
-from txnctl.output.stream import drop_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-
-_REDRAW = "\x1b[H\x1b[2J"
-_EVERY = "2s"
-_EVERY_MIN_S = 0.1
+    from txnctl.cli.watch import Screenful
 
 _SETUP = (
     "txnctl topics create orders",
@@ -27,14 +22,7 @@ _SETUP = (
 
 
 @command
-@option(
-    "--watch",
-    type=DURATION,
-    is_flag=False,
-    flag_value=_EVERY,
-    metavar="[EVERY]",
-    help="Draw it anew on a terminal, every 2s or as said, until Ctrl-C.",
-)
+@watches
 @reads_store
 @output(OVERVIEW, name_field="verdict")
 @example("txnctl status", setup=_SETUP)
@@ -46,31 +34,17 @@ def status(context: Context, watch: float | None) -> None:
     transactions, topics with BLOCKED and UNCOMMITTED messages, LAG (the most visible messages of a subscription),
     producers that WAIT, and tables. No blocked message is read, and no view is held between two screens.
     """
-    _show(context)
-    if watch is None:
-        return
-    if not _redraws(context):
-        context.note("--watch draws anew on a terminal only, as a table")
-        return
-    try:
-        while True:
-            context.store.connection.clock.sleep(max(watch, _EVERY_MIN_S))
-            context.store.connection.look_in_place()
-            context.out.write(_REDRAW)
-            _show(context)
-    except KeyboardInterrupt:
-        drop_output()
-        context.exit(exit_codes.INTERRUPTED)
-
-
-def _redraws(context: Context) -> bool:
-    from os import environ
-
-    return context.output == "table" and context.out.terminal and environ.get("TERM") != "dumb"
-
-
-def _show(context: Context) -> None:
+    if is_watched(context, watch):
+        draw_until_interrupted(context, watch or 0, lambda: _screenful(context))
     from txnctl.commands.health.status_screen import lines
 
     context.show(context.store.reports.store_overview(), table=lambda shown: lines(context, shown))
-    context.out.flush()
+
+
+def _screenful(context: Context) -> Screenful:
+    from txnctl.cli.watch import Screenful
+    from txnctl.commands.health.status_screen import lines, problem_lines
+    from txnctl.output.escape import printable_row
+
+    overview = printable_row(context.store.reports.store_overview())
+    return Screenful(list(problem_lines(context, overview.findings)), lines(context, overview))

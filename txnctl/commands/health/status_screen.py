@@ -67,7 +67,7 @@ def lines(context: Context, overview: Overview) -> Iterator[str]:
     yield headline(context, facts.store.info.path, facts.as_of_at_ms, overview.verdict, overview.findings)
     yield from _findings(context, overview.findings)
     yield ""
-    for name, fact in _facts(facts):
+    for name, fact in fact_texts(facts):
         yield f"  {name:<13}  {fact}"
     waiting = {queue.topic: queue.waiting for queue in facts.producers}
     topics = [_TopicLine(topic, waiting.get(topic.topic, 0)) for topic in facts.topics]
@@ -89,16 +89,22 @@ def _findings(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
     if not findings:
         return
     yield ""
-    for finding in findings[:FINDINGS_SHOWN]:
-        mark = "i" if finding.severity == "info" else "!"
-        yield f"  {context.style(mark, *VERDICT_STYLES[finding.severity])} {finding.what}"
+    yield from problem_lines(context, findings[:FINDINGS_SHOWN])
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""
     yield next_command(context, line("doctor"))
 
 
-def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
+def problem_lines(context: Context, findings: Sequence[Finding]) -> Iterator[str]:
+    """A line for each finding, unbroken."""
+    for finding in findings:
+        mark = "i" if finding.severity == "info" else "!"
+        yield f"  {context.style(mark, *VERDICT_STYLES[finding.severity])} {finding.what}"
+
+
+def fact_texts(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Name and text of each part of the store: space, writer, readers, transactions, subscriptions."""
     store, gate, readers = facts.store.info, facts.writer_gate, facts.readers
     in_use, free, file = size(store.in_use_bytes), size(store.free_bytes), size(store.data_bytes)
     left = size(facts.store.disk.disk_free_bytes)

@@ -8,6 +8,7 @@ from storage.errors import TopicNotFound
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
+from txnctl.cli.watch import draw_until_interrupted, is_watched, watches
 from txnctl.commands.subscriptions.lag_row import LagRow, lag_row
 from txnctl.commands.subscriptions.verdict_lines import explanation
 from txnctl.fields.subscription import (
@@ -28,13 +29,14 @@ from txnctl.fields.subscription import (
 )
 from txnctl.output.column import Column
 from txnctl.output.field import fields_of
-from txnctl.output.screen import heading, verdict_section
+from txnctl.output.screen import heading, verdict, verdict_section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from txnctl.cli.context import Context
+    from txnctl.cli.watch import Screenful
 
 LAG = fields_of(
     LagRow,
@@ -55,6 +57,9 @@ LAG = fields_of(
 )
 
 
+_NONE_YET = ("There are no subscriptions.",)
+
+
 def _itself(row: LagRow) -> LagRow:
     return row
 
@@ -72,6 +77,7 @@ _COLUMNS: tuple[Column[LagRow], ...] = (
     "subscription", type=SUBSCRIPTION, required=False, help="Only this one. [default: all of the topic]"
 )
 @option("--exit-code", is_flag=True, help="End with 8 if a verdict is not ok.")
+@watches
 @reads_store
 @output(LAG, name_field="subscription")
 @example(
@@ -86,7 +92,9 @@ _COLUMNS: tuple[Column[LagRow], ...] = (
     "txnctl subscriptions lag --exit-code",
     setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
 )
-def lag(context: Context, topic: str | None, subscription: str | None, exit_code: bool) -> None:
+def lag(
+    context: Context, topic: str | None, subscription: str | None, exit_code: bool, watch: float | None
+) -> None:
     """Say whether consumers are slow, or blocked by an open transaction.
 
     `visible` messages can be delivered now: a count that stays high means slow consumers. `blocked` messages are
@@ -99,15 +107,19 @@ def lag(context: Context, topic: str | None, subscription: str | None, exit_code
     The verdict is `ok`, `behind` (visible), `stopped` (visible, and kept by stopped consumers), `blocked`, `mixed`
     (both), or `no-consumer` (visible, and no consumer attached).
     """
+    if is_watched(context, watch):
+        draw_until_interrupted(
+            context, watch or 0, lambda: _screenful(context, _rows(context, topic, subscription))
+        )
     rows = _rows(context, topic, subscription)
     if not rows and context.output == "table":
         context.note(
             "there are no subscriptions" if topic is None else f"there are no subscriptions on {topic}"
         )
     if subscription is None:
-        context.show_list(rows, table=lambda shown: _report(context, shown))
+        context.show_list(rows, table=lambda shown: report(context, shown))
     else:
-        context.show(rows[0], table=lambda shown: _report(context, [shown]))
+        context.show(rows[0], table=lambda shown: report(context, [shown]))
     if exit_code and any(row.verdict != "ok" for row in rows):
         context.exit(exit_codes.CONDITION_FOUND)
 
@@ -143,12 +155,33 @@ def _rows_of_topic(context: Context, topic: str) -> list[LagRow]:
     ]
 
 
-def _report(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
+def report(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     """A section for each topic."""
     for number, topic in enumerate(dict.fromkeys([row.topic for row in rows])):
         if number:
             yield ""
         yield from _section(context, [row for row in rows if row.topic == topic])
+
+
+def _screenful(context: Context, rows: Sequence[LagRow]) -> Screenful:
+    from txnctl.cli.watch import Screenful
+    from txnctl.output.escape import printable_row
+    from txnctl.output.screen import VERDICTS
+
+    shown = printable_row(list(rows))
+    alarming = sorted(
+        [row for row in shown if row.verdict != "ok"], key=lambda row: VERDICTS.index(row.verdict)
+    )
+    return Screenful(
+        [_problem(context, row) for row in alarming], report(context, shown) if shown else _NONE_YET
+    )
+
+
+def _problem(context: Context, row: LagRow) -> str:
+    """`orders billing: blocked, 0 visible, 12 blocked behind 0:7`."""
+    behind = "" if row.blocked_by is None else f" behind {row.blocked_by.txn_id}"
+    counts = f"{row.visible:,} visible, {row.blocked:,} blocked{behind}"
+    return f"{short_topic(row)} {row.subscription}: {verdict(context, row.verdict)}, {counts}"
 
 
 def _section(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:

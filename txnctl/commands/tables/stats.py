@@ -6,6 +6,7 @@ from storage.json_form import to_json
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
+from txnctl.cli.watch import draw_until_interrupted, is_watched, watches
 from txnctl.fields.table import TABLE
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import duration, plural
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from storage.table.report import TableStats
     from txnctl.cli.context import Context
+    from txnctl.cli.watch import Screenful
 
 STATS = fields_of(
     "storage.table.report:TableStats",
@@ -50,17 +52,22 @@ _SETUP = (
 
 
 @argument("table", type=TABLE_NAME, help="The table.")
+@watches
 @reads_store
 @output(STATS, name_field="table")
 @example("txnctl tables stats accounts", setup=_SETUP)
 @example("txnctl tables stats accounts -o json", setup=_SETUP)
-def stats(context: Context, table: str) -> None:
+def stats(context: Context, table: str, watch: float | None) -> None:
     """Show the counts of a table, and the transactions that hold keys.
 
     A write intent is a value of a transaction that is open, or has ended and left the value to be finalised: the next
     write to the key finalises an intent, and `store gc` all intents. The open transactions that hold keys are listed,
     the oldest first; `tables intents` has the keys.
     """
+    if is_watched(context, watch):
+        draw_until_interrupted(
+            context, watch or 0, lambda: _screenful(context, context.store.table(table).stats())
+        )
     context.show(context.store.table(table).stats(), table=lambda row: _report(context, row))
 
 
@@ -75,6 +82,21 @@ def _report(context: Context, row: TableStats) -> Iterator[str]:
         command = line("tables intents", counts.table) if row.holders else line("store gc")
         yield ""
         yield next_command(context, command)
+
+
+def _screenful(context: Context, stats: TableStats) -> Screenful:
+    """A holder whose process does not work keeps the keys until somebody ends the transaction."""
+    from txnctl.cli.watch import Screenful
+    from txnctl.output.escape import printable_row
+
+    row = printable_row(stats)
+    idle = [holder for holder in row.holders if holder.facts.owner_state != "alive"]
+    problems = [
+        f"{holder.txn_id} {context.style(holder.facts.owner_state, 'bold', 'yellow')} holds "
+        f"{plural(holder.intents, 'key')} for {duration(holder.facts.age_ms)}, {holder.facts.owner.address}"
+        for holder in idle
+    ]
+    return Screenful(problems, _report(context, row))
 
 
 def _intents(row: TableStats) -> str:

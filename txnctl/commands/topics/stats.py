@@ -82,10 +82,11 @@ def stats(context: Context, topic: str) -> None:
     The verdict of a subscription is `ok`, `behind` (slow consumers), `stopped` (stopped consumers keep all that
     is visible), `blocked` (an open transaction is in the way), `mixed` (both), or `no-consumer`.
     """
-    context.show(context.store.reports.topic_stats(topic), table=lambda row: _screen(context, row))
+    context.show(context.store.reports.topic_stats(topic), table=lambda row: report(context, row))
 
 
-def _screen(context: Context, stats: TopicStats) -> Iterator[str]:
+def report(context: Context, stats: TopicStats) -> Iterator[str]:
+    """The statistics for people."""
     counts, readable = stats.counts, stats.readable
     stored = f"{plural(counts.msg_count, 'message')}, {plural(counts.marker_count, 'marker')}"
     yield heading(context, stats.name, f"{stored}, {size(counts.storage_size)}", stats.as_of_at_ms)

@@ -86,10 +86,11 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
     explained = found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
-    context.show(explained, table=lambda shown: _report(context, shown))
+    context.show(explained, table=lambda shown: report(context, shown))
 
 
-def _report(context: Context, explained: Explanation) -> Iterator[str]:
+def report(context: Context, explained: Explanation) -> Iterator[str]:
+    """The explanation for people."""
     from txnctl.commands.transactions.layout import told
 
     yield from told(context, explained.details)

@@ -117,6 +117,16 @@ def alarmed(context: Context, table: TextTable) -> TextTable:
     return screen.alarmed(context, table, _ALARMS)
 
 
+def problem(context: Context, row: TransactionRow) -> str | None:
+    """`0:7 ORPHANED, open for 46m, anna@db-2:48211`; None where the owner works and the deadline is ahead."""
+    word = "ORPHANED" if row.orphaned else "OVERDUE" if row.overdue else row.owner_state or ""
+    styles = {word: styles for word, *styles in _ALARMS}.get(word)
+    if styles is None:
+        return None
+    about = labels_text(row.labels) or row.owner.address
+    return f"{row.txn_id} {context.style(word, *styles)}, open for {duration(row.age_ms)}, {about}"
+
+
 def ended_list(context: Context, rows: Sequence[TransactionRow]) -> TextTable:
     """Committed and aborted transactions."""
     return context.table_of(rows, _ENDED)
