@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from struct import error as struct_error
 from typing import Any, TypeVar
+from zlib import crc32
 
 from storage.disk.codec import corrupt, decoded, key1, missing, seal, unseal
 from storage.disk.kept_records import KeptRecords, OpenRecord, Records
@@ -120,7 +121,15 @@ class ReadView:
 
     def holds(self, database: Database, key: bytes) -> bool:
         """Whether there is a record under `key`, which is not checked."""
-        return self._raw.get(key, None, self._databases[database.name]) is not None
+        return self._raw.get(key, db=self._databases[database.name]) is not None
+
+    def fetch(self, database: Database, keys: Iterable[bytes]) -> list[bytes | None]:
+        """The stored values under keys, each None if there is none; the caller checks them, as with `stored`."""
+        get, handle = self._raw.get, self._databases[database.name]
+        values: list[bytes | None] = []
+        for key in keys:
+            values += (get(key, db=handle),)
+        return values
 
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
@@ -304,6 +313,15 @@ class WriteBatch(ReadView):
         self.superblock.changes += 1
         if (database, key) in self.kept:
             del self.kept[database, key]
+
+    def put_all(self, database: Database, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Write records now, as `put`; of a database whose records are never opened, and sealed whole."""
+        put, handle, seed = self._raw.put, self._databases[database.name], database.seed
+        for key, payload in records:
+            value = crc32(key + payload, seed).to_bytes(4, "big") + payload
+            put(key, value, db=handle)
+            self.bytes += len(value)
+            self.superblock.changes += 1
 
     def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
         name = (database, key)

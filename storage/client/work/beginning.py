@@ -123,7 +123,7 @@ class Beginning:
             has_ended: the transaction ended in time before; its deadline must not be the reason of the end now.
         """
         connection, request, started = self._connection, self._request, self.started
-        if batch.count(TABLES):
+        if batch.superblock.read_generation or batch.count(TABLES):
             _reserve_timestamps(batch)
         if started is not None and has_ended:
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
@@ -181,7 +181,8 @@ def _reserve_timestamps(batch: WriteBatch) -> None:
     superblock = batch.superblock
     if not batch.read_cache.is_valid(superblock):
         batch.read_cache.start_anew(superblock)
-    reserved = max(superblock.last_timestamp, batch.clock.wall_ns()) + TIMESTAMP_RESERVE_NS
+    last, now = superblock.last_timestamp, batch.now_ms * 1_000_000
+    reserved = (last if last > now else now) + TIMESTAMP_RESERVE_NS
     if reserved > superblock.timestamp_mark:
         superblock.timestamp_mark = reserved
         superblock.changes += 1
