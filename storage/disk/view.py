@@ -7,7 +7,7 @@ the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import error as struct_error
 from typing import Any, TypeVar
 from zlib import crc32
@@ -42,9 +42,13 @@ class DurableRefusal(Exception):
 
 
 class ReadView:
-    """One consistent view of the store. Short-lived: no caller waits while a view is open."""
+    """One consistent view of the store. Short-lived: no caller waits while a view is open.
 
-    __slots__ = ("_databases", "_last_read", "_raw", "_superblock", "clock")
+    Attributes:
+        known: the records of the commit that the view shows, as long as it is inside the writer gate; mostly None.
+    """
+
+    __slots__ = ("_databases", "_last_read", "_raw", "_superblock", "clock", "known")
 
     def __init__(self, raw: Any, databases: dict[str, object], clock: Clock) -> None:
         self._raw = raw
@@ -52,6 +56,7 @@ class ReadView:
         self.clock = clock
         self._superblock: Superblock | None = None
         self._last_read: tuple[Database, bytes] | None = None
+        self.known: KeptRecords | None = None
 
     @property
     def superblock(self) -> Superblock:
@@ -123,7 +128,7 @@ class ReadView:
         """Whether there is a record under `key`, which is not checked."""
         return self._raw.get(key, db=self._databases[database.name]) is not None
 
-    def fetch(self, database: Database, keys: Iterable[bytes]) -> list[bytes | None]:
+    def fetch(self, database: Database, keys: Sequence[bytes]) -> list[bytes | None]:
         """The stored values under keys, each None if there is none; the caller checks them, as with `stored`."""
         get, handle = self._raw.get, self._databases[database.name]
         values: list[bytes | None] = []

@@ -108,7 +108,7 @@ class RowWriter:
             writes: keys, each with its row and the new value, None to delete the key.
             version, txn: of the transaction.
         """
-        prefix, keys, rows_new, intents = self._prefix, 0, 0, 0
+        prefix, keys, rows_new, intents, versions = self._prefix, 0, 0, 0, 0
         changed: list[bytes] = []
         superseded: list[tuple[bytes, bytes]] = []
         written: list[tuple[bytes, bytes]] = []
@@ -124,6 +124,7 @@ class RowWriter:
             if before is not None:
                 superseded += (rows.old_record(prefix, key, before),)
                 keys -= before.value is not None
+                versions += 1
             keys += value is not None
             written += ((prefix + key, rows.encode_version(version, txn, value)),)
         batch, state = self._batch, self._state
@@ -136,7 +137,7 @@ class RowWriter:
             state.keys += keys
             state.rows += rows_new
             state.intents -= intents
-            state.versions += len(superseded)
+            state.versions += versions
 
     def note_removed(self, *, versions: int = 0, rows: int = 0) -> None:
         """Count superseded versions, and rows of deleted keys, that gc has removed."""

@@ -15,6 +15,7 @@ from storage.disk.schema import ROWS, VERSIONS
 from storage.disk.view import ReadView
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.table import row as rows, state as states
+from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Look, Row, StateOf, StoredRow, Version, latest, snapshot
 from storage.txn import record as records
@@ -87,8 +88,7 @@ class AtTimestamp(Pick):
     __slots__ = ("_me", "_table_id")
 
     def __init__(self, view: ReadView, table_id: int, at: int, me: int) -> None:
-        # As `Pick` does it, without a call for each read of a key.
-        self._view, self._known, self.until, self.passed = view, None, at, set()
+        super().__init__(view, at)
         self._table_id = table_id
         self._me = me
 
@@ -131,6 +131,26 @@ def one(view: ReadView, table_id: int, key: bytes, pick: Pick) -> Version | None
         return None
     plain = rows.plain_version(payload, pick.until)
     version = pick.pick(key, rows.decode(stored, payload)) if plain is None else plain
+    return None if version is None or version.value is None else version
+
+
+def at_timestamp(view: ReadView, table: TableEntry, key: bytes, at: int, me: int) -> Version | None:
+    """The version of one key that a reader at a timestamp sees, None if the key is deleted or was never written.
+
+    Args:
+        me: the reader's transaction; 0 if the reader has written no intents.
+
+    Raises:
+        MustPush
+    """
+    stored = table.prefix + key
+    data = view.fetch(ROWS, (stored,))[0]
+    if data is None:
+        return None
+    row = rows.decode_stored(stored, data)
+    version = row.committed
+    if row.intent is not None or version is None or version.version > at:
+        version = AtTimestamp(view, table.table_id, at, me).pick(key, row)
     return None if version is None or version.value is None else version
 
 

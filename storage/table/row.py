@@ -184,7 +184,9 @@ def old_record(prefix: bytes, key: bytes, version: Version) -> tuple[bytes, byte
     Args:
         prefix: of the table.
     """
-    return prefix + grouped(key) + key1(_U64_MAX - version.version), encode_old(version)
+    return prefix + grouped(key) + key1(_U64_MAX - version.version), _OLD.pack(
+        version.value is None, version.txn
+    ) + (version.value or b"")
 
 
 def encode_old(version: Version) -> bytes:

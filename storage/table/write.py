@@ -80,7 +80,7 @@ class Writing:
         record = self._record
         if not record.uses_tables:
             self._arbiter.begin_use(record)
-        if not retention.is_kept(self._batch, record.timestamp):
+        if not retention.is_in_window(self._batch.superblock, self._batch.clock, record.timestamp):
             self._arbiter.check_window(record)
         self._check_reads()
         look_up: StateOf | None = None

@@ -10,7 +10,8 @@ from __future__ import annotations
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLES
-from storage.disk.view import ReadView, WriteBatch
+from storage.disk.superblock import Superblock
+from storage.disk.view import WriteBatch
 from storage.limits import TIMESTAMP_RESERVE_NS
 from storage.table import retention
 from storage.txn.begin import NewTransaction, Started, check_begin
@@ -45,15 +46,20 @@ class Beginning:
     """See the module.
 
     Attributes:
+        boot_deadline_ns: the deadline on the boot clock.
+        environment: of the connection, also after the connection is closed.
+        is_released: whether this process holds no timestamp for the transaction, or none any more.
         started: None for a transaction that was begun with its record.
     """
 
     __slots__ = (
-        "_boot_deadline_ns",
         "_connection",
         "_coordinator",
         "_open_timestamps",
         "_request",
+        "boot_deadline_ns",
+        "environment",
+        "is_released",
         "started",
     )
 
@@ -64,13 +70,16 @@ class Beginning:
         request: BeginRequest,
         started: Started | None = None,
     ) -> None:
+        self.is_released = True
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
         # Kept, because a closed connection has no environment, and the timestamp is released after it as well.
-        self._open_timestamps = connection.environment.lock_file.open_timestamps
-        self._boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
+        self.environment = connection.environment
+        self._open_timestamps = self.environment.data_map.locks.open_timestamps
+        self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
+        self.is_released = started is None or not started.timestamp
 
     @classmethod
     def now(cls, connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Beginning:
@@ -81,16 +90,18 @@ class Beginning:
             StoreClosed, StoreInvalid, WriterBusy
         """
         check_begin(request.timeout_ms, request.labels)
-        connection.check_writable()
+        if connection.is_closed or connection.read_only:
+            connection.check_writable()
         return cls(connection, coordinator, request, _issue_start(connection, request.timeout_ms))
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
-        if self.started is not None and self.started.timestamp:
+        if self.started is not None and not self.is_released:
             self._open_timestamps.release(self.started.timestamp)
+            self.is_released = True
 
     def __del__(self) -> None:
-        if self.started is not None and self.started.timestamp:
+        if not self.is_released:
             self.release_timestamp()  # A transaction that no object refers to cannot write.
 
     @property
@@ -102,7 +113,7 @@ class Beginning:
     @property
     def is_overdue(self) -> bool:
         """Whether the deadline has passed by the boot clock, which is read without a view."""
-        return self._connection.clock.boot_ns() >= self._boot_deadline_ns
+        return self._connection.clock.boot_ns() >= self.boot_deadline_ns
 
     def is_in_time(self) -> bool:
         """Whether a transaction without a record may commit: before its deadline, and within the retention window."""
@@ -140,35 +151,32 @@ class Beginning:
 def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     """The start of a transaction without a record; None if only a record can give a timestamp."""
     environment, clock = connection.environment, connection.clock
-    cache, locks = environment.read_cache, environment.lock_file
-    started: list[Started] = []
+    cache, locks = environment.read_cache, environment.data_map.locks
     if not cache.is_attached:
         with connection.environment.view() as view:
             if not view.count(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns)
 
-    def issue(view: ReadView) -> None:
-        superblock = view.superblock
+    def issue(superblock: Superblock, wall_ns: int) -> Started:
         cache.drop_lost()  # A timestamp from a removed file is below the watermark of the next file.
         if not cache.is_valid(superblock):
             raise NeedsWrite
-        issued, wall_ns = cache.issued, clock.wall_ns()
+        issued = cache.issued
         following = (issued if issued > superblock.last_timestamp else superblock.last_timestamp) + 1
         timestamp = wall_ns if wall_ns > following else following
         if timestamp > superblock.timestamp_mark:
             raise NeedsWrite
-        started.append(Started(timestamp, wall_ns // 1_000_000, superblock.now_ns(clock)))
+        started = Started(timestamp, wall_ns // 1_000_000, superblock.now_ns(clock))
         deadline_ns = clock.boot_ns() + timeout_ms * 1_000_000
         # Held before issued: a reader that knows of the timestamp meets the lock.
         locks.open_timestamps.hold(timestamp, deadline_ns)
         cache.note_issued(timestamp)
+        return started
 
-    # A process about to write a key would be refused over a read of this newer transaction, so its commit comes first.
-    locks.gate.back_off(connection.lock_timeout_s)
+    # A process about to write a key would be refused over a read of this newer transaction, so a newcomer backs off.
     for is_reserved in (False, True):
         try:
-            with connection.recorded_view(issue):
-                return started[0]
+            return connection.look_at_superblock(issue)
         except NeedsWrite:
             if not is_reserved:
                 # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.

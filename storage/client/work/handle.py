@@ -190,7 +190,7 @@ class TransactionHandle:
                 txn_id = made.txn_id
 
             def prepare_marked(record: TransactionRecord) -> None:
-                if self.uses_tables:
+                if self.uses_tables and not record.uses_tables:
                     Arbiter(batch, coordinator, owner).begin_use(record)
                 prepare(batch, record)
 

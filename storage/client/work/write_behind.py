@@ -27,7 +27,7 @@ class WriteBehind:
     def __init__(self, handle: TransactionHandle, buffers: Buffers) -> None:
         self._handle = handle
         self._buffers = buffers
-        self._flusher = handle.connection.environment.flusher
+        self._flusher = handle.beginning.environment.flusher
         self._is_watched = False
         self._failure: TxnctlError | None = None
         self._noted_ns = -1
