@@ -184,7 +184,8 @@ def _walk(
     visible: list[Row] = []
     seen = size = 0
     prefix, until, passed, seed, new_tuple = key1(table_id), pick.until, pick.passed, ROWS.seed, tuple.__new__
-    unpack, value_at, one_value, plain = rows.STORED.unpack_from, rows.STORED.size, rows.ONE_VALUE, rows.PLAIN
+    unpack, value_at, one_value = rows.STORED.unpack_from, rows.STORED.size, rows.ONE_VALUE
+    unpack_plain, plain = rows.STORED_PLAIN.unpack_from, rows.PLAIN
     start = prefix + key_range.start
     end = key1(table_id + 1) if key_range.end is None else prefix + key_range.end
     reverse, looks_at, bytes_max, add = (
@@ -200,13 +201,22 @@ def _walk(
                 break
             seen += 1
             flags = data[4:5]
-            if flags in one_value:
+            if flags == plain:
+                checksum, version, txn, length = unpack_plain(data)
+                if checksum != crc32(key + data[4:], seed):
+                    raise corrupt(ROWS, key, "the checksum does not agree")
+                size += length
+                if version <= until:
+                    add(new_tuple(Row, (key[8:], data[value_at:], version, txn)))
+                else:
+                    visible += _picked(pick, key, data)
+            elif flags in one_value:
                 checksum, _, version, txn, length = unpack(data)
                 if checksum != crc32(key + data[4:], seed):
                     raise corrupt(ROWS, key, "the checksum does not agree")
                 intent_at = value_at + length
                 size += intent_at
-                if version <= until and (flags == plain or data[intent_at : intent_at + 16] in passed):
+                if version <= until and data[intent_at : intent_at + 16] in passed:
                     add(new_tuple(Row, (key[8:], data[value_at:intent_at], version, txn)))
                 else:
                     visible += _picked(pick, key, data)
