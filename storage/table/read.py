@@ -178,14 +178,13 @@ def _walk(
 ) -> tuple[list[Row], bytes | None, int]:
     """The visible rows of a page, the key that ends the page (None: the range is walked to its end), all rows seen.
 
-    Most rows have one finalised value, or an intent beside it that the reader passes over. They are checked and decoded
-    in the loop, as `unseal` and `decode` do, because a call for each of these steps would cost most of a scan.
+    Most rows have one finalised value and nothing else. They are checked and decoded in the loop, as `unseal` and
+    `decode` do, because a call for each of these steps would cost most of a scan.
     """
     visible: list[Row] = []
     seen = size = 0
-    prefix, until, passed, seed, new_tuple = key1(table_id), pick.until, pick.passed, ROWS.seed, tuple.__new__
-    unpack, value_at, one_value = rows.STORED.unpack_from, rows.STORED.size, rows.ONE_VALUE
-    unpack_plain, plain = rows.STORED_PLAIN.unpack_from, rows.PLAIN
+    prefix, until, seed, new_tuple = key1(table_id), pick.until, ROWS.seed, tuple.__new__
+    unpack, value_at, plain, one_value = rows.STORED.unpack_from, rows.STORED.size, rows.PLAIN, rows.ONE_VALUE
     start = prefix + key_range.start
     end = key1(table_id + 1) if key_range.end is None else prefix + key_range.end
     reverse, looks_at, bytes_max, add = (
@@ -202,7 +201,7 @@ def _walk(
             seen += 1
             flags = data[4:5]
             if flags == plain:
-                checksum, version, txn, length = unpack_plain(data)
+                checksum, version, txn, length = unpack(data)
                 if checksum != crc32(key + data[4:], seed):
                     raise corrupt(ROWS, key, "the checksum does not agree")
                 size += length
@@ -210,19 +209,9 @@ def _walk(
                     add(new_tuple(Row, (key[8:], data[value_at:], version, txn)))
                 else:
                     visible += _picked(pick, key, data)
-            elif flags in one_value:
-                checksum, _, version, txn, length = unpack(data)
-                if checksum != crc32(key + data[4:], seed):
-                    raise corrupt(ROWS, key, "the checksum does not agree")
-                intent_at = value_at + length
-                size += intent_at
-                if version <= until and data[intent_at : intent_at + 16] in passed:
-                    add(new_tuple(Row, (key[8:], data[value_at:intent_at], version, txn)))
-                else:
-                    visible += _picked(pick, key, data)
             else:
                 size += len(data)
-                visible += _picked(pick, key, data)
+                visible += _beside_intent(pick, key, data) if flags in one_value else _picked(pick, key, data)
             if (seen >= looks_at or size >= bytes_max) and (
                 len(visible) >= limit or seen >= PAGE_ENTRIES or size >= bytes_max
             ):
@@ -230,6 +219,17 @@ def _walk(
     except struct_error as problem:
         raise corrupt(ROWS, key, f"it cannot be decoded: {problem}") from None
     return visible, None, seen
+
+
+def _beside_intent(pick: Pick, key: bytes, data: bytes) -> list[Row]:
+    """As `_picked`, of a row with a finalised value and an intent, which the reader often passes over."""
+    checksum, version, txn, length = rows.STORED.unpack_from(data)
+    if checksum != crc32(key + data[4:], ROWS.seed):
+        raise corrupt(ROWS, key, "the checksum does not agree")
+    intent_at = rows.STORED.size + length
+    if version <= pick.until and data[intent_at : intent_at + 16] in pick.passed:
+        return [Row(key[8:], data[rows.STORED.size : intent_at], version, txn)]
+    return _picked(pick, key, data)
 
 
 def _picked(pick: Pick, key: bytes, data: bytes) -> list[Row]:

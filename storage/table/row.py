@@ -36,11 +36,8 @@ PLAIN: Final = bytes((COMMITTED,))
 ONE_VALUE: Final = (bytes((COMMITTED | INTENT,)), bytes((COMMITTED | INTENT | INTENT_DELETED,)))
 """The flags of rows of a finalised value with an intent."""
 
-STORED: Final = Struct(">I" + _COMMITTED.format.removeprefix(">"))
-"""A row with a finalised version as stored, before the value: checksum, flags, version, transaction, length."""
-
-STORED_PLAIN: Final = Struct(">IxQQI")
-"""As `STORED`, of a row whose flags are known: checksum, version, transaction, length."""
+STORED: Final = Struct(">IxQQI")
+"""A stored row with a finalised version, before the value: checksum, version, transaction, length; not the flags."""
 
 _STORED_VALUE_AT: Final = STORED.size
 
@@ -121,7 +118,7 @@ def decode_stored(key: bytes, data: bytes) -> StoredRow:
     if data[4:5] != PLAIN:
         return decode(key, unseal(ROWS, key, data))
     try:
-        checksum, version, txn, length = STORED_PLAIN.unpack_from(data)
+        checksum, version, txn, length = STORED.unpack_from(data)
     except error as problem:
         raise corrupt(ROWS, key, str(problem)) from None
     if checksum != crc32(key + data[4:], ROWS.seed):
