@@ -18,7 +18,7 @@ from storage.disk.overlay import Overlay
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
-from storage.disk.superblock import Superblock, check_wall
+from storage.disk.superblock import WALL_END_NS, Superblock, check_wall
 from storage.errors import CorruptStore, TxnctlError
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
@@ -287,7 +287,8 @@ class WriteBatch(ReadView):
         """
         super().__init__(raw, context.databases, context.clock)
         wall_ns = context.clock.wall_ns()
-        check_wall(wall_ns)
+        if not 0 <= wall_ns < WALL_END_NS:
+            check_wall(wall_ns)
         self.now_ms = wall_ns // 1_000_000
         self.lock_file = context.lock_file
         self.read_cache = context.read_cache

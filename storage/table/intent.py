@@ -23,19 +23,19 @@ _NOWHERE = StoredRow(None, None)
 
 
 class RowWriter:
-    """The rows of one table within one batch. A deleted table has no counters."""
+    """The rows of one table within one batch.
 
-    __slots__ = ("_batch", "_prefix", "_state", "table_id")
+    Attributes:
+        state: the counters of the table; None of a deleted table.
+    """
+
+    __slots__ = ("_batch", "_prefix", "state", "table_id")
 
     def __init__(self, batch: WriteBatch, table_id: int) -> None:
         self._batch = batch
         self._prefix = key1(table_id)
-        self._state = states.find(batch, table_id)
+        self.state = states.find(batch, table_id)
         self.table_id = table_id
-
-    @property
-    def is_of_deleted_table(self) -> bool:
-        return self._state is None
 
     def load_all(self, keys: Sequence[bytes]) -> list[StoredRow]:
         """The rows under keys, as `load`."""
@@ -55,7 +55,7 @@ class RowWriter:
     def _store(self, key: bytes, before: StoredRow, after: StoredRow) -> None:
         """Replace a row, and count the difference."""
         stored = self._prefix + key
-        version, superseded, state = after.committed, before.committed, self._state
+        version, superseded, state = after.committed, before.committed, self.state
         is_there = version is not None or after.intent is not None
         if is_there:
             self._batch.put(ROWS, stored, rows.encode(after))
@@ -71,8 +71,8 @@ class RowWriter:
         if version is not None:
             stored = rows.old_key(self.table_id, key, version.version)
             self._batch.put(VERSIONS, stored, rows.encode_old(version))
-            if self._state is not None:
-                self._state.versions += 1
+            if self.state is not None:
+                self.state.versions += 1
 
     def _forget_intent(self, key: bytes, txn: int) -> None:
         self._batch.delete(TXN_KEYS, key2(txn, self.table_id) + key)
@@ -127,7 +127,7 @@ class RowWriter:
                 versions += 1
             keys += value is not None
             written += ((prefix + key, rows.encode_version(version, txn, value)),)
-        batch, state = self._batch, self._state
+        batch, state = self._batch, self.state
         if changed:
             change_index.note_all(batch, self.table_id, version, changed)
         if superseded:
@@ -141,9 +141,9 @@ class RowWriter:
 
     def note_removed(self, *, versions: int = 0, rows: int = 0) -> None:
         """Count superseded versions, and rows of deleted keys, that gc has removed."""
-        if self._state is not None:
-            self._state.versions -= versions
-            self._state.rows -= rows
+        if self.state is not None:
+            self.state.versions -= versions
+            self.state.rows -= rows
 
 
 def count_of(view: ReadView, txn: int, table_id: int) -> int:

@@ -166,9 +166,9 @@ class Writing:
         self._rows = []
         for table_id in by_table:
             writes = by_table[table_id]
-            writer = self._writers.get(table_id)
-            if writer is None:
-                writer = self._writers[table_id] = self._new_writer(writes[0])
+            if table_id not in self._writers:
+                self._writers[table_id] = self._new_writer(writes[0])
+            writer = self._writers[table_id]
             stored = writer.load_all([write.key for write in writes])
             self._rows += zip(writes, repeat(writer), stored, strict=False)
 
@@ -181,7 +181,7 @@ class Writing:
 
     def _new_writer(self, write: Write) -> RowWriter:
         writer = RowWriter(self._batch, write.table_id)
-        if writer.is_of_deleted_table:
+        if writer.state is None:
             check_exists(self._batch, TableEntry(write.table, write.table_id, 0, {}))
         return writer
 

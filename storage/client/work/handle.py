@@ -97,7 +97,9 @@ class TransactionHandle:
             TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
             StoreClosed, StoreInvalid
         """
-        self.connection.check_writable()
+        connection, data_map = self.connection, self.beginning.environment.data_map
+        if connection.is_closed or connection.read_only or data_map.failed is not None or data_map.is_old:
+            connection.check_writable()
         if self._outcome is not None or self.queued is not None:
             self.resolve()
         if self._ended is not None:
