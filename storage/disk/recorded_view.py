@@ -50,11 +50,11 @@ class RecordedView(CountedView):
                 if kept.commit == (data_map.raw, self._raw.id()):
                     view.known = kept
                 self._record(view)
+                # Outside the gate the next batch may change the records.
+                view.known = None
             except BaseException as error:
                 self.__exit__(type(error), error, None)
                 raise
-            # Outside the gate the next batch may change the records.
-            view.known = None
         except OSError as error:
             refused = system_refusal(f"cannot use the files of {data_map.path}", error)
             if refused is None:

@@ -90,8 +90,7 @@ class Beginning:
             StoreClosed, StoreInvalid, WriterBusy
         """
         check_begin(request.timeout_ms, request.labels)
-        if connection.is_closed or connection.read_only:
-            connection.check_writable()
+        connection.check_writable()
         return cls(connection, coordinator, request, _issue_start(connection, request.timeout_ms))
 
     def release_timestamp(self) -> None:

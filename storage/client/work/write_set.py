@@ -140,7 +140,9 @@ def _with_tables(batch: WriteBatch, writes: list[Write]) -> list[Write]:
     if not unborn:
         return writes
     ids = {name: tables.find_or_create(batch, name).table_id for name in sorted(unborn)}
-    return [
-        write if write.table_id > 0 else Write(ids[write.table], write.table, write.key, write.value)
-        for write in writes
-    ]
+    by_key: dict[tuple[int, bytes], Write] = {}
+    for write in writes:
+        table_id = write.table_id if write.table_id > 0 else ids[write.table]
+        # Two handles may have put one key, each into a table unborn by a number of its own: the later write counts.
+        by_key[table_id, write.key] = Write(table_id, write.table, write.key, write.value)
+    return list(by_key.values())
