@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from storage.client.table_reader import AtVersion, ReadCommitted, RowReader, committed_value
 from storage.disk.codec import key1
@@ -20,7 +20,7 @@ from storage.disk.connection import Connection
 from storage.disk.schema import ROWS
 from storage.engine import Engine
 from storage.errors import InvalidValue
-from storage.limits import TABLE_KEY_BYTES_MAX
+from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from storage.table import catalogue as tables, row as rows, state as states
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
@@ -127,23 +127,37 @@ class Table:
             RequestTooOld: `at`, or the transaction, is older than the retained versions.
             LostConflict, TransactionNotOpen, TransactionTimedOut: of the transaction.
         """
-        if (
-            at is None
-            and (check is None or type(check) is CheckMode)
-            # A transaction that only reads, is open and in time, and was begun through the table's connection.
-            and (txn is None or (getattr(txn, "is_readable", False) and txn.connection is self._connection))  # type: ignore[union-attr]
-            and self._connection.reads_at_once
-            and type(key) is bytes
-            and 0 < len(key) <= TABLE_KEY_BYTES_MAX
-        ):
-            payload, record = self._fetch(self._prefix + key)
-            # Most rows have one finalised version only: then no mode has anything to look up.
-            if payload is not None:
-                if payload[0] == COMMITTED:
-                    return payload[VALUE_AT:]
-                return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
+        if type(key) is bytes and 0 < len(key) <= TABLE_KEY_BYTES_MAX and at is None:
+            own_work = None if txn is None else self._own_work(txn)
+            if own_work is not None:
+                if check is None and self._entry.table_id > 0:
+                    version = own_work.read_version(self._entry, key)
+                    return None if version is None else version.value
+            elif (
+                (check is None or type(check) is CheckMode)
+                # A transaction that only reads, is open and in time, and was begun through the table's connection.
+                and (txn is None or self._is_readable(txn))
+                and self._connection.reads_at_once
+            ):
+                payload, record = self._fetch(self._prefix + key)
+                # Most rows have one finalised version only: then no mode has anything to look up.
+                if payload is not None:
+                    if payload[0] == COMMITTED:
+                        return payload[VALUE_AT:]
+                    return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
         version = self._find(key, txn, at, check)
         return None if version is None else version.value
+
+    def _is_readable(self, txn: Any) -> bool:
+        return getattr(txn, "is_readable", False) and txn.connection is self._connection
+
+    def _own_work(self, txn: Any) -> Work | None:
+        """The work of a serializable transaction that was begun through the table's connection; else None."""
+        try:
+            own_work: Work | None = txn.own_work if txn.connection is self._connection else None
+        except AttributeError:
+            return None  # The transaction is named by its number.
+        return own_work
 
     def get_row(
         self,
@@ -287,7 +301,13 @@ class Table:
         """
         if if_absent is not False:
             check_flags(if_absent=if_absent)
-        return self._write(key, rows.check_value(value), txn, 0 if if_absent else if_version)
+        if type(value) is not bytes or len(value) > TABLE_VALUE_BYTES_MAX:
+            rows.check_value(value)
+        if txn is not None and if_version is None and not if_absent:
+            own_work = self._own_work(txn)
+            if own_work is not None and type(key) is bytes and 0 < len(key) <= TABLE_KEY_BYTES_MAX:
+                return own_work.write_key(self._entry, key, value)
+        return self._write(key, value, txn, 0 if if_absent else if_version)
 
     def delete(self, key: bytes, *, txn: Txn | None = None, if_version: int | None = None) -> int:
         """Delete a key, there or not; the version of the deletion.

@@ -37,12 +37,14 @@ class Transaction(ABC):
     Attributes:
         connection: the handle of the store that the transaction was begun through.
         start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
+        own_work: the work of a serializable transaction; None of one that only reads.
         commits_at_once: within a group too, a commit comes back when it is durable, with the group's queue before it.
     """
 
     def __init__(self, connection: Connection, request: BeginRequest) -> None:
         self.connection = connection
         self.start = 0
+        self.own_work: Work | None = None
         self._options = request.options
         self._aborted_here = False
         self.commits_at_once = False
@@ -236,7 +238,7 @@ class SerializableTransaction(Transaction):
 
     def __init__(self, connection: Connection, work: Work, request: BeginRequest) -> None:
         super().__init__(connection, request)
-        self.work = work
+        self.work = self.own_work = work
 
     @property
     def known_id(self) -> TxnID | None:

@@ -24,6 +24,7 @@ from storage.disk.environment import Environment
 from storage.disk.queued_writes import QueuedWrites
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import LEASES
+from storage.disk.superblock import Superblock
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import StoreClosed, StoreInvalid, WriterBusy
 from storage.limits import GATE_MIN_S
@@ -211,13 +212,21 @@ class Connection:
             raise StoreInvalid(
                 f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
             )
-        self._environment.check_written()
+        data_map = self._environment.data_map
+        if data_map.failed is not None or data_map.read_only or data_map.is_old:
+            data_map.check_written()
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
-        """Open a view for a serializable read; see `Writer.recorded_view`."""
+        """Open a view for a serializable read; see `RecordedView`."""
         if self.is_closed:
             self._refuse()
         return self._environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
+
+    def look_at_superblock(self, look: Callable[[Superblock, int], T]) -> T:
+        """Run `look` inside the writer gate on the superblock; see `recorded_view.look_at_superblock`."""
+        if self.is_closed:
+            self._refuse()
+        return self._environment.look_at_superblock(look, self.lock_timeout_s, self.on_wait)
 
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
         """Write a change that may wait: now if the gate is free, else before the next write of this connection."""

@@ -16,8 +16,10 @@ import lmdb
 
 from storage.disk import data_file, old_format, reader_table
 from storage.disk.codec import unsealed
+from storage.disk.kept_records import KeptRecords
 from storage.disk.lmdb_errors import damaged, is_damage, readers_full
 from storage.disk.schema import FORMAT_NUMBER, Database
+from storage.disk.superblock import Superblock
 from storage.disk.view import ReadView
 from storage.errors import Busy, StoreClosed, StoreFull, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
@@ -39,6 +41,7 @@ class DataMap:
         locks: the lock file.
         read_only: whether the map is for reading only.
         failed: why the map is no longer usable; None while it is usable.
+        kept: the records of the last commit, for the next batch and for looks inside the writer gate.
         lock: held during a short call of LMDB outside views and batches, so that meanwhile the map does not change and
             the process does not fork: a child cannot close an environment that a call of another thread is using.
     """
@@ -48,6 +51,7 @@ class DataMap:
         self.clock = clock
         self.failed: str | None = None
         self._views = 0
+        self.kept = KeptRecords()
         self.lock = threading.RLock()
         self._views_done = threading.Condition(self.lock)
         self._changes = False
@@ -123,6 +127,14 @@ class DataMap:
             raise old_format.refusal(self.path, self.format_number)
 
     # Views
+
+    def kept_superblock(self) -> Superblock | None:
+        """The superblock of the last commit of any process, if this process has made the commit; inside the gate."""
+        with self.lock:
+            if self.failed is not None or self._changes:
+                return None
+            number = self.raw.info()["last_txnid"]
+        return self.kept.superblock if self.kept.commit == (self.raw, number) else None
 
     def view(self) -> CountedView:
         """A context manager that opens one consistent view."""
@@ -315,9 +327,16 @@ class CountedView:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._raw.abort()
-        self._map.end_view()
-        if error is not None and is_damage(error):
+        data_map = self._map
+        # As `end_view` does.
+        with data_map.lock:
+            data_map._views -= 1
+            if data_map._changes:
+                data_map._views_done.notify_all()
+        if error is None:
+            return
+        if is_damage(error):
             raise damaged(self._map.path, error) from error
-        undecodable = self._view.named(error) if error is not None else None
+        undecodable = self._view.named(error)
         if undecodable is not None:
             raise undecodable from error

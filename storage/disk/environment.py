@@ -6,6 +6,7 @@ Must not know: the meaning of records.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Final
 
 import lmdb
@@ -17,6 +18,7 @@ from storage.disk.pages import check_pages, damaged_page
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
+from storage.disk.recorded_view import RecordedView, look_at_superblock
 from storage.disk.schema import Database
 from storage.disk.writer import Writer
 from storage.limits import LOCK_TIMEOUT_S
@@ -36,7 +38,7 @@ class Environment:
 
     Attributes:
         view, fetcher, check_usable, check_written: methods of the `DataMap`.
-        writer: the `Writer`, with `write` and `recorded_view`.
+        writer: the `Writer`, with `write`; see `recorded_view.py` for `recorded_view` and `look_at_superblock`.
     """
 
     def __init__(
@@ -55,11 +57,17 @@ class Environment:
         self.received_marks = ReceivedMarks(path)
         self.flusher = Flusher(clock)
         self._preallocation = Preallocation(os.path.join(path, directory.DATA))
-        self._map = DataMap(path, clock)
-        self.writer = Writer(self._map, self._preallocation, self.read_cache, self.received_marks)
-        self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
-        self.check_written = self._map.check_written
-        self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
+        self.data_map = DataMap(path, clock)
+        self.writer = Writer(self.data_map, self._preallocation, self.read_cache, self.received_marks)
+        self.view, self.fetcher, self.check_usable = (
+            self.data_map.view,
+            self.data_map.fetcher,
+            self.data_map.check_usable,
+        )
+        self.check_written = self.data_map.check_written
+        self.write = self.writer.write
+        self.recorded_view = partial(RecordedView, self.data_map)
+        self.look_at_superblock = partial(look_at_superblock, self.data_map)
         self._is_still = False
         self._in_place_ns = 0
         check_platform()
@@ -67,7 +75,7 @@ class Environment:
         locks = open_locks(path, clock, read_only=read_only)
         try:
             locks.share_store()
-            self._map.open(locks, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
+            self.data_map.open(locks, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
         except BaseException as error:
             locks.close()
             self._raise_refusal(error)
@@ -81,48 +89,48 @@ class Environment:
 
     @property
     def lock_file(self) -> LockFile:
-        return self._map.locks
+        return self.data_map.locks
 
     @property
     def format_number(self) -> int:
         """The format of the store."""
-        return self._map.format_number
+        return self.data_map.format_number
 
     @property
     def read_only(self) -> bool:
-        return self._map.read_only
+        return self.data_map.read_only
 
     def close(self) -> None:
         """Close the environment; every view must have ended."""
         self.flusher.stop()
         if self.pid == os.getpid():
-            self._map.raw.close()
+            self.data_map.raw.close()
         self._preallocation.close()
         self.read_cache.close()
         self.received_marks.close()
         self.lock_file.close()
-        self._map.failed = "the handle is closed"
+        self.data_map.failed = "the handle is closed"
 
     def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
         """Switch to writing when a writing handle joins reading handles; if that fails, the readers go on as before."""
-        with self._map.between_views():
+        with self.data_map.between_views():
             locks, before = open_locks(self.path, self.clock, read_only=False), self.lock_file
             try:
                 locks.share_store()
-                self._map.raw.close()
+                self.data_map.raw.close()
                 before.end_unlisted_reading()
-                self._map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
+                self.data_map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
             except BaseException as error:
                 locks.close()
-                self._map.reopen(before, read_only=True, timeout_s=timeout_s)
+                self.data_map.reopen(before, read_only=True, timeout_s=timeout_s)
                 self._raise_refusal(error)
                 raise
             before.close()
 
     def replace_data(self, path: str) -> None:
         """Replace the data file and go on with the new file; the caller holds the store lock alone."""
-        with self._map.between_views():
-            self._map.raw.close()
+        with self.data_map.between_views():
+            self.data_map.raw.close()
             self._preallocation.close()
             os.rename(path, os.path.join(self.path, directory.DATA))
             descriptor = os.open(self.path, os.O_RDONLY)
@@ -130,7 +138,7 @@ class Environment:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            self._map.open(self.lock_file, read_only=self.read_only)
+            self.data_map.open(self.lock_file, read_only=self.read_only)
 
     # Forking
 
@@ -142,14 +150,14 @@ class Environment:
         """
         self._is_still = self.lock_file.gate.stop_threads(_FORK_WAIT_S)
         if self._is_still:
-            self._is_still = self._map.stop_views(_FORK_WAIT_S)
+            self._is_still = self.data_map.stop_views(_FORK_WAIT_S)
             if not self._is_still:
                 self.lock_file.gate.let_threads_go()
 
     def after_fork(self) -> None:
         """Go on, in the parent."""
         if self._is_still:
-            self._map.let_views_go()
+            self.data_map.let_views_go()
             self.lock_file.gate.let_threads_go()
 
     def forked(self) -> bool:
@@ -165,18 +173,20 @@ class Environment:
         self.received_marks.close()
         self.lock_file.close()
         self.flusher.forked()
-        self._map.failed = "the store was opened before this process forked; open the store anew in the child"
+        self.data_map.failed = (
+            "the store was opened before this process forked; open the store anew in the child"
+        )
         if self._is_still:
-            self._map.drop()
+            self.data_map.drop()
         return self._is_still
 
     # LMDB's own figures
 
     def last_commit(self) -> int:
         """The number of the last commit of any process; cheap enough for polling."""
-        with self._map.lock:
+        with self.data_map.lock:
             self.check_usable()
-            number: int = self._map.raw.info()["last_txnid"]
+            number: int = self.data_map.raw.info()["last_txnid"]
         return number
 
     def now_ns_without(self, database: Database) -> int | None:
@@ -187,7 +197,8 @@ class Environment:
         Raises:
             StoreClosed
         """
-        kept, data_map = self.writer.kept, self._map
+        data_map = self.data_map
+        kept = data_map.kept
         with data_map.lock:
             if data_map.failed is not None:
                 self.check_usable()
@@ -199,32 +210,32 @@ class Environment:
 
     def visible_commit(self) -> int:
         """The number of the last commit that views show. LMDB counts a commit by as long as an fsync before that."""
-        raw = self._map.begin_view()
+        raw = self.data_map.begin_view()
         try:
             number: int = raw.id()
         finally:
             raw.abort()
-            self._map.end_view()
+            self.data_map.end_view()
         return number
 
     def info(self) -> dict[str, int]:
         """LMDB's own figures: map size, pages, readers."""
-        with self._map.lock:
+        with self.data_map.lock:
             self.check_usable()
-            return {**self._map.raw.info(), "psize": self._map.raw.stat()["psize"]}
+            return {**self.data_map.raw.info(), "psize": self.data_map.raw.stat()["psize"]}
 
     def readers(self) -> str:
         """LMDB's reader table, as LMDB prints it."""
-        with self._map.lock:
+        with self.data_map.lock:
             self.check_usable()
-            text: str = self._map.raw.readers()
+            text: str = self.data_map.raw.readers()
         return text
 
     def check_readers(self) -> int:
         """Free the slots of dead readers; return the number of freed slots."""
-        with self._map.lock:
+        with self.data_map.lock:
             self.check_usable()
-            freed: int = self._map.raw.reader_check()
+            freed: int = self.data_map.raw.reader_check()
         return freed
 
     def copy(self, descriptor: int) -> None:
@@ -238,7 +249,7 @@ class Environment:
         # The view counts: neither a change of the map nor a fork may come while LMDB copies.
         with self.view():
             try:
-                self._map.raw.copyfd(descriptor, compact=True)
+                self.data_map.raw.copyfd(descriptor, compact=True)
             except lmdb.Error as error:
                 if isinstance(error, DAMAGE):
                     raise

@@ -33,28 +33,29 @@ class KeptRecords:
     """See the module. An environment of LMDB and the number of a write transaction in it name a commit.
 
     Attributes:
+        commit: environment and number of the commit that left the records.
         superblock: as committed; None before the first commit.
         records: records as committed, at most 64.
         counts: the numbers of records of some databases, as committed.
     """
 
-    __slots__ = ("_commit", "counts", "records", "superblock")
+    __slots__ = ("commit", "counts", "records", "superblock")
 
     def __init__(self) -> None:
-        self._commit: tuple[Any, int] = (None, 0)
+        self.commit: tuple[Any, int] = (None, 0)
         self.superblock: Superblock | None = None
         self.records: Records = {}
         self.counts: dict[Database, int] = {}
 
     def take(self, environment: Any, number: int) -> KeptRecords | None:
         """Leave the records to the batch that begins as `number`; None if another commit came in between."""
-        is_next = self._commit == (environment, number - 1)
-        self._commit = (None, 0)
+        is_next = self.commit == (environment, number - 1)
+        self.commit = (None, 0)
         return self if is_next else None
 
     def has(self, environment: Any, number: int) -> bool:
         """Whether what is kept is of commit `number`: records and counts are as a view of that commit shows them."""
-        return self._commit == (environment, number)
+        return self.commit == (environment, number)
 
     def keep(self, environment: Any, number: int, batch: WriteBatch) -> None:
         """Keep the records of a batch that was committed as `number`."""
@@ -66,4 +67,4 @@ class KeptRecords:
         self.superblock, self.records = batch.superblock, kept if len(kept) <= _RECORDS_MAX else {}
         self.counts = batch.counts
         # The commit comes last: an interrupt (Ctrl-C) before leaves nothing, not the records of an earlier commit.
-        self._commit = environment, number
+        self.commit = environment, number

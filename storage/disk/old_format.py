@@ -6,7 +6,7 @@ reading needs no conversion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from storage.actions import Action, Hint
 from storage.disk.schema import Database
@@ -27,6 +27,9 @@ class OldFormatView(ReadView):
 
     def holds(self, database: Database, key: bytes) -> bool:
         return not self.lacks(database) and super().holds(database, key)
+
+    def fetch(self, database: Database, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [None] * len(keys) if self.lacks(database) else super().fetch(database, keys)
 
     def stored(
         self, database: Database, at: bytes, *, reverse: bool = False

@@ -48,7 +48,11 @@ _PEEKS: Final = 3
 
 
 class ReadCache:
-    """The mapped file of one store in one process. Every call is made inside the writer gate."""
+    """The mapped file of one store in one process. Every call is made inside the writer gate.
+
+    Attributes:
+        issued: the last timestamp issued without a commit, as of the last look whether the file is valid.
+    """
 
     __slots__ = (
         "_clock",
@@ -60,6 +64,7 @@ class ReadCache:
         "_layout",
         "_ranges",
         "_start",
+        "issued",
     )
 
     def __init__(self, directory: str, clock: Clock) -> None:
@@ -67,6 +72,7 @@ class ReadCache:
         self._file = ReadCacheFile(directory)
         self._identified: tuple[int, bytes] | None = None
         self._identity = self._header = b""
+        self.issued = 0
         self._start = 0
         self._layout = FileLayout()
         self._keys: KeyReads | None = None
@@ -125,7 +131,8 @@ class ReadCache:
         if header[: IDENTITY.size] != self._identity or header[DIRTY_AT]:
             return False
         layout = header[LAYOUT_AT : LAYOUT_AT + LAYOUT_BYTES]
-        if parse_issued(header, self._start) is None or crc32(layout, self._start) != WHOLE:
+        issued = parse_issued(header, self._start)
+        if issued is None or crc32(layout, self._start) != WHOLE:
             return False
         bits, before = self._layout.slot_bits, self._file.data
         self._layout.parse(layout)
@@ -137,7 +144,7 @@ class ReadCache:
             bits = 0
         if bits != self._layout.slot_bits or before is not self._file.data:
             self._place()
-        self._header = header
+        self._header, self.issued = header, issued
         return True
 
     def _place(self) -> None:
@@ -153,7 +160,8 @@ class ReadCache:
 
         Called where the store has a generation of the read cache; without one no timestamp was issued so.
         """
-        self.drop_lost()
+        if self._file.drop_lost():
+            self._forget_file()
         issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
         if issued > superblock.last_timestamp:
             superblock.last_timestamp = issued
@@ -180,17 +188,12 @@ class ReadCache:
                 return issued
         return None
 
-    @property
-    def issued(self) -> int:
-        """The last timestamp issued without a commit."""
-        return int.from_bytes(self._header[ISSUED_AT : ISSUED_AT + 8], "big")
-
     def note_issued(self, timestamp: int) -> None:
         """Record a timestamp that is issued without a commit."""
         data, part = self._file.data, issued_part(timestamp, self._start)
         assert data is not None and part[:8] > self._header[ISSUED_AT : ISSUED_AT + 8], "timestamps grow"
         data[ISSUED_AT:ISSUED_END] = part
-        self._header = data[:HEADER_BYTES]
+        self._header, self.issued = data[:HEADER_BYTES], timestamp
 
     # Generations
 
@@ -283,7 +286,7 @@ class ReadCache:
         if not self.is_valid(superblock):
             self.start_anew(superblock)
             return LaterRead(places[0], 0, 0) if timestamp < superblock.read_watermark else None
-        if timestamp < max(superblock.read_watermark, self._layout.watermark):
+        if timestamp < superblock.read_watermark or timestamp < self._layout.watermark:
             return LaterRead(places[0], 0, 0)
         keys, ranges = self._keys, self._ranges
         assert keys is not None and ranges is not None, "the file is valid"

@@ -15,7 +15,7 @@ from storage.process.clock import Clock
 _RECORD = Struct(">16s16sqQQQQQQQQQQQQQQQQQQQq")
 
 # Timestamps are signed 64-bit numbers, also as bytes of the lock file, which begin at 2^40, and run a little ahead.
-_WALL_END_NS = (1 << 63) - (1 << 53)
+WALL_END_NS = (1 << 63) - (1 << 53)
 
 
 def check_wall(wall_ns: int) -> None:
@@ -24,7 +24,7 @@ def check_wall(wall_ns: int) -> None:
     Raises:
         StoreInvalid
     """
-    if not 0 <= wall_ns < _WALL_END_NS:
+    if not 0 <= wall_ns < WALL_END_NS:
         raise StoreInvalid(
             "the wall clock of this machine is not in the years 1970 to 2261; nothing was changed",
             hint="Set the clock. Reading goes on meanwhile.",
@@ -141,7 +141,7 @@ class Superblock:
         Raises:
             StoreInvalid: as `check_wall`
         """
-        if not 0 <= wall_ns < _WALL_END_NS:
+        if not 0 <= wall_ns < WALL_END_NS:
             check_wall(wall_ns)
         boot_id, boot_ns = clock.boot_id(), clock.boot_ns()
         if boot_id != self.boot_id:

@@ -7,7 +7,7 @@ the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import error as struct_error
 from typing import Any, TypeVar
 from zlib import crc32
@@ -42,9 +42,13 @@ class DurableRefusal(Exception):
 
 
 class ReadView:
-    """One consistent view of the store. Short-lived: no caller waits while a view is open."""
+    """One consistent view of the store. Short-lived: no caller waits while a view is open.
 
-    __slots__ = ("_databases", "_last_read", "_raw", "_superblock", "clock")
+    Attributes:
+        known: the records of the commit that the view shows, as long as it is inside the writer gate; mostly None.
+    """
+
+    __slots__ = ("_databases", "_last_read", "_raw", "_superblock", "clock", "known")
 
     def __init__(self, raw: Any, databases: dict[str, object], clock: Clock) -> None:
         self._raw = raw
@@ -52,6 +56,7 @@ class ReadView:
         self.clock = clock
         self._superblock: Superblock | None = None
         self._last_read: tuple[Database, bytes] | None = None
+        self.known: KeptRecords | None = None
 
     @property
     def superblock(self) -> Superblock:
@@ -121,7 +126,15 @@ class ReadView:
 
     def holds(self, database: Database, key: bytes) -> bool:
         """Whether there is a record under `key`, which is not checked."""
-        return self._raw.get(key, None, self._databases[database.name]) is not None
+        return self._raw.get(key, db=self._databases[database.name]) is not None
+
+    def fetch(self, database: Database, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The stored values under keys, each None if there is none; the caller checks them, as with `stored`."""
+        get, handle = self._raw.get, self._databases[database.name]
+        values: list[bytes | None] = []
+        for key in keys:
+            values += (get(key, db=handle),)
+        return values
 
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
@@ -275,7 +288,8 @@ class WriteBatch(ReadView):
             StoreInvalid: the wall clock.
         """
         clock = context.clock
-        self._raw, self._databases, self.clock, self._last_read = raw, context.databases, clock, None
+        self._raw, self._databases, self.clock = raw, context.databases, clock
+        self._last_read = self.known = None
         wall_ns = self.wall_ns = clock.wall_ns()
         self.now_ms = wall_ns // 1_000_000
         self.lock_file = context.lock_file
@@ -310,6 +324,17 @@ class WriteBatch(ReadView):
         self.superblock.changes += 1
         if (database, key) in self.kept:
             del self.kept[database, key]
+        if database in self.counts:
+            del self.counts[database]
+
+    def put_all(self, database: Database, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Write records now, as `put`; of a database whose records are never opened, and sealed whole."""
+        put, handle, seed = self._raw.put, self._databases[database.name], database.seed
+        for key, payload in records:
+            value = crc32(key + payload, seed).to_bytes(4, "big") + payload
+            put(key, value, db=handle)
+            self.bytes += len(value)
+            self.superblock.changes += 1
         if database in self.counts:
             del self.counts[database]
 

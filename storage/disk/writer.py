@@ -19,12 +19,10 @@ from storage import faults
 from storage.actions import Action, Hint
 from storage.disk import data_file
 from storage.disk.data_map import DataMap
-from storage.disk.kept_records import KeptRecords
 from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.received_marks import ReceivedMarks
-from storage.disk.recorded_view import RecordedView
 from storage.disk.reserve import Reserve, ReserveShare, setting
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
@@ -94,7 +92,7 @@ class Writer:
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
-        self.kept = KeptRecords()
+        self.kept = data_map.kept
         self._last_context: BatchContext | None = None
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
@@ -105,24 +103,6 @@ class Writer:
     def uses_reserve(self) -> bool:
         """Whether the batch runs on the reserve of a full disk, and so does nothing but its change."""
         return self._reserve.is_given_up
-
-    def recorded_view(
-        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
-    ) -> RecordedView:
-        """Open a view inside the writer gate and let `record` note the coming reads; then leave the gate.
-
-        A writer therefore either sees the note, or committed before the view was opened. Costs no fsync.
-        """
-        data_map = self._map
-        if data_map.read_only:
-            data_map.check_usable()
-            raise StoreInvalid(
-                "the store is open for reading only, and a serializable read is recorded",
-                hint="Open it with read_only=False, or read at read-committed.",
-            )
-        if data_map.failed is not None or data_map.is_old:
-            data_map.check_written()
-        return RecordedView(data_map, record, timeout_s, on_wait)
 
     def write(
         self,

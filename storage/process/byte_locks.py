@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -68,8 +67,10 @@ class ByteLocks:
 
     def release(self, byte: int) -> None:
         """Unlock a byte. A refused unlock is no error of what was done under it: the lock goes with the file."""
-        with suppress(StoreInvalid):
+        try:
             self._set(fcntl.F_UNLCK, byte)
+        except StoreInvalid:
+            return
 
     def is_taken(self, byte: int) -> bool:
         """Whether a lock on the byte is held through a descriptor of a different opening of the file."""

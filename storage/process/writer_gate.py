@@ -75,7 +75,7 @@ class WriterGate:
         self._own_signature = b""
         self._turn: _Turn | None = None
 
-    def enter(self, timeout_s: float, on_wait: OnWait | None) -> None:
+    def enter(self, timeout_s: float, on_wait: OnWait | None, *, backs_off: bool = False) -> None:
         """Enter the gate, waiting if need be; an interrupt (Ctrl-C) ends the wait.
 
         A thread that has waited and left without a commit goes before those that came later: the reads and the commit
@@ -84,6 +84,7 @@ class WriterGate:
         Args:
             timeout_s: how long to wait.
             on_wait: called once, after a second of waiting for a different process.
+            backs_off: pause first where the gate is in use; see `back_off`.
 
         Raises:
             WriterBusy: the gate was not free in time.
@@ -92,7 +93,7 @@ class WriterGate:
         page = self._page
         if page.words[QUEUED] or not self._threads.acquire(False):
             if self._turn is None or not self._continue_turn():
-                self._enter_in_turn(timeout_s, on_wait)
+                self._enter_in_turn(timeout_s, on_wait, backs_off)
         else:
             is_inside = True
             try:
@@ -102,7 +103,7 @@ class WriterGate:
                 is_inside = False
             if not is_inside:
                 self._threads.release()
-                self._enter_in_turn(timeout_s, on_wait)
+                self._enter_in_turn(timeout_s, on_wait, backs_off)
         data = page.data
         if data is None or data[_SIGNATURE_AT:_SIGNATURE_END] != self._own_signature:
             self._sign()
@@ -118,11 +119,13 @@ class WriterGate:
             return False
         return self._try()
 
-    def _enter_in_turn(self, timeout_s: float, on_wait: OnWait | None) -> None:
+    def _enter_in_turn(self, timeout_s: float, on_wait: OnWait | None, backs_off: bool) -> None:
         if self._threads._is_owned():  # type: ignore[attr-defined]
             self._threads.acquire()
             return
         try:
+            if backs_off:
+                self.back_off(timeout_s)
             self._queue_up(timeout_s, on_wait)
         except (AssertionError, LookupError, OSError, TypeError, ValueError) as error:
             # Page and descriptor are gone at once: which of them a waiting thread meets first is chance.

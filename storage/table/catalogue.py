@@ -39,16 +39,18 @@ class TableEntry:
     """A table in the catalogue; with a negative number one that the first write creates.
 
     Attributes:
+        prefix: of the keys of the table's records; not of a table that is not there yet.
         state: database and key of the table's state, which exists as long as the table does.
     """
 
-    __slots__ = ("created_ms", "name", "properties", "state", "table_id")
+    __slots__ = ("created_ms", "name", "prefix", "properties", "state", "table_id")
 
     def __init__(self, name: str, table_id: int, created_ms: int, properties: dict[str, str]) -> None:
         self.name = name
         self.table_id = table_id
         self.created_ms = created_ms
         self.properties = properties
+        self.prefix = key1(table_id) if table_id > 0 else b""
         self.state = states.record_of(table_id) if table_id > 0 else None
 
 

@@ -7,7 +7,7 @@ been removed: readers of changes start there at the earliest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from storage.disk.codec import U64, key1, key2
 from storage.disk.schema import CHANGES
@@ -19,6 +19,12 @@ from storage.table import state as states
 def note(batch: WriteBatch, table_id: int, version: int, key: bytes) -> None:
     """Enter a version of a key."""
     batch.put(CHANGES, key2(table_id, version) + key, b"")
+
+
+def note_all(batch: WriteBatch, table_id: int, version: int, keys: Iterable[bytes]) -> None:
+    """Enter one version of several keys."""
+    prefix = key2(table_id, version)
+    batch.put_all(CHANGES, [(prefix + key, b"") for key in keys])
 
 
 def forget(batch: WriteBatch, table_id: int, version: int, key: bytes) -> None:

@@ -23,19 +23,28 @@ _NOWHERE = StoredRow(None, None)
 
 
 class RowWriter:
-    """The rows of one table within one batch. A deleted table has no counters."""
+    """The rows of one table within one batch.
 
-    __slots__ = ("_batch", "_prefix", "_state", "table_id")
+    Attributes:
+        state: the counters of the table; None of a deleted table.
+    """
+
+    __slots__ = ("_batch", "_prefix", "state", "table_id")
 
     def __init__(self, batch: WriteBatch, table_id: int) -> None:
         self._batch = batch
         self._prefix = key1(table_id)
-        self._state = states.find(batch, table_id)
+        self.state = states.find(batch, table_id)
         self.table_id = table_id
 
-    @property
-    def is_of_deleted_table(self) -> bool:
-        return self._state is None
+    def load_all(self, keys: Sequence[bytes]) -> list[StoredRow]:
+        """The rows under keys, as `load`."""
+        prefix = self._prefix
+        stored_keys = [prefix + key for key in keys]
+        loaded: list[StoredRow] = []
+        for key, data in zip(stored_keys, self._batch.fetch(ROWS, stored_keys), strict=True):
+            loaded += (_NOWHERE if data is None else rows.decode_stored(key, data),)
+        return loaded
 
     def load(self, key: bytes) -> StoredRow:
         """The row under a key; both parts None if there is none."""
@@ -46,7 +55,7 @@ class RowWriter:
     def _store(self, key: bytes, before: StoredRow, after: StoredRow) -> None:
         """Replace a row, and count the difference."""
         stored = self._prefix + key
-        version, superseded, state = after.committed, before.committed, self._state
+        version, superseded, state = after.committed, before.committed, self.state
         is_there = version is not None or after.intent is not None
         if is_there:
             self._batch.put(ROWS, stored, rows.encode(after))
@@ -62,8 +71,8 @@ class RowWriter:
         if version is not None:
             stored = rows.old_key(self.table_id, key, version.version)
             self._batch.put(VERSIONS, stored, rows.encode_old(version))
-            if self._state is not None:
-                self._state.versions += 1
+            if self.state is not None:
+                self.state.versions += 1
 
     def _forget_intent(self, key: bytes, txn: int) -> None:
         self._batch.delete(TXN_KEYS, key2(txn, self.table_id) + key)
@@ -92,21 +101,49 @@ class RowWriter:
         self._store(key, row, StoredRow(row.committed, written))
         return is_new
 
-    def write(self, key: bytes, row: StoredRow, written: Version) -> None:
-        """Write a committed version, of a transaction that is decided in this batch."""
-        if row.intent is not None:
-            assert row.intent.txn == written.txn, "a foreign intent was resolved before"
-            self._forget_intent(key, written.txn)
-        else:
-            change_index.note(self._batch, self.table_id, written.version, key)
-        self._supersede(key, row.committed)
-        self._store(key, row, StoredRow(written, None))
+    def write(self, writes: Sequence[tuple[bytes, StoredRow, bytes | None]], version: int, txn: int) -> None:
+        """Write committed versions, of a transaction that is decided in this batch.
+
+        Args:
+            writes: keys, each with its row and the new value, None to delete the key.
+            version, txn: of the transaction.
+        """
+        prefix, keys, rows_new, intents, versions = self._prefix, 0, 0, 0, 0
+        changed: list[bytes] = []
+        superseded: list[tuple[bytes, bytes]] = []
+        written: list[tuple[bytes, bytes]] = []
+        for key, row, value in writes:
+            before = row.committed
+            if row.intent is None:
+                changed += (key,)
+                rows_new += before is None
+            else:
+                assert row.intent.txn == txn, "a foreign intent was resolved before"
+                self._forget_intent(key, txn)
+                intents += 1
+            if before is not None:
+                superseded += (rows.old_record(prefix, key, before),)
+                keys -= before.value is not None
+                versions += 1
+            keys += value is not None
+            written += ((prefix + key, rows.encode_version(version, txn, value)),)
+        batch, state = self._batch, self.state
+        if changed:
+            change_index.note_all(batch, self.table_id, version, changed)
+        if superseded:
+            batch.put_all(VERSIONS, superseded)
+        batch.put_all(ROWS, written)
+        if state is not None:
+            state.keys += keys
+            state.rows += rows_new
+            state.intents -= intents
+            state.versions += versions
 
     def note_removed(self, *, versions: int = 0, rows: int = 0) -> None:
         """Count superseded versions, and rows of deleted keys, that gc has removed."""
-        if self._state is not None:
-            self._state.versions -= versions
-            self._state.rows -= rows
+        if self.state is not None:
+            self.state.versions -= versions
+            self.state.rows -= rows
 
 
 def count_of(view: ReadView, txn: int, table_id: int) -> int:

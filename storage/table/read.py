@@ -15,6 +15,7 @@ from storage.disk.schema import ROWS, VERSIONS
 from storage.disk.view import ReadView
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.table import row as rows, state as states
+from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Look, Row, StateOf, StoredRow, Version, latest, snapshot
 from storage.txn import record as records
@@ -87,8 +88,7 @@ class AtTimestamp(Pick):
     __slots__ = ("_me", "_table_id")
 
     def __init__(self, view: ReadView, table_id: int, at: int, me: int) -> None:
-        # As `Pick` does it, without a call for each read of a key.
-        self._view, self._known, self.until, self.passed = view, None, at, set()
+        super().__init__(view, at)
         self._table_id = table_id
         self._me = me
 
@@ -134,6 +134,26 @@ def one(view: ReadView, table_id: int, key: bytes, pick: Pick) -> Version | None
     return None if version is None or version.value is None else version
 
 
+def at_timestamp(view: ReadView, table: TableEntry, key: bytes, at: int, me: int) -> Version | None:
+    """The version of one key that a reader at a timestamp sees, None if the key is deleted or was never written.
+
+    Args:
+        me: the reader's transaction; 0 if the reader has written no intents.
+
+    Raises:
+        MustPush
+    """
+    stored = table.prefix + key
+    data = view.fetch(ROWS, (stored,))[0]
+    if data is None:
+        return None
+    row = rows.decode_stored(stored, data)
+    version = row.committed
+    if row.intent is not None or version is None or version.version > at:
+        version = AtTimestamp(view, table.table_id, at, me).pick(key, row)
+    return None if version is None or version.value is None else version
+
+
 def page(
     view: ReadView, table_id: int, key_range: KeyRange, pick: Pick, limit: int
 ) -> tuple[list[Row], KeyRange | None]:
@@ -158,13 +178,13 @@ def _walk(
 ) -> tuple[list[Row], bytes | None, int]:
     """The visible rows of a page, the key that ends the page (None: the range is walked to its end), all rows seen.
 
-    Most rows have one finalised value, or an intent beside it that the reader passes over. They are checked and decoded
-    in the loop, as `unseal` and `decode` do, because a call for each of these steps would cost most of a scan.
+    Most rows have one finalised value and nothing else. They are checked and decoded in the loop, as `unseal` and
+    `decode` do, because a call for each of these steps would cost most of a scan.
     """
     visible: list[Row] = []
     seen = size = 0
-    prefix, until, passed, seed, new_tuple = key1(table_id), pick.until, pick.passed, ROWS.seed, tuple.__new__
-    unpack, value_at, one_value, plain = rows.STORED.unpack_from, rows.STORED.size, rows.ONE_VALUE, rows.PLAIN
+    prefix, until, seed, new_tuple = key1(table_id), pick.until, ROWS.seed, tuple.__new__
+    unpack, value_at, plain, one_value = rows.STORED.unpack_from, rows.STORED.size, rows.PLAIN, rows.ONE_VALUE
     start = prefix + key_range.start
     end = key1(table_id + 1) if key_range.end is None else prefix + key_range.end
     reverse, looks_at, bytes_max, add = (
@@ -180,19 +200,18 @@ def _walk(
                 break
             seen += 1
             flags = data[4:5]
-            if flags in one_value:
-                checksum, _, version, txn, length = unpack(data)
+            if flags == plain:
+                checksum, version, txn, length = unpack(data)
                 if checksum != crc32(key + data[4:], seed):
                     raise corrupt(ROWS, key, "the checksum does not agree")
-                intent_at = value_at + length
-                size += intent_at
-                if version <= until and (flags == plain or data[intent_at : intent_at + 16] in passed):
-                    add(new_tuple(Row, (key[8:], data[value_at:intent_at], version, txn)))
+                size += length
+                if version <= until:
+                    add(new_tuple(Row, (key[8:], data[value_at:], version, txn)))
                 else:
                     visible += _picked(pick, key, data)
             else:
                 size += len(data)
-                visible += _picked(pick, key, data)
+                visible += _beside_intent(pick, key, data) if flags in one_value else _picked(pick, key, data)
             if (seen >= looks_at or size >= bytes_max) and (
                 len(visible) >= limit or seen >= PAGE_ENTRIES or size >= bytes_max
             ):
@@ -200,6 +219,17 @@ def _walk(
     except struct_error as problem:
         raise corrupt(ROWS, key, f"it cannot be decoded: {problem}") from None
     return visible, None, seen
+
+
+def _beside_intent(pick: Pick, key: bytes, data: bytes) -> list[Row]:
+    """As `_picked`, of a row with a finalised value and an intent, which the reader often passes over."""
+    checksum, version, txn, length = rows.STORED.unpack_from(data)
+    if checksum != crc32(key + data[4:], ROWS.seed):
+        raise corrupt(ROWS, key, "the checksum does not agree")
+    intent_at = rows.STORED.size + length
+    if version <= pick.until and data[intent_at : intent_at + 16] in pick.passed:
+        return [Row(key[8:], data[rows.STORED.size : intent_at], version, txn)]
+    return _picked(pick, key, data)
 
 
 def _picked(pick: Pick, key: bytes, data: bytes) -> list[Row]:

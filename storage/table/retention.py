@@ -14,9 +14,11 @@ from typing import Literal
 
 from storage.disk.codec import U64, U64X2, key1
 from storage.disk.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
+from storage.disk.superblock import Superblock
 from storage.disk.view import ReadView, WriteBatch
 from storage.disk.wall_clock import agree, clocks_agree, trust_clocks
 from storage.limits import GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
+from storage.process.clock import Clock
 from storage.table import change_index, row as rows
 from storage.table.intent import RowWriter, finalize_keys
 from storage.table.read import state_of
@@ -39,7 +41,11 @@ def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
 
 def is_kept(view: ReadView, timestamp: int) -> bool:
     """Whether a timestamp can be read: whether it is `window_start` or later."""
-    superblock, clock = view.superblock, view.clock
+    return is_in_window(view.superblock, view.clock, timestamp)
+
+
+def is_in_window(superblock: Superblock, clock: Clock, timestamp: int) -> bool:
+    """As `is_kept`, given the superblock of a view."""
     if timestamp < superblock.collected_timestamp:
         return False
     wall_ns = clock.wall_ns()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from struct import Struct, error
 from typing import Final
+from zlib import crc32
 
-from storage.disk.codec import corrupt, key1
+from storage.disk.codec import corrupt, key1, unseal
 from storage.disk.schema import ROWS, TXNS, VERSIONS, Database
 from storage.errors import CorruptStore, InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
@@ -32,11 +33,13 @@ VALUE_AT: Final = _COMMITTED.size
 PLAIN: Final = bytes((COMMITTED,))
 """The flags of a row of one finalised value."""
 
-ONE_VALUE: Final = (PLAIN, bytes((COMMITTED | INTENT,)), bytes((COMMITTED | INTENT | INTENT_DELETED,)))
-"""The flags of rows of a finalised value, without an intent and with one."""
+ONE_VALUE: Final = (bytes((COMMITTED | INTENT,)), bytes((COMMITTED | INTENT | INTENT_DELETED,)))
+"""The flags of rows of a finalised value with an intent."""
 
-STORED: Final = Struct(">I" + _COMMITTED.format.removeprefix(">"))
-"""A row with a finalised version as stored, before the value: checksum, flags, version, transaction, length."""
+STORED: Final = Struct(">IxQQI")
+"""A stored row with a finalised version, before the value: checksum, version, transaction, length; not the flags."""
+
+_STORED_VALUE_AT: Final = STORED.size
 
 
 def check_key(key: object) -> bytes:
@@ -106,6 +109,30 @@ def decode(key: bytes, payload: bytes | memoryview) -> StoredRow:
         raise corrupt(ROWS, key, str(problem)) from None
 
 
+def decode_stored(key: bytes, data: bytes) -> StoredRow:
+    """Check and decode the row stored under `key` (table and key), given with its checksum.
+
+    Raises:
+        CorruptStore
+    """
+    if data[4:5] != PLAIN:
+        return decode(key, unseal(ROWS, key, data))
+    try:
+        checksum, version, txn, length = STORED.unpack_from(data)
+    except error as problem:
+        raise corrupt(ROWS, key, str(problem)) from None
+    if checksum != crc32(key + data[4:], ROWS.seed):
+        raise corrupt(ROWS, key, "the checksum does not agree")
+    return StoredRow(Version(version, txn, data[_STORED_VALUE_AT : _STORED_VALUE_AT + length]), None)
+
+
+def encode_version(version: int, txn: int, value: bytes | None) -> bytes:
+    """Encode a row of one finalised version, and no intent."""
+    if value is None:
+        return _COMMITTED.pack(COMMITTED | COMMITTED_DELETED, version, txn, 0)
+    return _COMMITTED.pack(COMMITTED, version, txn, len(value)) + value
+
+
 def plain_version(payload: memoryview, until: int) -> Version | None:
     """The version of a row that has one finalised value and nothing else, of a version up to `until`; else None.
 
@@ -149,6 +176,17 @@ def intent_value(payload: bytes, at: int) -> bytes | None:
 def intent_head(intent: Version) -> bytes:
     """The bytes of a row with which its intent begins, before the value: version and transaction."""
     return _INTENT.pack(intent.version, intent.txn)
+
+
+def old_record(prefix: bytes, key: bytes, version: Version) -> tuple[bytes, bytes]:
+    """The record of a superseded version: its stored key and its payload.
+
+    Args:
+        prefix: of the table.
+    """
+    return prefix + grouped(key) + key1(_U64_MAX - version.version), _OLD.pack(
+        version.value is None, version.txn
+    ) + (version.value or b"")
 
 
 def encode_old(version: Version) -> bytes:

@@ -35,8 +35,8 @@ class TableState:
         return (self.keys, self.rows, self.versions, self.intents)
 
     def encode(self) -> bytes:
-        fields = self.fields()
-        if min(fields) < 0 or self.keys > self.rows:
+        fields = self.keys, self.rows, self.versions, self.intents
+        if not (0 <= self.keys <= self.rows and self.versions >= 0 and self.intents >= 0):
             raise CorruptStore(f"its counters {fields} count what is not there")
         return _STATE.pack(*fields)
 
@@ -57,7 +57,7 @@ def record_of(table_id: int) -> tuple[Database, bytes]:
 
 def find(view: ReadView, table_id: int) -> TableState | None:
     """Find the state of a table, None if the table was deleted. A batch shares one object and writes its changes."""
-    return view.open(HEADS, key_of(table_id), TableState.decode)
+    return view.open(HEADS, key1(_TABLE | table_id), TableState.decode)
 
 
 def create(batch: WriteBatch, table_id: int) -> None:

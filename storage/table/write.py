@@ -11,16 +11,18 @@ being recorded meanwhile), 17, 18.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
+from typing import Any
 
 from storage import faults
 from storage.disk.view import WriteBatch
 from storage.process.identity import ProcessIdentity
-from storage.table import conflict as conflicts, intent as intents, read
+from storage.table import conflict as conflicts, intent as intents, read, retention
 from storage.table.arbiter import Arbiter, survives
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.conflict import DoomCause
 from storage.table.intent import RowWriter
-from storage.table.visibility import COMMITTED, OPEN, StoredRow, Version, newest
+from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow, Version, newest
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
@@ -60,7 +62,8 @@ class Writing:
     ) -> None:
         self._batch = batch
         self._record = record
-        self._arbiter = Arbiter(batch, coordinator, process)
+        self._coordinator = coordinator
+        self._process = process
         self._writes = writes
         self._writers: dict[int, RowWriter] = {}
         self._rows: list[tuple[Write, RowWriter, StoredRow]] = []
@@ -75,16 +78,27 @@ class Writing:
         """
         self._load()
         record = self._record
-        self._arbiter.begin_use(record)
-        self._arbiter.check_window(record)
+        if not record.uses_tables:
+            self._arbiter.begin_use(record)
+        if not retention.is_in_window(self._batch.superblock, self._batch.clock, record.timestamp):
+            self._arbiter.check_window(record)
         self._check_reads()
-        look_up = read.state_of(self._batch)
-        me, pushed = record.txn_id, dict[int, Write]()
+        look_up: StateOf | None = None
         for write, _, row in self._rows:
-            version = newest(row, me, look_up)
+            version = row.committed
+            if row.intent is not None:
+                look_up = look_up or read.state_of(self._batch)
+                version = newest(row, record.txn_id, look_up)
             if version is not None and version.version >= record.timestamp:
                 cause = (write.table, write.key, version.txn, version.version)
                 self._refuse(DoomCause(conflicts.VERSION, *cause))
+        self._losers = []
+        if look_up is not None:
+            self._judge_intents(look_up)
+
+    def _judge_intents(self, look_up: StateOf) -> None:
+        """Note the intents in progress that are to be pushed, unless the holder of one is stronger."""
+        me, pushed = self._record.txn_id, dict[int, Write]()
         for write, _, row in self._rows:
             intent = row.intent
             if intent is not None and intent.txn != me and look_up(intent.txn) == OPEN:
@@ -94,9 +108,16 @@ class Writing:
             if not survives(self._record, holder):
                 self._lose(write.table, write.key, holder)
 
+    @property
+    def _arbiter(self) -> Arbiter:
+        """The arbiter of the batch, which few transactions need."""
+        return Arbiter(self._batch, self._coordinator, self._process)
+
     def place(self) -> None:
         """Leave intents."""
-        self._doom_losers()
+        if self._losers:
+            self._doom_losers()
+        faults.reach("table.before_write")
         record, new = self._record, {write.table_id: 0 for write in self._writes}
         for write, writer, judged in self._rows:
             row = self._own(writer, write.key, judged)
@@ -108,17 +129,28 @@ class Writing:
 
     def commit(self) -> None:
         """Write committed versions without intents: the transaction is decided in this batch."""
-        self._doom_losers()
+        if self._losers:
+            self._doom_losers()
+        faults.reach("table.before_write")
         record = self._record
-        shown: dict[int, list[bytes]] = {table_id: [] for table_id in self._writers}
+        written: dict[int, list[tuple[bytes, StoredRow, bytes | None]]] = {}
         for write, writer, judged in self._rows:
-            row = judged if judged.intent is None else self._own(writer, write.key, judged)
-            if row.intent is not None:
-                left = intents.count_of(self._batch, record.txn_id, write.table_id) - 1
-                intents.save_count(self._batch, record.txn_id, write.table_id, left)
-            writer.write(write.key, row, Version(record.timestamp, record.txn_id, write.value))
-            shown[write.table_id] += [write.key]
-        record.written = [[table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()]
+            row, table_id = judged, write.table_id
+            if judged.intent is not None:
+                row = self._own(writer, write.key, judged)
+                if row.intent is not None:
+                    left = intents.count_of(self._batch, record.txn_id, table_id) - 1
+                    intents.save_count(self._batch, record.txn_id, table_id, left)
+            if table_id not in written:
+                written[table_id] = []
+            written[table_id] += ((write.key, row, write.value),)
+        shown: list[list[Any]] = []
+        for table_id in written:
+            writes = written[table_id]
+            self._writers[table_id].write(writes, record.timestamp, record.txn_id)
+            keys = [key for key, _, _ in writes[:KEYS_SHOWN_MAX]]
+            shown += ([table_id, len(writes), keys],)
+        record.written = shown
 
     def _load(self) -> None:
         """Find the rows as they are stored.
@@ -126,26 +158,30 @@ class Writing:
         Raises:
             TableNotFound: the table of a write was deleted.
         """
-        writers = self._writers
-        self._rows = []
+        by_table: dict[int, list[Write]] = {}
         for write in self._writes:
-            if write.table_id not in writers:
-                writers[write.table_id] = self._new_writer(write)
-            writer = writers[write.table_id]
-            self._rows.append((write, writer, writer.load(write.key)))
+            if write.table_id not in by_table:
+                by_table[write.table_id] = []
+            by_table[write.table_id] += (write,)
+        self._rows = []
+        for table_id in by_table:
+            writes = by_table[table_id]
+            if table_id not in self._writers:
+                self._writers[table_id] = self._new_writer(writes[0])
+            writer = self._writers[table_id]
+            stored = writer.load_all([write.key for write in writes])
+            self._rows += zip(writes, repeat(writer), stored, strict=False)
 
     def _doom_losers(self) -> None:
         """Abort the holders of intents that lost the push."""
         for loser, write in self._losers:
             self._arbiter.doom_other(loser, self._record, write.table, write.key)
-        if self._losers:
-            # Aborting has finalised rows: read again.
-            self._load()
-        faults.reach("table.before_write")
+        # Aborting has finalised rows: read again.
+        self._load()
 
     def _new_writer(self, write: Write) -> RowWriter:
         writer = RowWriter(self._batch, write.table_id)
-        if writer.is_of_deleted_table:
+        if writer.state is None:
             check_exists(self._batch, TableEntry(write.table, write.table_id, 0, {}))
         return writer
 

@@ -113,7 +113,7 @@ class _Environment:
 @contextmanager
 def counted(store: Store) -> Iterator[Operations]:
     """Count the operations of the store's write transactions."""
-    data_map = store.connection.environment._map
+    data_map = store.connection.environment.data_map
     raw, operations = data_map.raw, Operations()
     data_map.raw = _Environment(raw, operations)
     try:

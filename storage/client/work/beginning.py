@@ -12,7 +12,8 @@ from typing import Final
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLES
-from storage.disk.view import ReadView, WriteBatch
+from storage.disk.superblock import Superblock
+from storage.disk.view import WriteBatch
 from storage.limits import TIMESTAMP_RESERVE_NS, TRANSACTION_TIMEOUT_MS
 from storage.process.open_timestamps import OpenTimestamps
 from storage.table import retention
@@ -112,7 +113,8 @@ class Beginning:
         self._request = request
         self.held: HeldTimestamp | None = None
         if started is not None and started.timestamp:
-            self.held = HeldTimestamp(connection.environment.lock_file.open_timestamps, started.timestamp)
+            locks = connection.environment.data_map.locks
+            self.held = HeldTimestamp(locks.open_timestamps, started.timestamp)
         self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
 
@@ -161,7 +163,7 @@ class Beginning:
             has_ended: the transaction ended in time before; its deadline must not be the reason of the end now.
         """
         connection, request, started = self._connection, self._request, self.started
-        if batch.count(TABLES):
+        if batch.superblock.read_generation or batch.count(TABLES):
             _reserve_timestamps(batch)
         if started is not None and has_ended:
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
@@ -178,7 +180,7 @@ class Beginning:
 def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     """The start of a transaction without a record; None if only a record can give a timestamp."""
     environment, clock = connection.environment, connection.clock
-    cache = environment.read_cache
+    cache, locks = environment.read_cache, environment.data_map.locks
     if not cache.is_attached:
         now_ns = environment.now_ns_without(TABLES)
         if now_ns is not None:
@@ -186,30 +188,27 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
         with environment.view() as view:
             if not view.count(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns)
-    started, locks = list[Started](), environment.lock_file
 
-    def issue(view: ReadView) -> None:
-        superblock = view.superblock
+    def issue(superblock: Superblock, wall_ns: int) -> Started:
         cache.drop_lost()  # A timestamp from a removed file is below the watermark of the next file.
         if not cache.is_valid(superblock):
             raise NeedsWrite
-        issued, wall_ns = cache.issued, clock.wall_ns()
+        issued = cache.issued
         following = (issued if issued > superblock.last_timestamp else superblock.last_timestamp) + 1
         timestamp = wall_ns if wall_ns > following else following
         if timestamp > superblock.timestamp_mark:
             raise NeedsWrite
-        started.append(Started(timestamp, wall_ns // 1_000_000, superblock.now_ns(clock)))
+        started = Started(timestamp, wall_ns // 1_000_000, superblock.now_ns(clock))
         deadline_ns = clock.boot_ns() + timeout_ms * 1_000_000
         # Held before issued: a reader that knows of the timestamp meets the lock.
         locks.open_timestamps.hold(timestamp, deadline_ns)
         cache.note_issued(timestamp)
+        return started
 
-    # A process about to write a key would be refused over a read of this newer transaction, so its commit comes first.
-    locks.gate.back_off(connection.lock_timeout_s)
+    # A process about to write a key would be refused over a read of this newer transaction, so a newcomer backs off.
     for is_reserved in (False, True):
         try:
-            with connection.recorded_view(issue):
-                return started[0]
+            return connection.look_at_superblock(issue)
         except NeedsWrite:
             if not is_reserved:
                 # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.
@@ -222,7 +221,8 @@ def _reserve_timestamps(batch: WriteBatch) -> None:
     superblock = batch.superblock
     if not batch.read_cache.is_valid(superblock):
         batch.read_cache.start_anew(superblock)
-    reserved = max(superblock.last_timestamp, batch.clock.wall_ns()) + TIMESTAMP_RESERVE_NS
+    last, now = superblock.last_timestamp, batch.now_ms * 1_000_000
+    reserved = (last if last > now else now) + TIMESTAMP_RESERVE_NS
     if reserved > superblock.timestamp_mark:
         superblock.timestamp_mark = reserved
         superblock.changes += 1

@@ -100,10 +100,9 @@ class TransactionHandle:
             TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
             StoreClosed, StoreInvalid
         """
-        connection = self.connection
-        if connection.is_closed or connection.read_only:
+        connection, data_map = self.connection, self.environment.data_map
+        if connection.is_closed or connection.read_only or data_map.failed is not None or data_map.is_old:
             connection.check_writable()
-        self.environment.check_written()
         if self.doubt is not None or self.queued is not None:
             self.resolve()
         if self._ended is not None:
@@ -196,7 +195,8 @@ class TransactionHandle:
                 txn_id = made.txn_id
 
             def prepare_marked(record: TransactionRecord) -> None:
-                Arbiter(batch, coordinator, owner).begin_use(record)
+                if not record.uses_tables:
+                    Arbiter(batch, coordinator, owner).begin_use(record)
                 prepare(batch, record)
 
             last_work = prepare_marked if self.uses_tables else partial(prepare, batch)

@@ -66,18 +66,18 @@ class ReadSet:
         Raises:
             LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
         """
-        handle, table_id = self._handle, table.table_id
-        if not handle.connection.reads_at_once:
+        handle, connection = self._handle, self._handle.connection
+        if not connection.reads_at_once:
             self._flush_group(table, key)
-
-        def note(_view: ReadView, cache: ReadCache) -> None:
-            cache.record_key(table_id, key, handle.timestamp, handle.txn_id)
-
-        def look(view: ReadView) -> Version | None:
-            pick = reading.AtTimestamp(view, table_id, handle.timestamp, handle.txn_id)
-            return reading.one(view, table_id, key, pick)
-
-        return self._recorded(table, note, look)
+        while True:
+            try:
+                with connection.recorded_view(partial(self._admit, table, key)) as view:
+                    version = reading.at_timestamp(view, table, key, handle.timestamp, handle.txn_id)
+            except (NeedsWrite, MustPush) as obstacle:
+                self._clear(table, obstacle)
+            else:
+                handle.uses_tables = True
+                return version
 
     def read_page(self, table: TableEntry, key_range: KeyRange, part: KeyRange, left: int | None) -> Page:
         """The next page of a range, in the direction of the range, and the rest behind the page.
@@ -133,7 +133,9 @@ class ReadSet:
         """Whether a batch has to come before a buffered put, to issue a timestamp or to find why none can be used."""
         handle = self._handle
         if not handle.txn_id:
-            return not handle.timestamp or handle.beginning.is_overdue
+            return (
+                not handle.timestamp or handle.connection.clock.boot_ns() >= handle.beginning.boot_deadline_ns
+            )
         with handle.connection.environment.view() as view:
             record = records.get(view, handle.txn_id)
             handle.timestamp = record.timestamp
@@ -180,23 +182,32 @@ class ReadSet:
         return self._merge(table.table_id, rows, part, rest, version), rest
 
     def _recorded(self, table: TableEntry, note: Note, look: Callable[[ReadView], T]) -> T:
-        """Record a read, look, and push the intents in the way until none is left."""
+        """Record a read of several keys, look, and push the intents in the way until none is left."""
         handle = self._handle
         while True:
             try:
                 with handle.connection.recorded_view(partial(self._admit, table, note)) as view:
                     result = look(view)
+            except (NeedsWrite, MustPush) as obstacle:
+                self._clear(table, obstacle)
+            else:
                 handle.uses_tables = True
                 return result
-            except NeedsWrite:
-                handle.run_batch(self.make_ready, share=ReserveShare.PART)
-            except MustPush as met:
-                if not handle.connection.reads_at_once and self._flush_queued():
-                    continue  # The intent in the way may be of an end that the group had queued.
-                handle.run_batch(partial(self._push, met=met, table=table), share=ReserveShare.PART)
 
-    def _admit(self, table: TableEntry, note: Note, view: ReadView) -> None:
+    def _clear(self, table: TableEntry, obstacle: NeedsWrite | MustPush) -> None:
+        """Write the batch that a read waits for."""
+        handle = self._handle
+        if isinstance(obstacle, NeedsWrite):
+            handle.run_batch(self.make_ready, share=ReserveShare.PART)
+        elif handle.connection.reads_at_once or not self._flush_queued():
+            # Otherwise the intent in the way may be of an end that the group had queued.
+            handle.run_batch(partial(self._push, met=obstacle, table=table), share=ReserveShare.PART)
+
+    def _admit(self, table: TableEntry, read: bytes | Note, view: ReadView) -> None:
         """Inside the gate: see that the transaction may read, and record the read.
+
+        Args:
+            read: the key that is read, or records the read.
 
         Raises:
             NeedsWrite: a batch has to change something first, as make a damaged read cache anew, or find why the
@@ -204,7 +215,9 @@ class ReadSet:
             TableNotFound
         """
         handle, cache = self._handle, self._cache
-        if not cache.is_valid(view.superblock):
+        known = view.known
+        superblock = view.superblock if known is None or known.superblock is None else known.superblock
+        if not cache.is_valid(superblock):
             raise NeedsWrite
         if handle.txn_id:
             record = records.get(view, handle.txn_id)
@@ -216,12 +229,16 @@ class ReadSet:
                 and not record.is_overdue(view.now_ns)
             )
         else:
-            is_usable = handle.timestamp > 0 and not handle.beginning.is_overdue
-        if not is_usable or not retention.is_kept(view, handle.timestamp):
+            is_usable = handle.timestamp > 0 and view.clock.boot_ns() < handle.beginning.boot_deadline_ns
+        if not is_usable or not retention.is_in_window(superblock, view.clock, handle.timestamp):
             raise NeedsWrite
-        check_exists(view, table)
+        if known is None or table.state not in known.records:
+            check_exists(view, table)
         try:
-            note(view, cache)
+            if type(read) is bytes:
+                cache.record_key(table.table_id, read, handle.timestamp, handle.txn_id)
+            else:
+                read(view, cache)  # type: ignore[operator]
         except ReadsDamaged:
             raise NeedsWrite from None
 

@@ -196,7 +196,8 @@ class Work:
             LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
         """
         handle = self._handle
-        own = self._buffers.write_set.find(table.table_id, key)
+        write_set = self._buffers.write_set
+        own = None if write_set.is_empty else write_set.find(table.table_id, key)
         with handle.lock:
             self._write_behind.enter()
             if own is None:

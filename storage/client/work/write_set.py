@@ -19,9 +19,15 @@ Rows = list[Row]
 
 
 class WriteSet:
-    """A part of a transaction; see the module and `Part`."""
+    """A part of a transaction; see the module and `Part`.
 
-    __slots__ = ("_bytes", "_connection", "_coordinator", "_keys_max", "_writes", "_writing")
+    Attributes:
+        is_empty: whether there is nothing to write.
+    """
+
+    __slots__ = (
+        "_bytes", "_connection", "_coordinator", "_has_unborn", "_keys_max", "_writes", "_writing", "is_empty",
+    )  # fmt: skip
 
     def __init__(
         self, connection: Connection, coordinator: Coordinator, keys_max: int = BUFFER_KEYS_MAX
@@ -34,11 +40,9 @@ class WriteSet:
         self._keys_max = keys_max
         self._writes: dict[tuple[int, bytes], Write] = {}
         self._bytes = 0
+        self._has_unborn = False
         self._writing: Writing | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._writes
+        self.is_empty = True
 
     @property
     def is_immediate(self) -> bool:
@@ -63,6 +67,9 @@ class WriteSet:
     def add(self, write: Write) -> None:
         """Buffer a write in place of an earlier one of its key."""
         name = write.table_id, write.key
+        self.is_empty = False
+        if write.table_id < 0:
+            self._has_unborn = True
         if name in self._writes:
             self._bytes -= self._writes.pop(name).size
         self._writes[name] = write
@@ -101,14 +108,11 @@ class WriteSet:
             TableNotFound
         """
         self._writing = None
-        if self._writes:
-            writes, coordinator, owner = (
-                list(self._writes.values()),
-                self._coordinator,
-                self._connection.identity,
-            )
-            writes = _with_tables(batch, writes)
-            self._writing = Writing(batch, coordinator, record, owner, writes)
+        if not self.is_empty:
+            writes = [*self._writes.values()]
+            if self._has_unborn:
+                writes = _with_tables(batch, writes)
+            self._writing = Writing(batch, self._coordinator, record, self._connection.identity, writes)
             self._writing.judge()
 
     def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:  # noqa: ARG002
@@ -121,8 +125,8 @@ class WriteSet:
 
     def settle(self) -> None:
         """Drop the writes, which are committed, or stand in the store as intents."""
-        self._writes = {}
-        self._bytes, self._writing = 0, None
+        self._writes, self.is_empty = {}, True
+        self._bytes, self._has_unborn, self._writing = 0, False, None
 
     discard = settle
 
@@ -136,7 +140,9 @@ def _with_tables(batch: WriteBatch, writes: list[Write]) -> list[Write]:
     if not unborn:
         return writes
     ids = {name: tables.find_or_create(batch, name).table_id for name in sorted(unborn)}
-    return [
-        write if write.table_id > 0 else Write(ids[write.table], write.table, write.key, write.value)
-        for write in writes
-    ]
+    by_key: dict[tuple[int, bytes], Write] = {}
+    for write in writes:
+        table_id = write.table_id if write.table_id > 0 else ids[write.table]
+        # Two handles may have put one key, each into a table unborn by a number of its own: the later write counts.
+        by_key[table_id, write.key] = Write(table_id, write.table, write.key, write.value)
+    return list(by_key.values())

@@ -361,6 +361,16 @@ class TestCreatedByTheFirstWrite:
         assert sum(1 for _ in one.scan()) == len(pairs) + 1
         assert one.table_id == two.table_id == store.table("new").table_id
 
+    def test_key_put_through_two_handles_is_one_row(self, store: Store) -> None:
+        """With the later value, and counted once."""
+        one, two = (store.table("new", create=True) for _ in range(2))
+        with store.transaction() as txn:
+            one.put(b"k", b"first", txn=txn)
+            two.put(b"k", b"second", txn=txn)
+        assert [(row.key, row.value) for row in one.scan()] == [(b"k", b"second")]
+        assert one.stats().counts.rows == 1
+        assert store.maintenance.verify_store(full=True) == []
+
 
 def test_a_range_is_cut_into_parts_as_long_as_those_of_the_table(store: Store) -> None:
     """Cuts lie within the range; a range that is shorter than a part has none."""

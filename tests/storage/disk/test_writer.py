@@ -116,7 +116,7 @@ def test_a_note_that_fails_leaves_the_gate(store: Store) -> None:
 
     with pytest.raises(ZeroDivisionError):
         read()
-    assert store.connection.environment._map._views == 0
+    assert store.connection.environment.data_map._views == 0
     store.connection.write(mark)
 
 
@@ -126,7 +126,7 @@ def test_for_reading_only_nothing_is_written(path: str) -> None:
         with pytest.raises(StoreInvalid, match="for reading only"):
             store.connection.environment.write(mark)
         with pytest.raises(StoreInvalid, match="for reading only"):
-            store.connection.environment.writer.recorded_view(lambda view: None, 0, None).__enter__()
+            store.connection.environment.recorded_view(lambda view: None, 0, None).__enter__()
 
 
 class FailingDisk:

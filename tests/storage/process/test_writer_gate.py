@@ -126,6 +126,20 @@ def test_backing_off_takes_a_tenth_of_a_second_at_most(gates: Gates, clock: Manu
     first.leave()
 
 
+def test_newcomer_backs_off_only_from_a_gate_in_use(gates: Gates, clock: ManualClock) -> None:
+    """A free gate is entered at once."""
+    first, second = gates
+    began_ns = clock.boot_ns()
+    second.enter(0, None, backs_off=True)
+    second.leave()
+    assert clock.boot_ns() == began_ns
+    first.enter(0, None)
+    with pytest.raises(WriterBusy):
+        second.enter(0.004, None, backs_off=True)
+    assert clock.boot_ns() - began_ns >= 0.002e9
+    first.leave()
+
+
 def test_no_signature_before_the_first_writer(gates: Gates) -> None:
     """Then pid and start time of the last."""
     gate, _ = gates

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.errors import InvalidValue
+from storage.disk.codec import key1, seal
+from storage.disk.schema import ROWS
+from storage.errors import CorruptStore, InvalidValue
 from storage.limits import KEY_BYTES_MAX, TABLE_KEY_BYTES_MAX
 from storage.table import row as rows
 from storage.table.key_range import KeyRange, after_prefix
@@ -65,6 +67,39 @@ def test_a_superseded_version_is_read_as_it_was_written(
     """Number, transaction and value."""
     old = Version(version, txn, value)
     assert rows.decode_old(rows.old_key(1, key, version), memoryview(rows.encode_old(old))) == old
+
+
+@given(U64, U64, VALUES, KEYS)
+def test_version_is_stored_with_the_bytes_of_its_row(
+    version: int, txn: int, value: bytes | None, key: bytes
+) -> None:
+    """As the newest one and as a superseded one; checked and decoded in one step as in two."""
+    written, prefix = Version(version, txn, value), key1(1)
+    row = StoredRow(written, None)
+    payload = rows.encode_version(version, txn, value)
+    assert payload == rows.encode(row)
+    assert rows.old_record(prefix, key, written) == (
+        rows.old_key(1, key, version),
+        rows.encode_old(written),
+    )
+    decoded = rows.decode_stored(prefix + key, seal(ROWS, prefix + key, payload))
+    assert (decoded.committed, decoded.intent) == (written, None)
+
+
+@pytest.mark.parametrize("at", [0, 4, 12, -1])
+def test_damaged_row_is_named(at: int) -> None:
+    """Checksum, flags, version, value."""
+    data = bytearray(seal(ROWS, b"12345678key", rows.encode_version(7, 8, b"value")))
+    data[at] ^= 0x40
+    with pytest.raises(CorruptStore, match=b"12345678key".hex()):
+        rows.decode_stored(b"12345678key", bytes(data))
+
+
+def test_cut_row_is_named() -> None:
+    """It is no row with its checksum."""
+    data = seal(ROWS, b"12345678key", rows.encode_version(7, 8, b""))
+    with pytest.raises(CorruptStore, match=b"12345678key".hex()):
+        rows.decode_stored(b"12345678key", data[:10])
 
 
 @pytest.mark.parametrize("key", [b"", b"x" * (TABLE_KEY_BYTES_MAX + 1), "text", None, bytearray(b"x")])
