@@ -111,6 +111,8 @@ def _of_partition(name: str, topic: str, point: object) -> object:
 def _position(name: str, text: str) -> TopicPoint:
     if text.lower() in _WORDS:
         return PointWord(text.lower())
+    if text.startswith("@"):
+        return _publish_time(name, text[1:])
     try:
         point = parse_start(text)
     except InvalidPosition as error:

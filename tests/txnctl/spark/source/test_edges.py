@@ -108,3 +108,14 @@ def test_offsets_of_kafka_that_have_no_equivalent_are_refused(point: str, says: 
             {"endingPosition": f'{{"orders": {point}}}'}, "endingPosition", "endingTimestamp", "latest"
         )
     assert "12:4471" in (error.value.hint or "")
+
+
+def test_a_position_may_be_a_time_as_on_the_command_line() -> None:
+    """`@TIME`, for the whole read and for a topic; a text after the `@` that is no time is refused."""
+    options = {"startingPosition": '{"orders": "@500"}', "endingPosition": "@1970-01-02"}
+    start = parse_edge(options, "startingPosition", "startingTimestamp", "earliest")
+    end = parse_edge(options, "endingPosition", "endingTimestamp", "latest")
+    assert start.point_in(full_topic_name("orders")) == PublishTime(500)
+    assert end.point_in(full_topic_name("orders")) == PublishTime(86_400_000)
+    with pytest.raises(InvalidValue, match="is not a time"):
+        parse_edge({"startingPosition": "@noon"}, "startingPosition", "startingTimestamp", "earliest")
