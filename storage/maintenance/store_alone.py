@@ -18,7 +18,7 @@ def store_alone(engine: Engine, otherwise: str = "") -> Iterator[None]:
     """Hold the store lock exclusively within the block.
 
     Args:
-        otherwise: the rest of the hint, for an operator who cannot end the other processes.
+        otherwise: the rest of the hint, for an operator who cannot end further processes.
 
     Raises:
         StoreInUse: a second process has the store open; the error names every such process.
@@ -37,7 +37,7 @@ def store_alone(engine: Engine, otherwise: str = "") -> Iterator[None]:
 
 
 def _in_use(path: str, pids: list[int], otherwise: str) -> StoreInUse:
-    """The error for a store that further processes have open; a stopped one closes it only when continued."""
+    """The error for a store that further processes have open; a stopped process must be continued before."""
     holders = [describe(pid, started(pid)) for pid in pids]
     stopped = [pid for pid in pids if is_stopped(pid, started(pid))]
     way = Hint("Close it there")

@@ -18,7 +18,7 @@ def negative_acknowledge(
 ) -> list[Item]:
     """Make messages free and due after a delay; return the messages that were given back.
 
-    Messages that are not in flight, such as acknowledged ones, stay as they are.
+    Messages that are not in flight, such as acknowledged ones, stay unchanged.
 
     Args:
         consumer_id: gives back only messages in flight at this consumer; NOBODY, for an operator, gives back all

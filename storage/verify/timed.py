@@ -1,4 +1,4 @@
-"""Check the timed entries of a topic and their blocks against its log: invariant 23."""
+"""Check the timed entries and the blocks of a topic against the log: invariant 23."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Problem = Callable[[int, str], None]
 
 
 def check_timed(view: ReadView, topic: Topic, state: TopicState, log: Log, problem: Problem) -> None:
-    """Check that each entry with delivery times has its record, and no other, and that blocks are the sums of records.
+    """Check that exactly the entries with delivery times have records, and that blocks are the sums of records.
 
-    Records of trimmed ledgers go with the remains of their entries.
+    Records of trimmed ledgers go with the remains of the entries.
     """
     first = Position(state.first_ledger, -1)
     noted = list(timed_entries.entries(view, topic.topic_id, first))

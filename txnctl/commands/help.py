@@ -1,4 +1,4 @@
-"""`txnctl help`: the help of a command or a group, by its words."""
+"""`txnctl help`: the help of a command or a group, by the words of the command line."""
 
 from __future__ import annotations
 

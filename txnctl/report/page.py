@@ -68,7 +68,7 @@ def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
             [part for part in sections if part is not None],
             tag("p", " ".join(absent), class_="more") if absent else None,
         ),
-        tag("footer", tag("p", _colophon(report, version))),
+        tag("footer", tag("p", _colophon(version), " ", _identity(report))),
     )
     return f"<!DOCTYPE html>\n{tag('html', _head(report, name), body, lang='en')}\n"
 
@@ -114,8 +114,13 @@ def _as_of(report: StoreReport) -> str:
     return str(rfc3339(report.overview.facts.as_of_at_ms))
 
 
-def _colophon(report: StoreReport, version: str) -> str:
+def _identity(report: StoreReport) -> Markup:
+    """Return the identity of the store, which a copy keeps."""
+    return tag("span", "Store ", tag("code", report.overview.facts.store.info.store_id), ".")
+
+
+def _colophon(version: str) -> str:
     return (
-        f"Made by txnctl {version} with `txnctl report`, from one read transaction of store "
-        f"{report.overview.facts.store.info.store_id}. No message, no value and no key of the store is on this page."
+        f"Made by txnctl {version} with `txnctl report`, from one read transaction. "
+        "No message, no value and no key of the store is on this page."
     )

@@ -1,4 +1,4 @@
-"""The first part of the page: the counts, and each cause with its command, its picture, its topics and its evidence."""
+"""The first part of the page: the counts, and each cause with command, picture, topics and evidence."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, sel
 def _change(
     opened: OpenSubscription[WriteBatch], selection: Selection, chosen: list[EntryMessages], change: Change
 ) -> None:
-    """Change messages in the records of their entries, or at once in those of their spans."""
+    """Change messages in the records of entries, or all at once in the records of spans."""
     own = selection.own
     if own:
         for at, messages, _ in chosen:

@@ -1,4 +1,4 @@
-"""Delayed messages that `consume -s` does not show yet, noted on standard error at its end, with the next due time."""
+"""Delayed messages that `consume -s` does not show yet, noted on standard error at the end, with the next due time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DelayedNote:
         """Note the messages, if there are any.
 
         Args:
-            error: ends the command; its hint names the time of the next message.
+            error: ends the command; the hint names the time of the next message.
         """
         delayed = self._consumer.delayed()
         if delayed is None:
