@@ -32,6 +32,8 @@ KILLING = (
     "tests/faults/",
     "tests/processes/",
     "tests/scale/",
+    "tests/txnctl/cli/test_watch.py",
+    "tests/txnctl/commands/health/test_top.py",
     "tests/txnctl/spark/sink/test_adoption.py",
     "tests/txnctl/spark/sink/test_killed_replica.py",
 )

@@ -1,7 +1,7 @@
 """A terminal as one screen of lines, through curses: alternate screen, keys by name, and the terminal given back.
 
-Curses writes only what has changed, so nothing flickers. It also stops and continues (Ctrl-Z, `fg`) with the terminal
-restored, and notices a new size. The module `curses` is loaded by a command with such a screen alone.
+Curses writes changed cells alone, so nothing flickers; at Ctrl-Z curses restores the terminal, at `fg` the screen, and
+a new size is a key. The module `curses` is loaded by a command with such a screen alone.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class FullScreen:
 
 
 def why_impossible() -> str | None:
-    """Why this terminal cannot be one screen of lines; None where it can."""
+    """The reason why this terminal cannot be one screen of lines; None for one that can."""
     import sys
     from os import environ
 

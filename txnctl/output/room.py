@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Part(NamedTuple):
+class ScreenPart(NamedTuple):
     """A part of a screen, in lines.
 
     Attributes:
@@ -27,7 +27,7 @@ class Part(NamedTuple):
     wanted: int
 
 
-def share(parts: Sequence[Part], height: int) -> list[int]:
+def share(parts: Sequence[ScreenPart], height: int) -> list[int]:
     """The lines of each part, in the order of the parts: together at most the height.
 
     By rank each part gets its least, then by rank as much as it wants.
@@ -58,7 +58,9 @@ def kept(problems: Sequence[str], report: Sequence[str], height: int) -> list[st
     if not problems:
         return cut(report, height, "line")
     most = max(1, height * 2 // 3)
-    for_problems, for_report = share([Part(0, most, len(problems)), Part(1, 3, len(report) + 1)], height)
+    for_problems, for_report = share(
+        [ScreenPart(0, most, len(problems)), ScreenPart(1, 3, len(report) + 1)], height
+    )
     above = cut(problems, for_problems, "problem")
     return [*above, "", *cut(report, for_report - 1, "line")] if for_report else above
 

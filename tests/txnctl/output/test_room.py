@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from txnctl.output.room import Part, cut, kept, share, window
+from txnctl.output.room import ScreenPart, cut, kept, share, window
 
 
 def test_where_all_fits_each_part_has_what_it_wants() -> None:
     """And no line more."""
-    assert share([Part(1, 1, 3), Part(0, 2, 2)], 20) == [3, 2]
+    assert share([ScreenPart(1, 1, 3), ScreenPart(0, 2, 2)], 20) == [3, 2]
 
 
 @pytest.mark.parametrize("height", range(12))
 def test_the_first_rank_is_kept_longest(height: int) -> None:
     """The sum never exceeds the height; a part of a lower rank has its least before a further part has any."""
-    header, problems, rows = share([Part(0, 1, 1), Part(1, 1, 8), Part(2, 2, 30)], height)
+    header, problems, rows = share([ScreenPart(0, 1, 1), ScreenPart(1, 1, 8), ScreenPart(2, 2, 30)], height)
     assert header + problems + rows <= height
     assert header == min(1, height)
     assert problems >= min(1, height - header)

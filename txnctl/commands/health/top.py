@@ -11,8 +11,8 @@ from txnctl.cli.watch import EVERY, EVERY_MIN_S
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.commands.health.top_choice import Choice
-    from txnctl.commands.health.top_screen import Look
+    from txnctl.commands.health.top_choice import LiveChoice
+    from txnctl.commands.health.top_screen import LiveLook
     from txnctl.output.full_screen import FullScreen
 
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     help=f"Look at the store so often. [default: {EVERY}]",
 )
 @reads_store
-@example("txnctl top --watch 5s")
+@example("txnctl top --watch 5s", exit_code=2)
 def top(context: Context, every: float) -> None:
     """Watch the store on one live screen: problems, rates, topics, transactions, consumers.
 
@@ -74,9 +74,9 @@ class _Live:
         Raises:
             StoreNotFound: the store was removed, moved or replaced.
         """
-        from txnctl.commands.health.top_choice import Choice
+        from txnctl.commands.health.top_choice import LiveChoice
 
-        choice = Choice(has_problems=bool(self._look.live.overview.findings))
+        choice = LiveChoice(has_problems=bool(self._look.live.overview.findings))
         clock = self._context.store.connection.clock
         due_ns = clock.boot_ns() + int(self._every_s * 1e9)
         while not choice.has_left:
@@ -88,21 +88,21 @@ class _Live:
                 self._look_again()
                 due_ns = clock.boot_ns() + int(self._every_s * 1e9)
 
-    def _first_look(self) -> Look:
-        from txnctl.commands.health.top_screen import Look
+    def _first_look(self) -> LiveLook:
+        from txnctl.commands.health.top_screen import LiveLook
 
-        return Look.of(self._context.store.reports.live_facts(), None)
+        return LiveLook.from_facts(self._context.store.reports.live_facts(), None)
 
     def _look_again(self) -> None:
         from storage.reports.live import rates_between
-        from txnctl.commands.health.top_screen import Look
+        from txnctl.commands.health.top_screen import LiveLook
 
         store = self._context.store
         store.connection.look_in_place()
         live = store.reports.live_facts()
-        self._look = Look.of(live, rates_between(self._look.live.counters, live.counters))
+        self._look = LiveLook.from_facts(live, rates_between(self._look.live.counters, live.counters))
 
-    def _draw(self, choice: Choice) -> None:
+    def _draw(self, choice: LiveChoice) -> None:
         from txnctl.commands.health.top_screen import screen
         from txnctl.commands.health.top_text import text_of
 

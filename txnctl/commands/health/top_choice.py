@@ -17,7 +17,7 @@ PROBLEMS, TOPICS = 0, 1
 """Numbers of tables."""
 
 
-class Choice:
+class LiveChoice:
     """The choices; the screen is drawn from them and from the facts.
 
     Attributes:

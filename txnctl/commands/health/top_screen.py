@@ -13,7 +13,7 @@ from txnctl.commands.health.status_screen import VERDICT_STYLES, fact_texts, hea
 from txnctl.commands.health.top_choice import PROBLEMS
 from txnctl.commands.health.top_tables import TABLES, rate_text, rows_of
 from txnctl.output.prose import wrapped
-from txnctl.output.room import Part, share, window
+from txnctl.output.room import ScreenPart, share, window
 from txnctl.output.screen import VERDICT_STYLES as SUBSCRIPTION_STYLES, alarmed
 from txnctl.output.styled import clipped, segments
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from storage.reports.finding import Finding
     from storage.reports.live import LiveFacts, Rates
     from txnctl.cli.context import Context
-    from txnctl.commands.health.top_choice import Choice
+    from txnctl.commands.health.top_choice import LiveChoice
 
 KEYS = "Enter explain  Tab next  s sort  / filter  ? help  q quit"
 _KEYS_SHORT = "Enter Tab 1-4 s r / ? q"
@@ -60,7 +60,7 @@ _ALARMS = (
 )
 
 
-class Look(NamedTuple):
+class LiveLook(NamedTuple):
     """The facts of one look, harmless on a terminal, the rates since the look before, and the rows of all tables."""
 
     live: LiveFacts
@@ -68,7 +68,7 @@ class Look(NamedTuple):
     rows: tuple[list[Any], ...]
 
     @classmethod
-    def of(cls, live: LiveFacts, rates: Rates | None) -> Look:
+    def from_facts(cls, live: LiveFacts, rates: Rates | None) -> LiveLook:
         """The look, with stored texts made harmless."""
         from txnctl.output.escape import printable_row
 
@@ -78,7 +78,9 @@ class Look(NamedTuple):
         return cls(harmless, rates, rows_of(harmless, rates))
 
 
-def screen(context: Context, look: Look, choice: Choice, text: Sequence[str], height: int) -> list[str]:
+def screen(
+    context: Context, look: LiveLook, choice: LiveChoice, text: Sequence[str], height: int
+) -> list[str]:
     """The lines of the screen, at most the height, none wider than the terminal.
 
     Args:
@@ -93,20 +95,24 @@ def screen(context: Context, look: Look, choice: Choice, text: Sequence[str], he
     return [clipped(line, width) for line in lines]
 
 
-def _head(context: Context, look: Look) -> list[str]:
+def _head(context: Context, look: LiveLook) -> list[str]:
     overview = look.live.overview
     facts = overview.facts
     first = headline(context, facts.store.info.path, facts.as_of_at_ms, overview.verdict, overview.findings)
     return first.split("\n")[:1]
 
 
-def _text_screen(context: Context, look: Look, choice: Choice, text: Sequence[str], height: int) -> list[str]:
+def _text_screen(
+    context: Context, look: LiveLook, choice: LiveChoice, text: Sequence[str], height: int
+) -> list[str]:
     """The opened row, or the keys, scrolled."""
     width = context.width or 80
     lines = [part for line in HELP for part in wrapped(line, width)] if choice.shows_help else list(text)
     keys = _KEYS_OF_TEXT if len(_KEYS_OF_TEXT) <= width else _KEYS_OF_TEXT_SHORT
     head, foot = _head(context, look), [context.style(keys, "dim")]
-    above, within, below = share([Part(1, 1, 1), Part(0, 1, max(1, height)), Part(2, 1, 1)], height)
+    above, within, below = share(
+        [ScreenPart(1, 1, 1), ScreenPart(0, 1, max(1, height)), ScreenPart(2, 1, 1)], height
+    )
     choice.page = max(1, within - 1)
     choice.offset = max(0, min(choice.offset, len(lines) - within))
     start = 0 if choice.shows_help else choice.offset
@@ -114,17 +120,17 @@ def _text_screen(context: Context, look: Look, choice: Choice, text: Sequence[st
     return [*head[:above], *shown, *[""] * (within - len(shown)), *foot[:below]]
 
 
-def _tables_screen(context: Context, look: Look, choice: Choice, height: int) -> list[str]:
+def _tables_screen(context: Context, look: LiveLook, choice: LiveChoice, height: int) -> list[str]:
     findings = look.live.overview.findings
     facts = [f"  {name:<13}  {text}" for name, text in fact_texts(look.live.overview.facts)]
     rows = choice.arranged(choice.body, look.rows[choice.body])
     parts = [
-        Part(0, 1, 1),
-        Part(1, 1, max(1, _problem_height(context, findings, height))),
-        Part(4, 1, 1),
-        Part(6, 0, len(facts)),
-        Part(3, 3, 2 + max(1, len(rows)) * (1 if (context.width or 80) >= _ROW_WIDTH else 2)),
-        Part(2, 1, 1),
+        ScreenPart(0, 1, 1),
+        ScreenPart(1, 1, max(1, _problem_height(context, findings, height))),
+        ScreenPart(4, 1, 1),
+        ScreenPart(6, 0, len(facts)),
+        ScreenPart(3, 3, 2 + max(1, len(rows)) * (1 if (context.width or 80) >= _ROW_WIDTH else 2)),
+        ScreenPart(2, 1, 1),
     ]
     drawn: list[Callable[[int], list[str]]] = [
         lambda _: _head(context, look),
@@ -146,7 +152,9 @@ def _problem_height(context: Context, findings: Sequence[Finding], height: int) 
     return whole if whole <= most else min(len(findings), most)
 
 
-def _problem_lines(context: Context, findings: Sequence[Finding], choice: Choice, height: int) -> list[str]:
+def _problem_lines(
+    context: Context, findings: Sequence[Finding], choice: LiveChoice, height: int
+) -> list[str]:
     """The findings, the worst first; the chosen one is marked and stays on the screen. Where all fit, none is cut."""
     if not findings:
         return [f"{_NO_MARK}{context.style('Nothing is wrong.', 'green')}"]
@@ -202,7 +210,9 @@ def _rates_line(rates: Rates | None, width: int) -> str:
     return line
 
 
-def _table_lines(context: Context, look: Look, choice: Choice, rows: Sequence[Any], height: int) -> list[str]:
+def _table_lines(
+    context: Context, look: LiveLook, choice: LiveChoice, rows: Sequence[Any], height: int
+) -> list[str]:
     """The line of tables, and the rows around the chosen one."""
     declared, top = TABLES[choice.body], _tabs(context, look, choice)
     if not rows:
@@ -232,7 +242,7 @@ def _chosen(line: str) -> str:
     return f"{_REVERSED}{_MARK}{''.join([text for text, _ in segments(line)])}{_END}"
 
 
-def _tabs(context: Context, look: Look, choice: Choice) -> str:
+def _tabs(context: Context, look: LiveLook, choice: LiveChoice) -> str:
     """`1 problems 3  2 topics 12  3 transactions 5  4 consumers 9  by attention`, the current one bold."""
     width = context.width or 80
     counts = [len(rows) for rows in look.rows]
@@ -256,7 +266,7 @@ def _tabs(context: Context, look: Look, choice: Choice) -> str:
     return f"{line}  {context.style(after, 'dim')}"
 
 
-def _foot(context: Context, choice: Choice) -> str:
+def _foot(context: Context, choice: LiveChoice) -> str:
     width = context.width or 80
     if choice.is_typing:
         return f"/{choice.filter}_  {context.style(_KEYS_OF_FILTER, 'dim')}"

@@ -8,7 +8,7 @@ import pytest
 
 from storage.reports.facts import TopicFacts
 from storage.values.position import Position
-from txnctl.commands.health.top_choice import PROBLEMS, TOPICS, Choice
+from txnctl.commands.health.top_choice import PROBLEMS, TOPICS, LiveChoice
 from txnctl.commands.health.top_tables import TopicLine
 
 
@@ -34,12 +34,12 @@ ROWS: tuple[list[Any], ...] = (
 
 
 @pytest.fixture
-def choice() -> Choice:
+def choice() -> LiveChoice:
     """The topics are chosen, as without problems."""
-    return Choice(has_problems=False)
+    return LiveChoice(has_problems=False)
 
 
-def test_rows_that_need_attention_come_first(choice: Choice) -> None:
+def test_rows_that_need_attention_come_first(choice: LiveChoice) -> None:
     """Other orders follow by `s`, each backwards by `r`; the first one comes again."""
     assert names(choice.arranged(TOPICS, ROWS[1])) == ["c", "b", "a"]
     choice.press("s", ROWS)
@@ -55,7 +55,7 @@ def test_rows_that_need_attention_come_first(choice: Choice) -> None:
     assert choice.order_name(TOPICS).startswith("attention")
 
 
-def test_a_chosen_row_stays_chosen(choice: Choice) -> None:
+def test_a_chosen_row_stays_chosen(choice: LiveChoice) -> None:
     """While the order changes and rows come; where the row is gone, the one in its place is chosen."""
     choice.press("down", ROWS)
     assert choice.number(TOPICS, choice.arranged(TOPICS, ROWS[1])) == 1
@@ -68,7 +68,7 @@ def test_a_chosen_row_stays_chosen(choice: Choice) -> None:
     assert choice.number(TOPICS, []) == 0
 
 
-def test_moves_end_at_the_ends(choice: Choice) -> None:
+def test_moves_end_at_the_ends(choice: LiveChoice) -> None:
     """By lines, by screens, to the ends, and in an empty table."""
     for keys, number in (
         (("up",), 0),
@@ -86,7 +86,7 @@ def test_moves_end_at_the_ends(choice: Choice) -> None:
     assert choice.opened is None
 
 
-def test_enter_opens_and_escape_goes_back(choice: Choice) -> None:
+def test_enter_opens_and_escape_goes_back(choice: LiveChoice) -> None:
     """`q` leaves from everywhere but the filter, where it is a letter."""
     choice.press("enter", ROWS)
     assert choice.opened == (TOPICS, ROWS[1][2])
@@ -110,7 +110,7 @@ def test_enter_opens_and_escape_goes_back(choice: Choice) -> None:
     assert choice.has_left
 
 
-def test_tab_and_numbers_choose_a_table(choice: Choice) -> None:
+def test_tab_and_numbers_choose_a_table(choice: LiveChoice) -> None:
     """The table below the problems stays when the problems are chosen; unknown keys change nothing."""
     for key, table, body in (
         ("tab", 2, 2), ("tab", 3, 3), ("tab", PROBLEMS, 3), ("back-tab", 3, 3), ("2", 1, 1), ("1", PROBLEMS, 1),

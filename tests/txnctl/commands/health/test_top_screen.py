@@ -10,26 +10,26 @@ import pytest
 from storage import Store
 from storage.reports.live import Rates
 from tests.txnctl.commands.health.top_steps import busy_store, drawn
-from txnctl.commands.health.top_choice import Choice
-from txnctl.commands.health.top_screen import HELP, Look
+from txnctl.commands.health.top_choice import LiveChoice
+from txnctl.commands.health.top_screen import HELP, LiveLook
 
 RATES = Rates(55, 0, {"persistent://public/default/t07": 1203}, {}, {"x": 0.5})
 
 
 @pytest.fixture(scope="module")
-def look(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Look]:
+def look(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveLook]:
     """One look at a store with five problems."""
     path: Path = tmp_path_factory.mktemp("look") / "bank.store"
     Store.create(path)
     with Store.open(path) as store:
         live = busy_store(store).reports.live_facts()
         (name,) = [topic.topic for topic in live.overview.facts.topics if topic.name == "t07"]
-        yield Look.of(live, RATES._replace(messages_in={name: 1203}))
+        yield LiveLook.from_facts(live, RATES._replace(messages_in={name: 1203}))
 
 
-def test_a_usual_terminal_shows_everything(look: Look) -> None:
+def test_a_usual_terminal_shows_everything(look: LiveLook) -> None:
     """Verdict, problems, rates, tables with their numbers, keys; the row that needs attention most is the first."""
-    lines = drawn(look, Choice(has_problems=True), 80, 24)
+    lines = drawn(look, LiveChoice(has_problems=True), 80, 24)
     assert "WARNING: 5 findings" in lines[0]
     assert lines[1].startswith("> ! ")
     assert any("in 1,203/s   out 0/s   commits 55/s   aborts 0.5/s" in line for line in lines)
@@ -39,19 +39,19 @@ def test_a_usual_terminal_shows_everything(look: Look) -> None:
     assert lines[-1].startswith("Enter explain")
 
 
-def test_a_tall_terminal_shows_the_parts_of_the_store(look: Look) -> None:
+def test_a_tall_terminal_shows_the_parts_of_the_store(look: LiveLook) -> None:
     """Whole problems, space, writer, readers; every topic."""
-    lines = drawn(look, Choice(has_problems=True), 100, 60)
+    lines = drawn(look, LiveChoice(has_problems=True), 100, 60)
     assert [line.split()[0] for line in lines if line.startswith("  space ")] == ["space"]
     assert len([line for line in lines if line.startswith("  t")]) >= 30
 
 
 @pytest.mark.parametrize("height", [*range(1, 15), 24, 50])
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 132])
-def test_the_worst_is_kept_on_a_small_terminal(look: Look, width: int, height: int) -> None:
+def test_the_worst_is_kept_on_a_small_terminal(look: LiveLook, width: int, height: int) -> None:
     """With each table chosen; from 40 columns and 10 lines on, a row of the table and the number of problems too."""
     for table in "1234":
-        choice = Choice(has_problems=True)
+        choice = LiveChoice(has_problems=True)
         choice.press(table, look.rows)
         text = "\n".join(drawn(look, choice, width, height))
         assert "bank.store" in text
@@ -62,10 +62,10 @@ def test_the_worst_is_kept_on_a_small_terminal(look: Look, width: int, height: i
             assert "q" in text.splitlines()[-1]
 
 
-def test_the_chosen_row_stays_on_the_screen(look: Look) -> None:
+def test_the_chosen_row_stays_on_the_screen(look: LiveLook) -> None:
     """Through the whole table, and through the problems, in a small terminal."""
     for table, count in (("2", 30), ("3", 5), ("4", 30), ("1", 5)):
-        choice = Choice(has_problems=True)
+        choice = LiveChoice(has_problems=True)
         choice.press(table, look.rows)
         for _ in range(count):
             assert sum(line.startswith("> ") for line in drawn(look, choice, 60, 12)) >= 1
@@ -74,9 +74,9 @@ def test_the_chosen_row_stays_on_the_screen(look: Look) -> None:
         assert sum(line.startswith("> ") for line in drawn(look, choice, 60, 12)) >= 1
 
 
-def test_a_filter_is_shown_and_hides(look: Look) -> None:
+def test_a_filter_is_shown_and_hides(look: LiveLook) -> None:
     """The table says with which text, also where no row has it."""
-    choice = Choice(has_problems=True)
+    choice = LiveChoice(has_problems=True)
     for key in ("2", "/", "t", "0", "7"):
         choice.press(key, look.rows)
     lines = drawn(look, choice, 80, 24)
@@ -86,9 +86,9 @@ def test_a_filter_is_shown_and_hides(look: Look) -> None:
     assert "  none with this text" in drawn(look, choice, 80, 24)
 
 
-def test_a_text_is_scrolled_within_its_lines(look: Look) -> None:
+def test_a_text_is_scrolled_within_its_lines(look: LiveLook) -> None:
     """An opened row and the help; the verdict stays above."""
-    choice = Choice(has_problems=True)
+    choice = LiveChoice(has_problems=True)
     choice.press("enter", look.rows)
     text = [f"line {number}" for number in range(100)]
     assert "line 0" in drawn(look, choice, 40, 10, text)
@@ -107,8 +107,8 @@ def test_stored_text_cannot_drive_the_terminal(tmp_path: Path) -> None:
     Store.create(tmp_path / "evil.store")
     with Store.open(tmp_path / "evil.store", program="\x1b[2J\x1b[1mp") as store:
         store.begin_transaction(labels={"job": "\x1b[31m\x1b]0;x\x07\u202e"})
-        look = Look.of(store.reports.live_facts(), None)
-    choice = Choice(has_problems=False)
+        look = LiveLook.from_facts(store.reports.live_facts(), None)
+    choice = LiveChoice(has_problems=False)
     choice.press("3", look.rows)
     lines = drawn(look, choice, 132, 24)
     assert any("job=\\x1b[31m\\x1b]0;x\\x07\\u202e" in line for line in lines)
@@ -119,8 +119,8 @@ def test_nothing_wrong_is_said(tmp_path: Path) -> None:
     """And the topics are chosen at first; empty tables say so."""
     Store.create(tmp_path / "new.store")
     with Store.open(tmp_path / "new.store") as store:
-        look = Look.of(store.reports.live_facts(), None)
-    lines = drawn(look, Choice(has_problems=False), 80, 24)
+        look = LiveLook.from_facts(store.reports.live_facts(), None)
+    lines = drawn(look, LiveChoice(has_problems=False), 80, 24)
     assert "  Nothing is wrong." in lines
     assert "  none" in lines
     assert any("in -/s" in line for line in lines), "there are no rates before the second look"

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from storage import EARLIEST, Store
 from txnctl.cli.context import Context
-from txnctl.commands.health.top_choice import Choice
-from txnctl.commands.health.top_screen import Look, screen
+from txnctl.commands.health.top_choice import LiveChoice
+from txnctl.commands.health.top_screen import LiveLook, screen
 from txnctl.output.styled import segments
 from txnctl.output.table import list_table
 
@@ -44,7 +44,7 @@ def plain(lines: Sequence[str]) -> list[str]:
     return ["".join([text for text, _ in segments(line)]) for line in lines]
 
 
-def drawn(look: Look, choice: Choice, width: int, height: int, text: Sequence[str] = ()) -> list[str]:
+def drawn(look: LiveLook, choice: LiveChoice, width: int, height: int, text: Sequence[str] = ()) -> list[str]:
     """The screen as text, with the checks that hold for every screen."""
     lines = plain(screen(cast(Context, PlainContext(width, color=True)), look, choice, text, height))
     assert len(lines) == height
