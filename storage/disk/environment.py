@@ -11,6 +11,7 @@ from typing import Final
 import lmdb
 
 from storage.disk import directory
+from storage.disk.counters_file import CountersFile
 from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, not_done
 from storage.disk.pages import check_pages, damaged_page
@@ -52,10 +53,13 @@ class Environment:
         self.pid = os.getpid()
         self.read_cache = ReadCache(path, clock)
         self.received_marks = ReceivedMarks(path)
+        self._counters = CountersFile(path, clock)
         self.flusher = Flusher(clock)
         self._preallocation = Preallocation(os.path.join(path, directory.DATA))
         self._map = DataMap(path, clock)
-        self.writer = Writer(self._map, self._preallocation, self.read_cache, self.received_marks)
+        self.writer = Writer(
+            self._map, self._preallocation, self.read_cache, self.received_marks, self._counters
+        )
         self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
         self.check_written = self._map.check_written
         self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
@@ -99,6 +103,7 @@ class Environment:
         self._preallocation.close()
         self.read_cache.close()
         self.received_marks.close()
+        self._counters.close()
         self.lock_file.close()
         self._map.failed = "the handle is closed"
 
@@ -162,6 +167,7 @@ class Environment:
         self._preallocation.close()
         self.read_cache.close()
         self.received_marks.close()
+        self._counters.close()
         self.lock_file.close()
         self.flusher.forked()
         self._map.failed = "the store was opened before this process forked; open the store anew in the child"

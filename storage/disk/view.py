@@ -21,6 +21,7 @@ from storage.disk.superblock import Superblock, check_wall
 from storage.errors import CorruptStore, TxnctlError
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
+from storage.values.counters import COUNTERS
 from storage.values.named_tuple import NamedTuple
 
 SUPERBLOCK_KEY = key1(0)
@@ -247,6 +248,7 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
 
     Attributes:
+        counted: events of this batch by their number in `storage/values/counters.py`, counted after the commit.
         superblock: to be changed by this batch alone; the next batch of the process may take over the object.
         written_superblock: as this batch leaves the superblock, encoded; empty before the end of the batch.
         open_records: by database and key, each with the payload that is stored; None for a new record.
@@ -255,7 +257,7 @@ class WriteBatch(ReadView):
     """
 
     __slots__ = (
-        "_undo", "bytes", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records", "read_cache",
+        "_undo", "bytes", "counted", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records", "read_cache",
         "received_marks", "starts_clock", "superblock", "written_superblock",
     )  # fmt: skip
 
@@ -280,6 +282,7 @@ class WriteBatch(ReadView):
         self.received_marks = context.received_marks
         self.naming = naming
         self.bytes = 0
+        self.counted = [0] * COUNTERS
         self.written_superblock = b""
         self.open_records: Records = {}
         self._undo: list[Callable[[], object]] = []
