@@ -1,9 +1,10 @@
-"""The file `store.metrics`: counters of events and of the durations of flushes, for monitoring; mapped, and never synced.
+"""The file `store.metrics`: counters of events and of the durations of flushes, for monitoring.
 
-The writer adds the events of a batch after its commit, still inside the writer gate: so one process at a time writes, no
-increment is lost to a second one, and a counter is never ahead of the store. A process that is killed between commit
-and count loses the counts of that one batch. The counters begin at zero with each boot, as the counters of a program
-do; and in a copied or restored store, whose file has a different inode, id or incarnation. Bytes: docs/FORMAT.md.
+The file is mapped, and never synced. The writer adds the events of a batch after its commit, still inside the writer
+gate: so one process at a time writes, no increment is lost to a second one, and no counter is ahead of the store. A
+process that is killed between commit and count loses the counts of that one batch. The counters begin at zero with each
+boot, as the counters of a program do; and in a copied or restored store, whose file has a different inode, id or
+incarnation. Bytes: docs/FORMAT.md.
 
 The file is a help, not a part of the store: where it cannot be made, nothing is counted, and every commit goes on.
 """
