@@ -46,6 +46,7 @@ def _of_store(facts: Facts, measures: Sequence[Judged]) -> Iterator[Metric]:
     values = {measure.name: measure.value for measure in measures}
     oldest = transactions.oldest
     yield _up(1)
+    yield Metric("txnctl_check_timestamp_seconds", "When the check ran.", [({}, facts.as_of_at_ms / 1000)])
     for name, help, value in (
         ("open_transactions", "Open transactions.", transactions.open),
         ("late_transactions", "Open transactions that are overdue or orphaned.", len(transactions.late)),
