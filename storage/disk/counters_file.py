@@ -73,7 +73,7 @@ class CountersFile:
         self._words: memoryview[int] | None = None
         self._inode = self._look_ns = 0
 
-    def add(self, events: Sequence[int], superblock: Superblock, asked_ns: int) -> None:
+    def count_batch(self, events: Sequence[int], superblock: Superblock, asked_ns: int) -> None:
         """Add the events of a committed batch, inside the writer gate. Raises nothing: the batch is durable.
 
         Args:

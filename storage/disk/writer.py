@@ -301,7 +301,7 @@ class Writer:
             else:
                 self._commit(raw, batch)
                 kept.keep(data_map.raw, number, batch)
-                self._counters.add(batch.counted, batch.superblock, task.asked_ns)
+                self._counters.count_batch(batch.counted, batch.superblock, task.asked_ns)
                 if task.upgrades:
                     data_map.upgraded(databases)
             if not dry_run:

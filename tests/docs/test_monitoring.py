@@ -106,7 +106,9 @@ def test_dashboard_asks_for_its_data_source() -> None:
 @pytest.mark.needs_program("promtool")
 def test_prometheus_accepts_the_metrics(printed: str) -> None:
     """Only the labels of topics and subscriptions are not in its style: they are Pulsar's names."""
-    checked = subprocess.run(["promtool", "check", "metrics"], check=False, input=printed, capture_output=True, text=True)
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], check=False, input=printed, capture_output=True, text=True
+    )
     complaints = [line for line in checked.stderr.splitlines() if "snake_case" not in line]
     assert complaints == []
 

@@ -43,7 +43,7 @@ def events_of(**numbers: int) -> list[int]:
 def add(directory: Path, superblock: Superblock, events: list[int], duration_ns: int = 0) -> None:
     """As a process that makes one commit."""
     file = CountersFile(str(directory), CLOCK)
-    file.add(events, superblock, CLOCK.boot_ns() - duration_ns)
+    file.count_batch(events, superblock, CLOCK.boot_ns() - duration_ns)
     file.close()
 
 
@@ -106,7 +106,7 @@ class TestFile:
             file.write_bytes(damaged.get(change, b"txnmetr9" + data[8:]))
         assert read(tmp_path, superblock, clock) == NO_COUNTS
         anew = CountersFile(str(tmp_path), clock)
-        anew.add(events_of(COMMITS=1), superblock, clock.boot_ns())
+        anew.count_batch(events_of(COMMITS=1), superblock, clock.boot_ns())
         anew.close()
         assert read(tmp_path, superblock, clock).events == tuple(events_of(COMMITS=1))
 
@@ -115,10 +115,10 @@ class TestFile:
         superblock, clock = superblock_of(), ManualClock()
         file = CountersFile(str(tmp_path), clock)
         for lose in (os.unlink, lambda path: os.truncate(path, 10)):
-            file.add(events_of(COMMITS=1), superblock, clock.boot_ns())
+            file.count_batch(events_of(COMMITS=1), superblock, clock.boot_ns())
             lose(tmp_path / FILE_NAME)
             clock.advance(1)
-            file.add(events_of(COMMITS=1), superblock, clock.boot_ns())
+            file.count_batch(events_of(COMMITS=1), superblock, clock.boot_ns())
             assert read(tmp_path, superblock, clock).events == tuple(events_of(COMMITS=1))
         file.close()
 
@@ -135,10 +135,10 @@ class TestFile:
         file = CountersFile(str(tmp_path), clock)
         with monkeypatch.context() as full:
             full.setattr(os, "posix_fallocate", refuse)
-            file.add(events_of(COMMITS=1), superblock, clock.boot_ns())
+            file.count_batch(events_of(COMMITS=1), superblock, clock.boot_ns())
         assert list(tmp_path.iterdir()) == []
         clock.advance(1)
-        file.add(events_of(COMMITS=1), superblock, clock.boot_ns())
+        file.count_batch(events_of(COMMITS=1), superblock, clock.boot_ns())
         assert read(tmp_path, superblock, clock).events == tuple(events_of(COMMITS=1))
         file.close()
 
