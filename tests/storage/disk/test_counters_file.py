@@ -209,7 +209,7 @@ class TestStore:
         store.create_producer("t", access_mode=AccessMode.EXCLUSIVE_WITH_FENCING).send(b"x")
         consumer = store.subscribe("t", "s", initial_position=EARLIEST)
         for _ in range(3):
-            consumer.negative_acknowledge(consumer.receive())
+            consumer.negative_acknowledge(consumer.receive(), delay=0)
         events = counts_of(store).events
         assert (events[counters.CONFLICTS_LOST], events[counters.ABORTS["refused-write"]]) == (1, 1)
         assert events[counters.TAKEOVERS] == 1
