@@ -249,6 +249,10 @@ class TestStore:
         backup, restored = str(tmp_path / "backup"), str(tmp_path / "restored")
         store.maintenance.backup_store(backup)
         assert not Path(backup, FILE_NAME).exists()
+        before = counts_of(store)
+        store.maintenance.compact_store()
+        assert counts_of(store).since_ms == before.since_ms
+        assert counts_of(store).events[counters.MESSAGES_WRITTEN] == before.events[counters.MESSAGES_WRITTEN]
         Store.restore(backup, restored)
         with Store.open(restored) as opened:
             assert counts_of(opened).events[counters.MESSAGES_WRITTEN] == 0
