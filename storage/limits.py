@@ -292,6 +292,13 @@ TABLE_HOLDERS_MAX = 20
 CONFLICTS_MAX = 1000
 """Conflicts that `tables history` keeps."""
 
+RECENT_ENDS_MS = 5 * 60 * 1000
+RECENT_ENDS_MAX = 1000
+"""Ended transactions that the abort rate of `check` looks at: how old, and how many."""
+
+OLDEST_VISIBLE_STEPS = 1000
+"""Entries to pass in search of the oldest visible message of a subscription."""
+
 LIVELOCK_LOSSES_MIN = 10
 """Lost conflicts over one key from which on a livelock is looked for."""
 

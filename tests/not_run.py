@@ -18,7 +18,13 @@ import pytest
 STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A program and the package that brings it, where that has another name.
-PACKAGES = {"cc": "gcc", "java": "openjdk-17-jre-headless", "man": "man-db", "redis-server": "redis"}
+PACKAGES = {
+    "cc": "gcc",
+    "java": "openjdk-17-jre-headless",
+    "man": "man-db",
+    "promtool": "prometheus",
+    "redis-server": "redis",
+}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

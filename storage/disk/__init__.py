@@ -9,6 +9,7 @@ The interface, which a second storage engine would have to offer to the rooms ab
     read_cache     timestamps of serializable reads, shared by all processes: of keys (key_reads), of ranges
                    (range_reads, read_times), in a mapped file (read_cache_file, read_cache_layout)
     received_marks the last message that each consumer received, shared by all processes
+    counters_file  counts of events and of the durations of flushes, for monitoring, in a mapped file
     schema, codec  the list of databases, and the packing of keys and values
     create         a new store, built in a build directory (build_dir) and then renamed to its path
     pages          the pages of the data file, checked without LMDB

@@ -16,10 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from storage.disk import read_cache_file, received_marks, reserve
+from storage.disk import counters_file, read_cache_file, received_marks, reserve
 from storage.disk.directory import FILES, give_to_owner
 
-_OURS: Final = {*FILES, read_cache_file.FILE_NAME, received_marks.FILE_NAME, reserve.FILE_NAME}
+_OURS: Final = {
+    *FILES, counters_file.FILE_NAME, read_cache_file.FILE_NAME, received_marks.FILE_NAME, reserve.FILE_NAME
+}  # fmt: skip
 _ANY: Final = re.compile(r"\..+\.[0-9]+\.new", re.DOTALL)
 
 

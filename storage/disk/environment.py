@@ -12,6 +12,7 @@ from typing import Final
 import lmdb
 
 from storage.disk import directory
+from storage.disk.counters_file import CountersFile
 from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, not_done
 from storage.disk.pages import check_pages, damaged_page
@@ -55,10 +56,13 @@ class Environment:
         self.pid = os.getpid()
         self.read_cache = ReadCache(path, clock)
         self.received_marks = ReceivedMarks(path)
+        self._counters = CountersFile(path, clock)
         self.flusher = Flusher(clock)
         self._preallocation = Preallocation(os.path.join(path, directory.DATA))
         self.data_map = DataMap(path, clock)
-        self.writer = Writer(self.data_map, self._preallocation, self.read_cache, self.received_marks)
+        self.writer = Writer(
+            self.data_map, self._preallocation, self.read_cache, self.received_marks, self._counters
+        )
         self.view, self.fetcher, self.check_usable = (
             self.data_map.view,
             self.data_map.fetcher,
@@ -108,6 +112,7 @@ class Environment:
         self._preallocation.close()
         self.read_cache.close()
         self.received_marks.close()
+        self._counters.close()
         self.lock_file.close()
         self.data_map.failed = "the handle is closed"
 
@@ -171,6 +176,7 @@ class Environment:
         self._preallocation.close()
         self.read_cache.close()
         self.received_marks.close()
+        self._counters.close()
         self.lock_file.close()
         self.flusher.forked()
         self.data_map.failed = (

@@ -22,6 +22,7 @@ from storage.disk.superblock import Superblock
 from storage.errors import CorruptStore, TxnctlError
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
+from storage.values.counters import COUNTERS
 from storage.values.named_tuple import NamedTuple
 
 SUPERBLOCK_KEY = key1(0)
@@ -261,6 +262,7 @@ class WriteBatch(ReadView):
     each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
 
     Attributes:
+        counted: events of this batch by their number in `storage/values/counters.py`, counted after the commit.
         superblock: to be changed by this batch alone; the next batch of the process may take over the object.
         written_superblock: as this batch leaves the superblock, encoded; empty before the end of the batch.
         open_records: by database and key, each with the payload that is stored; None for a new record.
@@ -271,8 +273,8 @@ class WriteBatch(ReadView):
     """
 
     __slots__ = (
-        "_undo", "bytes", "counts", "ending", "kept", "lock_file", "naming", "now_ms", "now_ns", "open_records",
-        "read_cache", "received_marks", "starts_clock", "superblock", "wall_ns", "written_superblock",
+        "_undo", "bytes", "counted", "counts", "ending", "kept", "lock_file", "naming", "now_ms", "now_ns",
+        "open_records", "read_cache", "received_marks", "starts_clock", "superblock", "wall_ns", "written_superblock",
     )  # fmt: skip
 
     superblock: Superblock
@@ -298,6 +300,7 @@ class WriteBatch(ReadView):
         self.naming = naming
         self.ending = 0
         self.bytes = 0
+        self.counted = [0] * COUNTERS
         self.written_superblock = b""
         self.open_records: Records = {}
         self._undo: list[Callable[[], object]] = []

@@ -18,6 +18,7 @@ import lmdb
 from storage import faults
 from storage.actions import Action, Hint
 from storage.disk import data_file
+from storage.disk.counters_file import CountersFile
 from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, damaged, is_damage, refused
 from storage.disk.preallocation import Preallocation
@@ -53,11 +54,12 @@ class _Task(Generic[T]):
     """A change to be run on a batch, and the arguments of `Writer.write`.
 
     Attributes:
+        asked_ns: boot time at which the task asked for the writer gate.
         in_the_way: holders that have refused the change, and that each further batch ends before the change.
         upgrades: whether the change brings a store of an earlier format to the present one.
     """
 
-    __slots__ = ("change", "dry_run", "in_the_way", "naming", "upgrades")
+    __slots__ = ("asked_ns", "change", "dry_run", "in_the_way", "naming", "upgrades")
 
     def __init__(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool, upgrades: bool) -> None:
         self.change = change
@@ -65,6 +67,7 @@ class _Task(Generic[T]):
         self.dry_run = dry_run
         self.in_the_way: list[int] = []
         self.upgrades = upgrades
+        self.asked_ns = 0
 
 
 class Writer:
@@ -86,12 +89,14 @@ class Writer:
         preallocation: Preallocation,
         read_cache: ReadCache,
         received_marks: ReceivedMarks,
+        counters: CountersFile,
     ) -> None:
         self._map = data_map
         self._preallocation = preallocation
         self._reserve = Reserve(data_map.path)
         self._read_cache = read_cache
         self._received_marks = received_marks
+        self._counters = counters
         self.kept = data_map.kept
         self._last_context: BatchContext | None = None
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
@@ -189,6 +194,7 @@ class Writer:
     def _write(self, task: _Task[T], timeout_s: float, on_wait: OnWait | None, share: ReserveShare) -> T:
         """Enter the gate, run the task until it needs no more room, and leave the gate."""
         gate, data_bytes = self._map.locks.gate, 0
+        task.asked_ns = self._map.clock.boot_ns()
         try:
             gate.enter(timeout_s, on_wait)
             gate.check_in_place()
@@ -278,6 +284,7 @@ class Writer:
             else:
                 self._commit(raw, batch)
                 kept.keep(data_map.raw, number, batch)
+                self._counters.count_batch(batch.counted, batch.superblock, task.asked_ns)
                 if task.upgrades:
                     data_map.upgraded(databases)
             if not dry_run:

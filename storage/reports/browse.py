@@ -14,6 +14,7 @@ from storage.subscription import (
     message_set,
     pending_ack,
 )
+from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch.visible_set import VisibleSet
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.start_position import start_after
@@ -149,15 +150,21 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
         for entry in log.scan(view, topic.topic_id, cursor.mark_delete, visible_set.through):
             if len(messages) >= count:
                 break
-            at = entry.position
-            shown = visible_set.of(entry)
-            shown &= ~acks.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
-            delivery = deliveries.find(view, subscription.subscription_id, at) if shown else None
-            shown &= ~(delivery.of(deliveries.PENDING) if delivery else 0)
-            shown &= ~pending_ack.covered(cursor, at, entry.count)
+            shown = unacknowledged(view, subscription, cursor, visible_set, entry)
             entry.txn_state = visible_set.state(entry)
             messages += [entry.message(index, origin) for index in message_set.indexes(shown)]
     return messages[:count]
+
+
+def unacknowledged(
+    view: ReadView, subscription: Subscription, cursor: Cursor, visible_set: VisibleSet, entry: Entry
+) -> int:
+    """The visible messages of an entry that a subscription has not acknowledged, in a transaction or outside."""
+    at, shown = entry.position, visible_set.of(entry)
+    shown &= ~acks.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
+    delivery = deliveries.find(view, subscription.subscription_id, at) if shown else None
+    shown &= ~(delivery.of(deliveries.PENDING) if delivery else 0)
+    return shown & ~pending_ack.covered(cursor, at, entry.count)
 
 
 def position_at(connection: Connection, name: str, time_ms: int) -> Position:

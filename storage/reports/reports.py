@@ -16,6 +16,7 @@ from storage.values.position import EARLIEST, Extreme, MessageId, Position
 if TYPE_CHECKING:
     from storage.audit_trail import AuditRecord
     from storage.client.transaction import Transaction
+    from storage.reports.activity import StoreActivity
     from storage.reports.browse import EntryRow
     from storage.reports.compaction import TopicCompaction
     from storage.reports.explain import Explanation
@@ -442,6 +443,12 @@ class Reports:
         from storage.reports import live
 
         return live.live_facts(self._engine, check_count("a number of rows", transactions_max))
+
+    def store_activity(self) -> StoreActivity:
+        """Counts of events since the boot, transactions ended of late, and the oldest visible messages."""
+        from storage.reports import activity
+
+        return activity.store_activity(self._engine.connection)
 
     def store_report(self, topics: Sequence[str] | None = None) -> StoreReport:
         """The data of the report page, of the whole store or of some topics, from one view; no values, no keys.

@@ -13,6 +13,7 @@ from storage.limits import CONFLICTS_MAX
 from storage.txn import record as records
 from storage.txn.errors import RUN_AGAIN
 from storage.txn.record import TransactionRecord
+from storage.values.counters import CONFLICTS_LOST
 from storage.values.key_text import key_text
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
@@ -59,6 +60,7 @@ def note(batch: WriteBatch, loser: TransactionRecord, conflict: DoomCause) -> No
     """Remember a conflict for `tables history`; the oldest makes room."""
     superblock = batch.superblock
     superblock.last_conflict += 1
+    batch.counted[CONFLICTS_LOST] += 1
     fields = [batch.now_ms, *conflict.fields(), loser.txn_id, loser.timestamp]
     batch.put(CONFLICTS, key1(superblock.last_conflict), pack(fields))
     if superblock.last_conflict > CONFLICTS_MAX:

@@ -20,6 +20,7 @@ from storage.topic import state as states, written_positions
 from storage.topic.entry import IN_ORDER, MESSAGES, NS_PER_MS, Entry, encode
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
+from storage.values.counters import MESSAGES_WRITTEN
 from storage.values.position import Position, as_position
 
 
@@ -48,6 +49,7 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     state.bytes += len(payload)
     if kind == MESSAGES:
         state.messages += count
+        batch.counted[MESSAGES_WRITTEN] += count
         state.last_publish_ms = now_ms
     else:
         state.markers += 1

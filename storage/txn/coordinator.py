@@ -27,6 +27,7 @@ from storage.txn import errors, record as records
 from storage.txn.begin import NewTransaction, check_begin, new_record
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
+from storage.values.counters import ABORTS, COMMITS
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
 
@@ -253,6 +254,7 @@ class Coordinator:
         record.reason_code = decision.reason.value if decision.reason else None
         record.reason_text, record.ended_by_fields = decision.text, [*decision.by]
         records.save(batch, record)
+        batch.counted[COMMITS if record.reason_code is None else ABORTS[record.reason_code]] += 1
         if decision.reason in _EXPIRIES:
             _note_expiry(batch, record, decision.by)
         faults.reach("txn.before_record")

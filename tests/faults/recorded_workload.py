@@ -17,7 +17,7 @@ from tests.processes import crash_workload
 from tests.processes.crash_workload import Workload
 from tests.processes.journal import Journal
 
-MAPPED = ("lock.mdb", "reads.cache", "received.marks")
+MAPPED = ("lock.mdb", "reads.cache", "received.marks", "store.metrics")
 """Files that are written through memory: what the kernel would write back is noted with each acknowledgement."""
 
 

@@ -13,7 +13,7 @@ from storage import EARLIEST, Store
 from storage.errors import StoreInvalid
 from tests.faults.children import in_child
 
-FILES = ("data.mdb", "lock.mdb", "store.lock", "reserve", "reads.cache", "received.marks")
+FILES = ("data.mdb", "lock.mdb", "store.lock", "reserve", "reads.cache", "received.marks", "store.metrics")
 NEEDED = ("data.mdb", "store.lock")
 """Without these there is no store; the others are helps."""
 

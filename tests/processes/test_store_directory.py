@@ -298,7 +298,7 @@ def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
         store.maintenance.compact_store()
         store.maintenance.backup_store(spare + ".backup")
     assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
-        (*FILES, "reads.cache", "reserve"), owner
+        (*FILES, "reads.cache", "reserve", "store.metrics"), owner
     )
     copied = Path(spare + ".backup")
     assert {each.stat().st_uid for each in (copied, *copied.iterdir())} == {os.geteuid()}

@@ -31,14 +31,16 @@ class FilePlace(NamedTuple):
     name: str
 
 
-def replace_file(path: str, data: bytes, *, mode: int = 0o600, store: str | None = None) -> None:
+def replace_file(
+    path: str, data: bytes, *, mode: int = 0o600, store: str | None = None, heeds_umask: bool = True
+) -> None:
     """Write the data to a new file, and rename the new file to the path.
 
     The target of a symbolic link is replaced, and the link stays. A path that is not a file, such as a pipe, is written
     to directly.
 
     Args:
-        mode: of the new file, less the umask.
+        mode: of the new file, less the umask if `heeds_umask`.
         store: a directory that the file must not be in.
 
     Raises:
@@ -53,14 +55,14 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o600, store: str | None
     try:
         if store is not None and os.path.samestat(os.fstat(place.directory), os.stat(store)):
             raise InvalidValue(f"{path} is inside the store", hint="Name a file elsewhere.", path=path)
-        _write_at(place, data, mode, path)
+        _write_at(place, data, mode, path, heeds_umask=heeds_umask)
     except FileNotFoundError as error:
         raise _unwritable(path, error) from error
     finally:
         os.close(place.directory)
 
 
-def _write_at(place: FilePlace, data: bytes, mode: int, path: str) -> None:
+def _write_at(place: FilePlace, data: bytes, mode: int, path: str, *, heeds_umask: bool) -> None:
     directory, name = place
     try:
         if not _is_file_or_missing(place):
@@ -72,6 +74,8 @@ def _write_at(place: FilePlace, data: bytes, mode: int, path: str) -> None:
     except OSError as error:
         raise _unwritable(path, error) from error
     try:
+        if not heeds_umask:
+            os.fchmod(descriptor, mode)
         _write(descriptor, data, path, durable=True)
         try:
             os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)

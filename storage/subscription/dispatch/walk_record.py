@@ -10,6 +10,7 @@ from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.walk_result import WHOLE, Selection
 from storage.subscription.open_subscription import OpenSubscription
+from storage.values.counters import DELIVERIES, REDELIVERIES
 from storage.values.position import Position
 
 
@@ -17,8 +18,13 @@ def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, sel
     """Record a selection: passed entries become acknowledged, dispatched messages are in flight at the consumer."""
     faults.reach("subscription.before_dispatch")
     cursor, pieces = opened.cursor, selection.dispatched
-    cursor.delivered += sum([piece.count for piece in pieces])
-    cursor.redelivered += sum([len(piece.times) for piece in pieces if piece.times])
+    delivered_count = sum([piece.count for piece in pieces])
+    again_count = sum([len(piece.times) for piece in pieces if piece.times])
+    cursor.delivered += delivered_count
+    cursor.redelivered += again_count
+    counted = opened.view.counted
+    counted[DELIVERIES] += delivered_count
+    counted[REDELIVERIES] += again_count
     delivered = [(piece.entry.position, piece.messages, piece.entry.count) for piece in pieces]
     _change(opened, selection, delivered, lambda known, messages: known.deliver(messages, consumer_id))
     if selection.due and opened.subscription.keeps_keys:

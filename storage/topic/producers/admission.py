@@ -24,6 +24,7 @@ from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
 from storage.topic.producers.epoch import OpenTransactions, raise_epoch
 from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.producers.session_end import remove_session
+from storage.values.counters import TAKEOVERS
 
 
 class SessionLifetime:
@@ -140,6 +141,7 @@ class ProducerRegistry:
         else:
             if answer is Answer.TAKE_OVER:
                 self._evict()
+                self._batch.counted[TAKEOVERS] += 1
                 faults.reach("producer.after_eviction")
             self._grant(session, request.spare)
         return session

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import click
+
 from storage.errors import InvalidValue, TxnctlError
 from storage.json_form import to_json
 from txnctl.cli import error_report, exit_codes
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NoReturn
 
+    from storage.reports.activity import StoreActivity
     from storage.reports.finding import Finding
     from storage.reports.overview import Overview
     from txnctl.cli.context import Context
@@ -60,6 +63,9 @@ CHECKED = fields_of(
 @command
 @option("--warn", multiple=True, metavar="NAME=VALUE", help="WARNING beyond this; more than once.")
 @option("--critical", multiple=True, metavar="NAME=VALUE", help="CRITICAL beyond this; more than once.")
+@option(
+    "--output", type=click.Path(dir_okay=False), metavar="FILE", help="prometheus, json: replace this file."
+)
 @option("--exit-code", is_flag=True, help="prometheus, json: end with 8 unless all is OK.")
 @names_store(effect="reads")
 @typed_format("--format")
@@ -67,8 +73,11 @@ CHECKED = fields_of(
 @example("txnctl check")
 @example("txnctl check --format nagios --warn lag=1000 --critical lag=50000 --critical blocked-age=5m")
 @example("txnctl check --format prometheus")
+@example("txnctl check --format prometheus --output /var/lib/prometheus/node-exporter/txnctl.prom")
 @example("txnctl check -o json --warn late=3 --exit-code")
-def check(context: Context, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool) -> None:
+def check(
+    context: Context, warn: tuple[str, ...], critical: tuple[str, ...], output: str | None, exit_code: bool
+) -> None:
     r"""Measure the store for monitoring, and compare with thresholds.
 
     \b
@@ -96,27 +105,35 @@ def check(context: Context, warn: tuple[str, ...], critical: tuple[str, ...], ex
                  warn 1G, critical 128M
     readers      places for readers that are taken, of 512
                  warn 400, critical 500
+    conflicts    transactions that lost a key of a table
+                 in the last 5 minutes (1,000 at most)
+    abort-rate   percent of the transactions ended in the last
+                 5 minutes that are aborted, if 10 or more ended
 
     `stopped` and `held` agree with `doctor`: a transaction is idle if the process is gone or stopped, or after a
     minute without use. `doctor` and `status` show blocked messages at once.
 
     A measure is beyond a threshold when it is greater (space: less), as monitoring plugins read one. `nagios` ends
-    with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for
-    the textfile collector of node_exporter, say; every topic, subscription (with subscriptionIsolationLevel) and table
-    has gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where missing, not
-    permitted or being compacted; for Prometheus that is txnctl_up 0. TXNCTL_OUTPUT has no say here: the exit codes of
-    a plugin must not depend on a variable.
+    with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format; every
+    topic, subscription (with subscriptionIsolationLevel) and table has gauges. Counters (messages, commits, aborts by
+    reason, conflicts, takeovers, redeliveries, flushes) and the histogram of commit latency are of the whole store, and
+    begin at zero with each boot, and in a copied or restored store. --output replaces the file whole, with mode 0644,
+    as node_exporter's textfile collector wants it. A store that cannot be opened is CRITICAL where it is broken or
+    full, UNKNOWN where missing, not permitted or being compacted; for Prometheus that is txnctl_up 0. TXNCTL_OUTPUT has
+    no say here: the exit codes of a plugin must not depend on a variable.
     """
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
-    from txnctl.commands.health.survey import overview_of
+    from txnctl.commands.health.survey import overview_and_activity
 
     format = context.output
+    if output is not None and format == "nagios":
+        raise click.UsageError("--output goes with --format prometheus or json; a plugin of Nagios prints.")
     limits = _limits(context, format, warn, critical)
     try:
-        overview = overview_of(context)
-        measures = judge(overview, *limits)
-        state, lines = worst(measures), _with_store(format, overview, measures)
+        overview, activity = overview_and_activity(context)
+        measures = judge(overview, activity.ends, *limits)
+        state, lines = worst(measures), _with_store(format, overview, activity, measures)
     except TxnctlError as error:
         state, lines = state_without_store(error), _without_store(format, error)
     except Exception as error:
@@ -126,8 +143,21 @@ def check(context: Context, warn: tuple[str, ...], critical: tuple[str, ...], ex
     if format == "nagios":
         context.print_lines(lines)
     else:
-        context.out.write("".join([f"{line}\n" for line in lines]))
+        _write(context, "".join([f"{line}\n" for line in lines]), output)
     _end(context, format, state, exit_code)
+
+
+def _write(context: Context, text: str, output: str | None) -> None:
+    """Write to standard output, or replace a file, which a collector of a different user is to read."""
+    if output is None:
+        context.out.write(text)
+        return
+    import os
+
+    from txnctl.output.replaced_file import replace_file
+
+    store = context.store_path if os.path.isdir(context.store_path) else None
+    replace_file(output, text.encode(), mode=0o644, store=store, heeds_umask=False)
 
 
 def _limits(
@@ -146,14 +176,17 @@ def _limits(
         _end(context, format, "UNKNOWN", False)
 
 
-def _with_store(format: str, overview: Overview, measures: list[Judged]) -> Iterable[str]:
+def _with_store(
+    format: str, overview: Overview, activity: StoreActivity, measures: list[Judged]
+) -> Iterable[str]:
     from txnctl.commands.health import check_formats as formats
     from txnctl.commands.health.check_measures import worst
+    from txnctl.commands.health.check_metrics import prometheus
 
     if format == "nagios":
         return formats.nagios(measures)
     if format == "prometheus":
-        return formats.prometheus(overview, measures)
+        return prometheus(overview, activity, measures)
     as_of_ms = overview.facts.as_of_at_ms
     return _json(CheckResult(worst(measures), as_of_ms, measures, overview.findings, None))
 
@@ -165,7 +198,9 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
     if format == "nagios":
         return formats.nagios_without_store(error, state)
     if format == "prometheus":
-        return formats.prometheus_without_store()
+        from txnctl.commands.health.check_metrics import prometheus_without_store
+
+        return prometheus_without_store()
     from storage.process.clock import SYSTEM_CLOCK
 
     failure = CheckFailure(error.code, error.message, error.hint)

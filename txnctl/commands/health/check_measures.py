@@ -6,7 +6,7 @@ the performance data agrees.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from storage.errors import InvalidValue
 from storage.reports import holder_findings
@@ -18,26 +18,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from storage.reports.activity import RecentEnds
     from storage.reports.overview import Overview
+
+_ENDED_MIN = 10
+"""Ended transactions from which on they have an abort rate."""
 
 STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 """In the order of their exit codes."""
 
 
-class Measure(NamedTuple):
-    """One measure: name, unit (`` for a number, ms, bytes), the function of the overview, and default thresholds."""
+S = TypeVar("S")
+
+
+class Measure(NamedTuple, Generic[S]):
+    """One measure.
+
+    Attributes:
+        unit: `` for a number, ms, bytes, percent.
+        of: the function of the overview, or of the transactions ended of late.
+        warn, critical: default thresholds.
+    """
 
     name: str
     unit: str
     what: str
-    of: Callable[[Overview], tuple[int, str | None]]
+    of: Callable[[S], tuple[int, str | None]]
     warn: int | None = None
     critical: int | None = None
     less_is_worse: bool = False
 
     def shown(self, value: int) -> str:
         """The value for people."""
-        return {"ms": duration, "bytes": size}.get(self.unit, count)(value)
+        return {"ms": duration, "bytes": size, "percent": "{} %".format}.get(self.unit, count)(value)
 
     def is_beyond(self, value: int, limit: int | None) -> bool:
         """Whether a value is on the wrong side of a threshold."""
@@ -52,7 +65,7 @@ class Measure(NamedTuple):
             InvalidValue
         """
         limit: float | int | None
-        if not self.unit:
+        if self.unit in ("", "percent"):
             limit, expected = (int(text) if text.isdecimal() and text.isascii() else None), "a whole number"
         else:
             grammar = Duration(milliseconds=True) if self.unit == "ms" else Size()
@@ -154,6 +167,18 @@ def _space(overview: Overview) -> tuple[int, str | None]:
     return overview.facts.store.disk.disk_free_bytes, None
 
 
+def _conflicts(ends: RecentEnds) -> tuple[int, str | None]:
+    return ends.conflicts, ends.contended and f"most of table {ends.contended}"
+
+
+def _abort_rate(ends: RecentEnds) -> tuple[int, str | None]:
+    """In percent, rounded down; 0 where few have ended, of which one would be many percent."""
+    ended = ends.committed + ends.aborted
+    if ended < _ENDED_MIN:
+        return 0, None
+    return 100 * ends.aborted // ended, f"{count(ends.aborted)} of {count(ended)}"
+
+
 def _readers(overview: Overview) -> tuple[int, str | None]:
     return overview.facts.readers.in_use, None
 
@@ -180,6 +205,17 @@ MEASURES = (
     ),
     Measure("readers", "", "places for readers that are taken", _readers, 400, 500),
 )  # fmt: skip
+"""Measures of the overview."""
+
+ACTIVITY_MEASURES = (
+    Measure("conflicts", "", "transactions that lost a key of a table in the last 5 minutes", _conflicts),
+    Measure(
+        "abort-rate", "percent", "aborted transactions, of those ended in the last 5 minutes", _abort_rate
+    ),
+)
+"""Measures of the transactions ended of late."""
+
+EVERY: tuple[Measure[Overview] | Measure[RecentEnds], ...] = (*MEASURES, *ACTIVITY_MEASURES)
 
 
 def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
@@ -188,7 +224,7 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
     Raises:
         InvalidValue
     """
-    known, limits = {measure.name: measure for measure in MEASURES}, {}
+    known, limits = {measure.name: measure for measure in EVERY}, {}
     for text in typed:
         name, equals, value = text.partition("=")
         if not equals or name not in known:
@@ -202,11 +238,15 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
     return limits
 
 
-def judge(overview: Overview, warn: dict[str, int], critical: dict[str, int]) -> list[Judged]:
+def judge(
+    overview: Overview, ends: RecentEnds, warn: dict[str, int], critical: dict[str, int]
+) -> list[Judged]:
     """Compare every measure with the thresholds, given or default."""
+    values = [measure.of(overview) for measure in MEASURES] + [
+        measure.of(ends) for measure in ACTIVITY_MEASURES
+    ]
     judged = []
-    for measure in MEASURES:
-        value, where = measure.of(overview)
+    for measure, (value, where) in zip(EVERY, values, strict=True):
         warn_at = warn.get(measure.name, measure.warn)
         critical_at = critical.get(measure.name, measure.critical)
         if measure.is_beyond(value, critical_at):

@@ -1,4 +1,4 @@
-"""The facts of a store for `doctor` and `check`, read in a forked process.
+"""The facts and the activity of a store for `doctor` and `check`, read in a forked process.
 
 LMDB trusts every page, so that a read of a damaged one can end the process. These commands are run when something is
 wrong: the death of the reading process is a finding. A walk over all pages, as `store verify` makes, would take more
@@ -13,9 +13,14 @@ from storage.errors import CorruptStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
+    from storage.reports.activity import StoreActivity
     from storage.reports.overview import Overview
+    from storage.reports.reports import Reports
     from txnctl.cli.context import Context
+
+    T = TypeVar("T")
 
 
 def overview_of(context: Context) -> Overview:
@@ -25,18 +30,30 @@ def overview_of(context: Context) -> Overview:
         CorruptStore: reading the store ended a process.
         as `Context.open_store`
     """
+    return _reported(context, lambda reports: reports.store_overview())
 
-    def read() -> Overview:
+
+def overview_and_activity(context: Context) -> tuple[Overview, StoreActivity]:
+    """The overview and the activity of the command's store.
+
+    Raises:
+        as `overview_of`
+    """
+    return _reported(context, lambda reports: (reports.store_overview(), reports.store_activity()))
+
+
+def _reported(context: Context, report: Callable[[Reports], T]) -> T:
+    def read() -> T:
         with context.open_store(context.store_path, read_only=True) as store:
-            return store.reports.store_overview()
+            return report(store.reports)
 
     data = _read_apart(context.store_path, read)
     if not data:
         return read()
     import pickle
 
-    overview: Overview = pickle.loads(data)
-    return overview
+    result: T = pickle.loads(data)
+    return result
 
 
 def _read_apart(path: str, read: Callable[[], object]) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from storage.process.identity import ProcessIdentity
+from storage.reports.activity import RecentEnds
 from storage.reports.facts import (
     Facts,
     HolderFacts,
@@ -27,13 +28,19 @@ from storage.reports.store_info import DiskSpace, StoreInfo
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
+NO_ENDS = RecentEnds(0, 0, 0, None)
+"""Of a store without transactions."""
+
 Run = Callable[..., Any]
 
 
 _VALUE = r"-?\d+(?:\.\d+)?"
 
 
-PERFORMANCE = re.compile(rf"([a-z_]+)=({_VALUE})(s|B)?;({_VALUE}:?)?;({_VALUE}:?)?;({_VALUE})?")
+PARTS = ("bucket", "sum", "count")
+
+
+PERFORMANCE = re.compile(rf"([a-z_]+)=({_VALUE})(s|B|%)?;({_VALUE}:?)?;({_VALUE}:?)?;({_VALUE})?")
 
 
 SAMPLE = re.compile(rf"([a-z_]+)(?:\{{(.*)\}})? ({_VALUE})")
@@ -45,21 +52,25 @@ LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)'
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
     """What Prometheus reads: every metric has HELP and TYPE once, and its samples stand together below them."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    types = {"counter": "_total", "gauge": "", "histogram": ""}
     lines = text.splitlines()
     assert text.endswith("\n")
     while lines:
         _, keyword, name, _ = lines.pop(0).split(" ", 3)
-        assert (keyword, lines.pop(0)) == ("HELP", f"# TYPE {name} gauge")
+        _, then, again, type = lines.pop(0).split(" ")
+        assert (keyword, then, again) == ("HELP", "TYPE", name)
         assert name not in found
+        assert name.endswith(types[type])
+        assert name.endswith("_total") == (type == "counter")
         found[name] = []
         while lines and not lines[0].startswith("#"):
             match = SAMPLE.fullmatch(lines.pop(0))
             assert match is not None
-            assert match[1] == name
+            assert match[1] in ([f"{name}_{part}" for part in PARTS] if type == "histogram" else [name])
             labels = LABEL.findall(match[2] or "")
             assert ",".join([f'{label}="{value}"' for label, value in labels]) == (match[2] or "")
-            found[name].append((dict(labels), float(match[3])))
-        assert found[name]
+            found.setdefault(match[1], []).append((dict(labels), float(match[3])))
+        assert type == "histogram" or found[name]
     return found
 
 

@@ -11,6 +11,7 @@ from storage.reports.overview import Overview
 from storage.reports.quiet_consumers import QuietConsumer
 from storage.reports.store_info import GateHolder
 from tests.txnctl.commands.health.check_steps import (
+    NO_ENDS,
     Run,
     billing,
     blocked_topic,
@@ -24,12 +25,12 @@ from tests.txnctl.commands.health.check_steps import (
     stopped_queue,
 )
 from tests.txnctl.typed_rows import OWNER
-from txnctl.commands.health.check_measures import MEASURES, Judged, judge, thresholds, worst
+from txnctl.commands.health.check_measures import EVERY, Judged, judge, thresholds, worst
 
 
 def state_of(name: str, overview: Overview, warn: dict[str, int] | None = None) -> tuple[int, str]:
     """Value and state of one measure."""
-    (judged,) = [measure for measure in judge(overview, warn or {}, {}) if measure.name == name]
+    (judged,) = [measure for measure in judge(overview, NO_ENDS, warn or {}, {}) if measure.name == name]
     return judged.value, judged.state
 
 
@@ -46,7 +47,7 @@ def test_a_new_store_is_ok_in_every_format(run: Run) -> None:
     (line,) = outcome.out.splitlines()
     assert line.startswith("TXNCTL OK - all measures are within their thresholds | ")
     data = performance(line)
-    assert list(data) == [each.name.replace("-", "_") for each in MEASURES]
+    assert list(data) == [each.name.replace("-", "_") for each in EVERY]
     assert data["blocked_age"] == ("0", "s", "60", "600")
     assert data["space"][1:] == ("B", f"{1 << 30}:", f"{128 << 20}:")
     assert samples(run("check", "--format", "prometheus").out)["txnctl_up"] == [({}, 1)]
@@ -92,7 +93,7 @@ def test_what_doctor_finds_is_measured(name: str, changed: dict[str, Any], where
     assert state_of(name, overview_of()) == (0, "OK")
     assert state_of(name, overview) == (2, "WARNING")
     assert state_of(name, overview, {name: 2}) == (2, "OK")
-    (measure,) = [each for each in judge(overview, {}, {}) if each.name == name]
+    (measure,) = [each for each in judge(overview, NO_ENDS, {}, {}) if each.name == name]
     assert measure.where == where
 
 
