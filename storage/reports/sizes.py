@@ -75,7 +75,7 @@ class _RecordWalk:
         """Begin with the records of the next object."""
         self._left = min(RECORDS_MAX, self._left_of_all)
 
-    def count(self, databases: Sequence[Database], prefix: bytes) -> tuple[int, int, bool]:
+    def measure(self, databases: Sequence[Database], prefix: bytes) -> tuple[int, int, bool]:
         """Return the bytes and the number of the records under a prefix, and whether all were walked."""
         size = number = 0
         for database in databases:
@@ -112,9 +112,9 @@ def _topics(view: ReadView, walk: _RecordWalk) -> Iterator[ObjectSize]:
     for topic in opened:
         walk.begin()
         topic_id, state = topic.topic_id, topic.state
-        other, _, is_exact = walk.count(_OF_TOPIC, key1(topic_id))
+        other, _, is_exact = walk.measure(_OF_TOPIC, key1(topic_id))
         for member in subscriptions.every(view, topic_id):
-            size, _, is_whole = walk.count(_OF_SUBSCRIPTION, key1(member.subscription_id))
+            size, _, is_whole = walk.measure(_OF_SUBSCRIPTION, key1(member.subscription_id))
             other, is_exact = other + size, is_exact and is_whole
         compacted = compaction_state.load(view, topic_id)
         content = state.bytes - state.bytes_trimmed + (compacted.bytes if compacted is not None else 0)
@@ -135,7 +135,7 @@ def _tables(view: ReadView, walk: _RecordWalk) -> Iterator[ObjectSize]:
         prefix = key1(entry.table_id)
         rows, is_exact = _of_records(view, walk, schema.ROWS, prefix, state.rows)
         versions, has_versions = _of_records(view, walk, schema.VERSIONS, prefix, state.versions)
-        changes, _, has_changes = walk.count((schema.CHANGES,), prefix)
+        changes, _, has_changes = walk.measure((schema.CHANGES,), prefix)
         exact = is_exact and has_versions and has_changes
         yield ObjectSize(
             "table", entry.name, rows + versions + changes, rows, versions + changes, exact, None, None
@@ -146,7 +146,7 @@ def _of_records(
     view: ReadView, walk: _RecordWalk, database: Database, prefix: bytes, records: int
 ) -> tuple[int, bool]:
     """Return the bytes of the records of a table, and whether all were walked; else an estimate."""
-    size, number, is_whole = walk.count((database,), prefix)
+    size, number, is_whole = walk.measure((database,), prefix)
     if is_whole:
         return size, True
     if not number:

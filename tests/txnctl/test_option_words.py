@@ -66,8 +66,15 @@ def test_a_long_name_has_the_same_short_name_everywhere() -> None:
                     short_names[name].add(tuple(sorted(each for each in option.opts if each[1] != "-")))
     different = {name: names for name, names in short_names.items() if len(names) > 1}
     # `pipeline` has Spark's own words, and `ls -s` is no habit there.
-    # `--format` is the format of files of `pipeline`, and of the result of `check`, where it is `-o` too.
-    assert different.keys() <= {"--subscription", "--key", "--property", "--message", "--format"}, different
+    # `--output` of `check` is a file; `--format` is the format of files of `pipeline`, and of the result of `check`, where it is `-o` too.
+    assert different.keys() <= {
+        "--subscription",
+        "--key",
+        "--property",
+        "--message",
+        "--format",
+        "--output",
+    }, different
 
 
 def test_a_long_name_takes_the_same_kind_of_value_everywhere() -> None:

@@ -40,7 +40,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m old")
 
 @option("--topics", is_flag=True, help="The sizes of topics and tables, and what a trim of each frees now.")
 @option("--freeable", is_flag=True, help="Topics and tables, what each could free, and the command to type.")
-@option("-n", "--limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
+@option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
 @reads_store
 @partial_rows
 @output(SPACE, name_field="database")

@@ -16,7 +16,7 @@ def topic(name: str, *, blocked: int = 0, messages: int = 0) -> TopicLine:
     """A line of the table of topics."""
     start = Position(1, -1)
     facts = TopicFacts(
-        name, name, messages, start, start, None, 0, blocked, None, 0, 0, 0, None, None
+        name, name, messages, start, start, None, 0, blocked, None, 0, 0, 0, None, None, []
     )  # fmt: skip
     return TopicLine(facts, 0, None)
 
