@@ -240,11 +240,11 @@ def commands_with_formats() -> dict[str, tuple[str, ...]]:
                 walk(member, (*words, name), context)
             return
         choices = {
-            name: tuple(getattr(parameter.type, "choices", ()))
+            name: tuple(getattr(parameter.type, "names", ()))
             for parameter in command.get_params(context)
             for name in parameter.opts
         }
-        found[" ".join(words)] = choices.get("--output", choices.get("--format", ()))
+        found[" ".join(words)] = choices.get("-o", choices.get("--format", ()))
 
     walk(root(), (), None)
     return found

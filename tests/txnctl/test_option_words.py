@@ -66,7 +66,7 @@ def test_a_long_name_has_the_same_short_name_everywhere() -> None:
                     short_names[name].add(tuple(sorted(each for each in option.opts if each[1] != "-")))
     different = {name: names for name, names in short_names.items() if len(names) > 1}
     # `pipeline` has Spark's own words, and `ls -s` is no habit there.
-    # `--output` of `check` is a file; `--format` is the format of files of `pipeline`, and of the result of `check`, where it is `-o` too.
+    # `--output` of `check` is a file; `--format` is of files of `pipeline`, and of the result of `check`, as `-o`.
     assert different.keys() <= {
         "--subscription",
         "--key",
