@@ -73,7 +73,6 @@ _WRONG = (
     "store config reap-policy nonsense --yes",
     "store restore nothing --to copy",
     "store backup /dev/null",
-    "check --format nonsense",
     "report --html",
     "completion nonsense",
     "pipeline offload nothing there",
