@@ -80,6 +80,10 @@ class Reader:
             looks_on: look for more after the entries at hand, of which `has_message_available` has told. A follower
                 that does not look on writes a line out one look sooner.
         """
+        check_flags(looks_on=looks_on)
+        return self._entries(looks_on)
+
+    def _entries(self, looks_on: bool) -> Iterator[Entry]:
         while (self._at < len(self._page) and not self._connection.is_closed) or (looks_on and self._fill()):
             entry = self._page[self._at]
             entry.first_index = self._index

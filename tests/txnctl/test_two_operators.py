@@ -159,7 +159,7 @@ class TestReusedPid:
             "from storage import Store\n"
             "from storage.process.identity import ProcessIdentity, started\n"
             "store = Store.open(sys.argv[1]); own = store.connection.identity; pid = os.getppid()\n"
-            "store.connection._identity = ProcessIdentity(own.host, own.boot_id, pid, started(pid), own.user, own.program)\n"
+            "store.connection.identity = ProcessIdentity(own.host, own.boot_id, pid, started(pid), own.user, own.program)\n"
             "txn = store.transaction()\n"
             "store.create_producer('orders').send(b'half', txn=txn)\n"
             "txn.flush()\n"

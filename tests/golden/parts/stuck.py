@@ -47,6 +47,7 @@ def play(teller: Teller) -> None:
         "transactions orphans --exit-code",
         "transactions slow --over 10s",
     )
+    teller.do("report")
     teller.plan(f"transactions abort {owners[2].line} --yes --reason 'it is stopped'")
     owners[2].kill()
     teller.plan("transactions reap --yes -n 2")

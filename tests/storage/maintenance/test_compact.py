@@ -103,7 +103,7 @@ class TestElsewhere:
                 store.maintenance.compact_store(place)
         with pytest.raises(InvalidValue, match="lies inside the store"):
             store.maintenance.compact_store(Path(path, "new"))
-        assert sorted(os.listdir(path)) == ["data.mdb", "lock.mdb", "reserve", "store.lock"]
+        assert sorted(os.listdir(path)) == ["data.mdb", "lock.mdb", "reserve", "store.lock", "store.metrics"]
 
     def test_an_empty_directory_is_taken(self, store: Store, tmp_path: Path) -> None:
         """As a mount point is."""

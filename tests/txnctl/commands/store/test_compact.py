@@ -75,6 +75,7 @@ class TestUpkeep:
             "lock.mdb",
             "reserve",
             "store.lock",
+            "store.metrics",
         ]
         row = run("store", "compact", "--reason", "full disk", "-o", "json").json
         change = run(

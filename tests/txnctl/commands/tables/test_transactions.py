@@ -553,7 +553,7 @@ class TestWhoIsAborted:
     ) -> None:
         """Of a transaction that holds a key, before somebody finds out."""
         txn = begin(run, "--priority", priority)
-        assert "next write" not in run("transactions", "explain", txn).out
+        assert "next write of a key" not in run("transactions", "explain", txn).out
         run("tables", "put", "accounts", "B1", "1", "--txn", txn)
         assert (
             f"  The next write of a key that it holds {outcome}\n" in run("transactions", "explain", txn).out

@@ -119,7 +119,7 @@ class TestOwners:
         process = owners(
             "from storage.process.identity import ProcessIdentity\n"
             "own = store.connection.identity\n"
-            f"store.connection._identity = ProcessIdentity({host}, bytes(16), {os.getpid()}, own.started, own.user, own.program)"
+            f"store.connection.identity = ProcessIdentity({host}, bytes(16), {os.getpid()}, own.started, own.user, own.program)"
         )
         behind(path)
         process.kill()

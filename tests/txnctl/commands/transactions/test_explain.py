@@ -148,7 +148,7 @@ class TestOwners:
         process = owners(
             "from storage.process.identity import ProcessIdentity\n"
             "own = store.connection.identity\n"
-            f"store.connection._identity = ProcessIdentity(own.host, own.boot_id, {os.getpid()}, 1, own.user, own.program)"
+            f"store.connection.identity = ProcessIdentity(own.host, own.boot_id, {os.getpid()}, 1, own.user, own.program)"
         )
         process.kill()
         process.communicate(timeout=30)
