@@ -33,7 +33,8 @@ def check_whole(place: Path) -> None:
         assert store.topics() == [] and store.maintenance.verify_store(full=True) == []
         store.create_topic("t")
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
-    assert {each.name for each in place.iterdir()} == {"data.mdb", "lock.mdb", "reserve", "store.lock"}
+    names = {each.name for each in place.iterdir()}
+    assert names == {"data.mdb", "lock.mdb", "reserve", "store.lock", "store.metrics"}
     assert {stat.S_IMODE(each.stat().st_mode) for each in place.iterdir()} == {0o600}
 
 
