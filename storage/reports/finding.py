@@ -38,6 +38,11 @@ def several(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def listed(parts: list[str]) -> str:
+    """`messages of orders`, `acknowledgements and keys of accounts`, `a, b and c`."""
+    return " and ".join([part for part in (", ".join(parts[:-1]), *parts[-1:]) if part])
+
+
 def some(names: list[str]) -> str:
     """The first names, and the number of further ones."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

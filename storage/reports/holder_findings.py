@@ -13,7 +13,7 @@ from storage.actions import Action, Hint
 from storage.reports import advice
 from storage.reports.effects import Effects, is_abandoned, subscription_name
 from storage.reports.facts import Facts, HolderFacts, QueueFacts, StoppedOwner, SubscriptionFacts
-from storage.reports.finding import Finding, several, some, warning
+from storage.reports.finding import Finding, listed, several, some, warning
 from storage.reports.producers import ProducerRow
 from storage.reports.stats import ConsumerRow
 from storage.table.push import RANKS
@@ -116,7 +116,7 @@ def _owner(facts: Facts, process: _Stopped) -> Iterator[_Part]:
     subject, end = ("It holds", "it ends") if len(txns) == 1 else ("They hold", "they end")
     why = Hint(
         "{}{} goes on where it was when it is continued; or end it with `{}`.",
-        f"{subject} {', '.join(held)} until {end}. " if held else "",
+        f"{subject} {listed(held)} until {end}. " if held else "",
         rows[0].owner,
         Action("store.admin.transactions.abort_transaction", txns[0], force=True),
     )

@@ -312,6 +312,8 @@ class Context:
         Raises:
             click.UsageError: no such command.
         """
+        from click import UsageError
+
         from txnctl.cli.click_commands import GroupCommand
 
         at = self._click.find_root()
@@ -319,7 +321,13 @@ class Context:
         for number in range(len(words)):
             if not isinstance(command, GroupCommand):
                 break
-            name, member, _ = command.resolve_command(at, [*words[number:]])
+            try:
+                name, member, _ = command.resolve_command(at, [*words[number:]])
+            except UsageError as error:
+                from txnctl.cli.unknown_command import add_help_hint
+
+                add_help_hint(error, self._click.find_root(), words[: number + 1], command.table)
+                raise
             assert member is not None, "an unknown command raises"
             at, command = type(at)(member, parent=at, info_name=name, **member.context_settings), member
         return f"{command.get_help(at)}\n"

@@ -14,7 +14,7 @@ import click
 
 from txnctl import __version__
 from txnctl.cli.click_commands import Command, Option
-from txnctl.cli.value_types import DURATION, NamedConstant
+from txnctl.cli.value_types import DURATION, NamedConstant, Reason
 from txnctl.output.shell import name_store
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def of_command(declaration: Declaration) -> list[click.Parameter]:
         options.append(
             Option(
                 ["--reason", "shared_reason"],
+                type=Reason(),
                 metavar="TEXT",
                 help="Why; kept in the audit trail.",
                 shared=True,

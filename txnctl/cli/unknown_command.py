@@ -33,6 +33,22 @@ def unknown_command(ctx: click.Context, words: Sequence[str], table: Group) -> c
     return error
 
 
+def add_help_hint(error: click.UsageError, ctx: click.Context, words: Sequence[str], table: Group) -> None:
+    """Let the hint of an unknown command that help was asked for show the help of the nearest one.
+
+    Args:
+        ctx: of the top level.
+        words: those after `help`, the unknown one last.
+        table: the group that has no such command.
+    """
+    from txnctl.cli.usage_hint import command_line
+
+    near = _near(words[-1], table.names())
+    is_in_group = len(words) == 1 and _in_groups(ctx, words[-1], table)
+    if near and not is_in_group:
+        error.hint = f"Try: {command_line(ctx, ['help', *words[:-1], near[0]])}"  # type: ignore[attr-defined]
+
+
 def _hint(ctx: click.Context, words: Sequence[str], near: Sequence[str], *, in_group: bool) -> str:
     """The line with the nearest command, or the list of all."""
     from txnctl.cli.corrected_line import Trial, below

@@ -365,6 +365,26 @@ class ErrorCode(Grammar):
         ]
 
 
+class Reason(Grammar):
+    """The reason of a change, for the audit trail: no placeholder of a plan."""
+
+    name = "text"
+    sample = "hangs since the deploy"
+    expected = "a few words that a colleague will understand next month"
+
+    def read(self, text: str) -> str:
+        """The text, unchanged."""
+        from storage.audit_trail import check_reason
+
+        try:
+            check_reason(text)
+        except BadInput as error:
+            # The hint of a usage error shows the whole line, not the option alone.
+            error.hint = self.hint()
+            raise
+        return text
+
+
 class KeyValue(Grammar):
     """`K=V`, for properties and labels: a pair. The value may be empty and may hold `=`; the key may not."""
 

@@ -300,7 +300,7 @@ def test_what_a_stopped_owner_holds_is_said() -> None:
     (found,) = judge(stopped_owner(topics=[topic], tables=["accounts"], acknowledgements=2))
     assert found.what == "open transaction 0:9 belongs to process 9, which is stopped"
     assert found.why.startswith(
-        "It holds messages of orders, acknowledgements, keys of accounts until it ends. "
+        "It holds messages of orders, acknowledgements and keys of accounts until it ends. "
     )
 
 

@@ -23,6 +23,16 @@ def test_a_long_line_is_shown_with_samples_alone(run: Any) -> None:
         assert outcome.err.endswith(" txnctl produce orders\n")
 
 
+def test_a_placeholder_reason_ends_in_the_line_with_a_reason(run: Any) -> None:
+    """A plan shows `--reason "..."`; pasted unchanged, it is refused with a line that can be pasted."""
+    outcome = run("transactions", "abort", "0:2", "--if-version", "3", "--reason", "...")
+    assert outcome.status == 2
+    assert "--reason: '...' is a placeholder, not a reason" in outcome.err
+    assert outcome.err.endswith(
+        " txnctl transactions abort 0:2 --if-version 3 --reason 'hangs since the deploy'\n"
+    )
+
+
 def test_options_that_do_not_go_together_end_in_an_example(run: Any, store_path: str) -> None:
     """The error of a command itself, which the parser has taken."""
     outcome = run("subscriptions", "update", "orders", "billing", "--store", store_path)

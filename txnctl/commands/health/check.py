@@ -128,7 +128,7 @@ def check(
 
     format = context.output
     if output is not None and format == "nagios":
-        raise click.UsageError("--output goes with --format prometheus or json; a plugin of Nagios prints.")
+        raise _no_file_of_a_plugin(output)
     limits = _limits(context, format, warn, critical)
     try:
         overview, activity = overview_and_activity(context)
@@ -158,6 +158,14 @@ def _write(context: Context, text: str, output: str | None) -> None:
 
     store = context.store_path if os.path.isdir(context.store_path) else None
     replace_file(output, text.encode(), mode=0o644, store=store, heeds_umask=False)
+
+
+def _no_file_of_a_plugin(output: str) -> click.UsageError:
+    from txnctl.output.shell import line
+
+    error = click.UsageError("--output goes with --format prometheus or json; a plugin of Nagios prints.")
+    error.hint = f"For example: {line('check', format='prometheus', output=output)}"  # type: ignore[attr-defined]
+    return error
 
 
 def _limits(

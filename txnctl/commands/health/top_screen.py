@@ -124,12 +124,15 @@ def _tables_screen(context: Context, look: LiveLook, choice: LiveChoice, height:
     findings = look.live.overview.findings
     facts = [f"  {name:<13}  {text}" for name, text in fact_texts(look.live.overview.facts)]
     rows = choice.arranged(choice.body, look.rows[choice.body])
+    table_height = 2 + max(1, len(rows)) * (1 if (context.width or 80) >= _ROW_WIDTH else 2)
+    # Head, rates and keys take a line each.
+    left = height - 3 - len(facts) - table_height
     parts = [
         ScreenPart(0, 1, 1),
-        ScreenPart(1, 1, max(1, _problem_height(context, findings, height))),
+        ScreenPart(1, 1, max(1, _problem_height(context, findings, max(3, height // 3, left)))),
         ScreenPart(4, 1, 1),
         ScreenPart(6, 0, len(facts)),
-        ScreenPart(3, 3, 2 + max(1, len(rows)) * (1 if (context.width or 80) >= _ROW_WIDTH else 2)),
+        ScreenPart(3, 3, table_height),
         ScreenPart(2, 1, 1),
     ]
     drawn: list[Callable[[int], list[str]]] = [
@@ -146,9 +149,13 @@ def _tables_screen(context: Context, look: LiveLook, choice: LiveChoice, height:
     return [*above, *[""] * (height - len(above) - len(below)), *below]
 
 
-def _problem_height(context: Context, findings: Sequence[Finding], height: int) -> int:
-    """The lines for the findings: all of them whole, else cut, else a third of the screen."""
-    most, whole = max(3, height // 3), sum(map(len, _whole_problems(context, findings)))
+def _problem_height(context: Context, findings: Sequence[Finding], most: int) -> int:
+    """The lines for the findings: all of them whole, else cut, else as many as there may be.
+
+    Args:
+        most: a third of the screen, or the lines that all other parts leave.
+    """
+    whole = sum(map(len, _whole_problems(context, findings)))
     return whole if whole <= most else min(len(findings), most)
 
 

@@ -138,3 +138,10 @@ def test_no_variable_changes_what_a_plugin_is_told(
     assert run("check", "-o", "json").json["state"] in ("OK", "WARNING", "CRITICAL")
     schema = run("check", "--json-schema").json["$defs"]
     assert set(run("check", "--format", "json").json) == set(schema["row"]["properties"])
+
+
+def test_a_file_without_a_format_ends_in_the_line_with_one(run: Run, monitored: Path) -> None:
+    """The default is a plugin of Nagios, which prints; the file is that of the refused line."""
+    outcome = run("check", "--output", str(monitored.parent / "x.prom"))
+    assert outcome.status == 2
+    assert outcome.err.endswith(f"txnctl check --format prometheus --output {monitored.parent / 'x.prom'}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import Store
+from storage import EARLIEST, Store
 from storage.reports.live import Rates
 from tests.txnctl.commands.health.top_steps import busy_store, drawn
 from txnctl.commands.health.top_choice import LiveChoice
@@ -37,6 +37,27 @@ def test_a_usual_terminal_shows_everything(look: LiveLook) -> None:
     assert "by attention" in lines[tabs]
     assert lines[tabs + 2].split()[:2] == ["t04", "6"]
     assert lines[-1].startswith("Enter explain")
+
+
+def test_problems_are_whole_where_the_rest_leaves_room(tmp_path: Path) -> None:
+    """Four problems of two lines and more, each whole beside a small table on a usual terminal, although they take more
+    than a third of it; nothing else is left out."""
+    Store.create(tmp_path / "long.store")
+    with Store.open(tmp_path / "long.store") as store:
+        for number in range(4):
+            txn = store.begin_transaction(timeout=3600)
+            topic = f"{number}-{'payments-of-the-region-' * (2 if number else 3)}"
+            store.create_topic(topic)
+            store.admin.subscriptions.create_subscription(topic, "billing", initial_position=EARLIEST)
+            store.create_producer(topic).send(b"half", txn=txn)
+            store.create_producer(topic).send(b"whole")
+        look = LiveLook.from_facts(store.reports.live_facts(), None)
+    lines = drawn(look, LiveChoice(has_problems=True), 80, 24)
+    starts = [number for number, line in enumerate(lines) if line[2:4] == "! "]
+    assert len(starts) == 4
+    assert not any("more problem" in line or line.endswith("…") for line in lines[starts[0] : starts[-1] + 1])
+    assert any(line.startswith("  space ") for line in lines)
+    assert any(line.startswith("1 problems 4") for line in lines)
 
 
 def test_a_tall_terminal_shows_the_parts_of_the_store(look: LiveLook) -> None:
