@@ -143,7 +143,14 @@ class WriterGate:
         if (timeout_s <= 0 or not page.words[QUEUED]) and self._try():
             return
         turn = self._turn
-        kept_ticket = turn.ticket if turn is not None and turn.thread == threading.get_ident() else 0
+        kept_ticket = 0
+        # A thread that has ended its work without a commit, and has met no queue since, still has the turn of then.
+        if (
+            turn is not None
+            and turn.thread == threading.get_ident()
+            and self._clock.boot_ns() <= turn.until_ns
+        ):
+            kept_ticket = turn.ticket
         place = self._queue.join(kept_ticket) if is_mapped and timeout_s > 0 else None
         is_inside = False
         try:
