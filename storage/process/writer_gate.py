@@ -121,8 +121,10 @@ class WriterGate:
 
     def _enter_in_turn(self, timeout_s: float, on_wait: OnWait | None, backs_off: bool) -> None:
         if self._threads._is_owned():  # type: ignore[attr-defined]
-            self._threads.acquire()
-            return
+            if self._try():
+                return
+            # An interrupt of `leave` came behind the unlocking: the thread lock alone is no gate.
+            self.leave()
         try:
             if backs_off:
                 self.back_off(timeout_s)

@@ -330,6 +330,16 @@ def test_a_turn_that_is_over_is_followed_by_a_new_one(tmp_path: Path) -> None:
         lock.close()
 
 
+def test_a_thread_lock_that_an_interrupt_left_is_no_gate(gates: Gates) -> None:
+    """An interrupt of `leave` may come between the unlocking and the release of the thread lock."""
+    first, second = gates
+    first._threads.acquire()
+    second.enter(0, None)
+    with pytest.raises(WriterBusy):
+        first.enter(0.01, None)
+    second.leave()
+
+
 def test_a_thread_inside_enters_again_beside_a_queue(gates: Gates) -> None:
     """Its own gate is never one to wait for."""
     first, second = gates
