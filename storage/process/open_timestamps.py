@@ -42,8 +42,11 @@ class OpenTimestamps:
 
     def _release_overdue(self) -> None:
         now_ns = self._clock.boot_ns()
-        for held, until_ns in list(self._deadlines_ns.items()):
-            if until_ns <= now_ns:
+        deadlines_ns = self._deadlines_ns
+        # Keys alone: a list of items makes a tuple each, and the garbage collection that this may start releases
+        # timestamps of forgotten transactions.
+        for held in list(deadlines_ns):
+            if deadlines_ns.get(held, now_ns + 1) <= now_ns:
                 self.release(held)
 
     def release(self, timestamp: int) -> None:

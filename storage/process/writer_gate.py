@@ -121,8 +121,10 @@ class WriterGate:
 
     def _enter_in_turn(self, timeout_s: float, on_wait: OnWait | None, backs_off: bool) -> None:
         if self._threads._is_owned():  # type: ignore[attr-defined]
-            self._threads.acquire()
-            return
+            if self._try():
+                return
+            # An interrupt of `leave` came behind the unlocking: the thread lock alone is no gate.
+            self.leave()
         try:
             if backs_off:
                 self.back_off(timeout_s)
@@ -143,7 +145,14 @@ class WriterGate:
         if (timeout_s <= 0 or not page.words[QUEUED]) and self._try():
             return
         turn = self._turn
-        kept_ticket = turn.ticket if turn is not None and turn.thread == threading.get_ident() else 0
+        kept_ticket = 0
+        # A thread that has ended its work without a commit, and has met no queue since, still has the turn of then.
+        if (
+            turn is not None
+            and turn.thread == threading.get_ident()
+            and self._clock.boot_ns() <= turn.until_ns
+        ):
+            kept_ticket = turn.ticket
         place = self._queue.join(kept_ticket) if is_mapped and timeout_s > 0 else None
         is_inside = False
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,3 +76,51 @@ def test_a_timestamp_past_its_deadline_is_released_by_the_next_one(
     assert second.lowest(NOW + 9) == NOW
     first.hold(NOW + 2, LATER)
     assert second.lowest(NOW + 9) == NOW + 1
+
+
+class _Forgotten:
+    """A forgotten transaction in a cycle, as an exception and its frames make one: garbage collection finds it."""
+
+    def __init__(self, timestamps: OpenTimestamps, timestamp: int) -> None:
+        self._timestamps = timestamps
+        self._timestamp = timestamp
+        self._cycle = self
+
+    def __del__(self) -> None:
+        self._timestamps.release(self._timestamp)
+
+
+class _CollectingClock(ManualClock):
+    """A clock behind whose reading garbage collection begins with the twentieth new object."""
+
+    __slots__ = ()
+
+    def boot_ns(self) -> int:
+        now_ns = super().boot_ns()
+        gc.set_threshold(gc.get_count()[0] + 20)
+        gc.enable()
+        return now_ns
+
+
+def test_garbage_collection_may_release_timestamps_meanwhile(tmp_path: Path) -> None:
+    """A timestamp is held while a collection, which a list of tuples may begin, releases forgotten ones."""
+    path = tmp_path / "locks"
+    path.write_bytes(b"")
+    locks, thresholds = ByteLocks(str(path), writable=True), gc.get_threshold()
+    held, calm = OpenTimestamps(locks, _CollectingClock()), OpenTimestamps(locks, ManualClock())
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(100):
+            calm.hold(NOW + number, LATER)
+            _Forgotten(held, NOW + number)
+        held._deadlines_ns = calm._deadlines_ns
+        spare = [(number, number) for number in range(4000)]  # No freed tuple is left to be used again.
+        held.hold(NOW + 100, LATER)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+        gc.collect()
+    assert len(spare) == 4000
+    assert held.lowest(NOW + 100) == NOW + 100
+    locks.close()

@@ -14,7 +14,7 @@ from storage.process import futex, gate_queue
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import SYSTEM_CLOCK, Clock, ManualClock
 from storage.process.wake_page import HIGH, QUEUED, SLOT_TICKET, SLOTS, WakePage
-from storage.process.writer_gate import WriterGate
+from storage.process.writer_gate import GATE_BYTE, WriterGate
 
 Gates = tuple[WriterGate, WriterGate]
 
@@ -302,6 +302,42 @@ def test_a_turn_without_a_commit_is_bounded(tmp_path: Path, monkeypatch: pytest.
     passed = _pass_in_turn(tmp_path / "locks", 60, commits=False)
     assert passed.index("second") <= 1 + 16 + 1
     assert passed.count("mine") == 60
+
+
+def test_a_turn_that_is_over_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    """Though the thread has met no queue since, where it would have seen that its turn is over."""
+    path, clock, ends = tmp_path / "locks", Clock(), list[int]()
+    path.write_bytes(b"")
+    locks = [ByteLocks(str(path), writable=True) for _ in range(2)]
+    pages = [WakePage(str(path)) for _ in locks]
+    holder, gate = [WriterGate(lock, clock, page) for lock, page in zip(locks, pages, strict=True)]
+    assert pages[0].map(makes=True)
+    for _ in range(2):
+        holder.enter(5, None)
+        leaving = threading.Timer(0.05, holder._locks.release, (GATE_BYTE,))
+        leaving.start()
+        gate.enter(60, None)
+        turn = gate._turn
+        assert turn is not None
+        ends.append(turn.until_ns)
+        turn.until_ns = 0
+        gate.leave()
+        leaving.join(30)
+        holder.leave()
+    assert 0 < ends[0] <= ends[1]
+    for lock, page in zip(locks, pages, strict=True):
+        page.close()
+        lock.close()
+
+
+def test_a_thread_lock_that_an_interrupt_left_is_no_gate(gates: Gates) -> None:
+    """An interrupt of `leave` may come between the unlocking and the release of the thread lock."""
+    first, second = gates
+    first._threads.acquire()
+    second.enter(0, None)
+    with pytest.raises(WriterBusy):
+        first.enter(0.01, None)
+    second.leave()
 
 
 def test_a_thread_inside_enters_again_beside_a_queue(gates: Gates) -> None:
