@@ -1,7 +1,7 @@
-"""Command lines of hints that do no harm when they are pasted: without secrets, and a dry run where an operator changes.
+"""Command lines of hints that do no harm when pasted: without secrets, and dry runs of an operator's changes.
 
-A correction may drop an option (`--simulate`), take a different command (`update` becomes `truncate`), or put in a sample
-value. So a command that destroys, or that changes the work of others, is shown as a dry run.
+A correction may drop an option (`--simulate`), take a different command (`update` becomes `truncate`), or put in a
+sample. So a command that destroys, or that changes the work of others, is shown as a dry run.
 """
 
 from __future__ import annotations
