@@ -91,6 +91,25 @@ def test_a_consumer_that_is_slow_is_not_found(
     assert told(store) == [(consumer.consumer_name, 1, 0)]
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_time_starts_anew_when_an_operator_took_everything(
+    store: Store, clock: ManualClock, kind: SubscriptionType
+) -> None:
+    """The first message after that is not an hour late; with some messages left at the consumer the time goes on."""
+    consumer, subscriptions = subscribed(store, kind), store.admin.subscriptions
+    assert consumer.receive_batch(2, timeout=0)
+    clock.advance(100)
+    subscriptions.skip_messages("t", "s", 3)
+    send(store, 1)
+    assert len(consumer.receive_batch(9, timeout=0)) + len(consumer.receive_batch(9, timeout=0)) == 4
+    assert told(store) == [(consumer.consumer_name, 4, 100)]
+    subscriptions.clear_backlog("t", "s")
+    clock.advance(3600)
+    send(store, 1)
+    assert consumer.receive(timeout=0)
+    assert told(store) == [(consumer.consumer_name, 1, 0)]
+
+
 @pytest.mark.parametrize("is_cumulative", [False, True])
 def test_a_consumer_that_waits_for_its_transaction_is_not_found(
     store: Store, clock: ManualClock, is_cumulative: bool
