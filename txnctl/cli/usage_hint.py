@@ -10,7 +10,7 @@ import click
 from storage.errors import BadInput
 from txnctl.cli.click_commands import Argument, GroupCommand, Option
 from txnctl.cli.corrected_line import Trial, corrected, near_options
-from txnctl.cli.pasted_line import harmless, has_token, without_options, without_tokens
+from txnctl.cli.pasted_line import DRY_RUN, harmless, has_token, without_options, without_tokens
 from txnctl.cli.sample_values import expected_value
 from txnctl.cli.value_types import SessionToken
 from txnctl.output.shell import hint_of, line, name_in, worded
@@ -81,7 +81,9 @@ def _correction(error: Refusal, ctx: click.Context) -> str:
         near = near_options(ctx, error.option_name)
         if near:
             return f"Did you mean {' or '.join(near)}?"
-        return "Options of a command stand after it:" if _is_group(ctx) else "Without it:"
+        if _is_group(ctx):
+            return "Options of a command stand after it:"
+        return "There is no dry run of it; this runs it:" if error.option_name == DRY_RUN else "Without it:"
     if isinstance(error, click.BadOptionUsage):
         params = [param for param in ctx.command.get_params(ctx) if isinstance(param, Option)]
         option = next((param for param in params if error.option_name in [*param.opts, *param.aliases]), None)

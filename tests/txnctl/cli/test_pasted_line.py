@@ -31,6 +31,12 @@ def test_a_command_of_an_operator_is_shown_as_a_dry_run(run: Any, words: str, li
     assert outcome.err.endswith(f" txnctl {line}\n")
 
 
+def test_a_command_without_a_dry_run_says_so(run: Any) -> None:
+    """Its line changes the store."""
+    outcome = run("tables", "rm", "accounts", "B1", "--dry-run")
+    assert outcome.err.endswith("There is no dry run of it; this runs it: txnctl tables rm accounts B1\n")
+
+
 @pytest.mark.parametrize(
     "words",
     [
