@@ -55,8 +55,8 @@ class ReceiveWindow:
     """
 
     __slots__ = (
-        "_attachment", "_due_ms", "_generation", "_is_quiet", "_key_order", "_memory", "_number", "_queue", "_size",
-        "seen",
+        "_attachment", "_due_ms", "_generation", "_is_quiet", "_key_order", "_memory", "_number", "_queue",
+        "_quiet_generation", "_size", "seen",
     )  # fmt: skip
 
     def __init__(self, attachment: Attachment, size: int) -> None:
@@ -69,6 +69,7 @@ class ReceiveWindow:
         self._number: int | None = None
         self._due_ms: int | None = None
         self._is_quiet = False
+        self._quiet_generation = -1
         self.seen = -1
 
     # Filling
@@ -148,6 +149,8 @@ class ReceiveWindow:
         self._generation = opened.cursor.generation
         if not attachment.is_active(living):
             return Selection(opened.cursor.read)
+        if self._is_quiet and self._generation != self._quiet_generation:
+            self._is_quiet = self._holds_messages(batch)
         read = opened.cursor.read
         selection = Walk(topic, opened, self._memory, self._size).select()
         if selection.exhausted:
@@ -228,6 +231,13 @@ class ReceiveWindow:
         connection, self._is_quiet = self._attachment.connection, is_quiet
         marks, consumer_id = connection.environment.received_marks, self._attachment.consumer_id
         marks.note_quiet(consumer_id, connection.clock.boot_ns())
+        self._quiet_generation = self._generation
+
+    def _holds_messages(self, view: ReadView) -> bool:
+        """Whether messages are in flight here, after an operator, a time to live or a second consumer took some."""
+        self._quiet_generation = self._generation
+        held = deliveries.records(view, self._attachment.subscription.subscription_id)
+        return any(delivery.of(self._attachment.consumer_id) for delivery in held)
 
     def forget_acknowledged(self, items: list[Item]) -> None:
         """Drop messages that were acknowledged before the application received them."""

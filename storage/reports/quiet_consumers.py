@@ -10,6 +10,7 @@ cause. Messages that are delayed, blocked or pending are in flight nowhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from storage.disk.environment import Environment
@@ -19,7 +20,6 @@ from storage.subscription import (
     attached_consumers,
     catalogue as subscriptions,
     cursor as cursors,
-    delivery as deliveries,
     pending_records,
 )
 from storage.subscription.attached_consumers import AttachedConsumer
@@ -72,16 +72,17 @@ def _quiet_of(
 ) -> Iterator[QuietConsumer]:
     """The consumers of one subscription."""
     waiting: set[int] | None = None
+    held: Counter[int] = Counter()
     for consumer in attached_consumers.every(view, subscription.subscription_id):
         since_ns = _quiet_since_ns(view, environment, consumer)
         if since_ns is None:
             continue
         if waiting is None:
             waiting = _leases_that_wait(view, subscription)
+            held = attached_consumers.messages_held(view, subscription.subscription_id)
         if consumer.lease in waiting or 0 in waiting:
             continue
-        held = deliveries.records(view, subscription.subscription_id)
-        messages = sum(delivery.of(consumer.consumer_id).bit_count() for delivery in held)
+        messages = held[consumer.consumer_id]
         if messages:
             quiet_ms = max(0, view.clock.boot_ns() - since_ns) // 1_000_000
             yield QuietConsumer(

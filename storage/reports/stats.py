@@ -19,7 +19,6 @@ from storage.subscription import (
     attached_consumers,
     catalogue as subscriptions,
     cursor as cursors,
-    delivery as deliveries,
 )
 from storage.subscription.attached_consumers import AttachedConsumer
 from storage.subscription.cursor import Cursor
@@ -349,11 +348,11 @@ def _consumers(
     view: ReadView, locks: LockFile, attached: list[AttachedConsumer], in_flight: int, subscription_id: int
 ) -> list[ConsumerRow]:
     rows = []
+    is_shared_out = len(attached) > 1 and in_flight
+    held = attached_consumers.messages_held(view, subscription_id) if is_shared_out else None
     for consumer in attached:
-        owner, unacked = consumer.owner, in_flight
-        if len(attached) > 1 and in_flight:
-            held = deliveries.records(view, subscription_id)
-            unacked = sum(delivery.of(consumer.consumer_id).bit_count() for delivery in held)
+        owner = consumer.owner
+        unacked = in_flight if held is None else held[consumer.consumer_id]
         state = locks.leases.state_of(consumer.lease, owner, view.clock.boot_id())
         rows.append(ConsumerRow(consumer.name, owner, owner.pid, state, unacked, consumer.connected_ms))
     return rows

@@ -6,6 +6,7 @@ a dead one. The type and the isolation level of a subscription are fixed while c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
@@ -16,7 +17,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.lock_file import LockFile
-from storage.subscription import cursor as cursors, delivered_window, span
+from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries, span
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.isolation import SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
@@ -217,3 +218,13 @@ def _way_in(topic: Topic, subscription: Subscription, consumers: list[AttachedCo
         Action("resume_process", consumer.owner.pid),
         Action("store.admin.subscriptions.evict_consumers", topic.name, subscription.name, consumer.name),
     )
+
+
+def messages_held(view: ReadView, subscription_id: int) -> Counter[int]:
+    """The messages in flight at each consumer, by consumer id."""
+    held: Counter[int] = Counter()
+    for delivery in deliveries.records(view, subscription_id):
+        for part in delivery.parts:
+            if part.holder > 0:
+                held[part.holder] += part.messages.bit_count()
+    return held

@@ -16,7 +16,7 @@ import yaml
 
 from storage import Store
 from txnctl.cli.main import root
-from txnctl.commands.health.check_measures import judge
+from txnctl.commands.health.check_measures import EVERY, judge
 from txnctl.commands.health.check_metrics import prometheus
 
 FOLDER = Path(__file__).parents[2] / "examples" / "monitoring"
@@ -60,6 +60,15 @@ def test_rules_and_dashboard_are_over_metrics_that_exist(printed: str) -> None:
         used = set(METRIC.findall(" ".join(expressions)))
         assert used
         assert used - names == set(), what
+
+
+def test_each_measure_that_is_a_warning_alone_has_an_alert() -> None:
+    """CRITICAL has an alert for all of them."""
+    expressions = " ".join([alert["expr"] for alert in alerts()])
+    warned = re.findall(r"[a-z-]+", expressions.partition('measure=~"')[2].partition('"')[0])
+    alone = {measure.name for measure in EVERY if measure.warn is not None and measure.critical is None}
+    assert alone - set(warned) == {"late"}
+    assert "txnctl_late_transactions > 0" in expressions
 
 
 def runbook() -> Iterator[str]:
@@ -122,6 +131,7 @@ tests:
       - {{series: txnctl_up, values: "1 1 0 0 0 0 0 0 0 0"}}
       - {{series: txnctl_check_timestamp_seconds, values: "0+60x4 240x20"}}
       - {{series: 'txnctl_topic_oldest_blocked_age_seconds{{topic="orders"}}', values: "0+120x20"}}
+      - {{series: 'txnctl_check_state{{measure="quiet"}}', values: "0 1x20"}}
       - {{series: 'txnctl_aborts_total{{reason="asked"}}', values: "0+30x40"}}
       - {{series: 'txnctl_aborts_total{{reason="fenced"}}', values: "0+10x40"}}
       - {{series: txnctl_commits_total, values: "0+40x40"}}
@@ -134,7 +144,11 @@ tests:
       - {{expr: "count(ALERTS{{alertstate='firing', alertname='TxnctlCheckStale'}})", eval_time: 12m, exp_samples: [{{value: 1}}]}}
       - {{expr: "count(ALERTS{{alertstate='firing', alertname='TxnctlAbortRate'}})", eval_time: 15m, exp_samples: [{{value: 1}}]}}
       - {{expr: "count(ALERTS{{alertstate='firing', alertname='TxnctlSlowCommits'}})", eval_time: 25m, exp_samples: [{{value: 1}}]}}
-      - {{expr: "count(ALERTS{{alertname=~'TxnctlTakeovers|TxnctlReaders'}})", eval_time: 25m, exp_samples: []}}
+      - {{expr: "count(ALERTS{{alertstate='firing', alertname='TxnctlCheckWarning'}})", eval_time: 5m, exp_samples: [{{value: 1}}]}}
+      - {{expr: "count(ALERTS{{alertname=~'TxnctlTakeovers|TxnctlReaders|TxnctlCheckAbsent'}})", eval_time: 20m, exp_samples: []}}
+  - interval: 1m
+    promql_expr_test:
+      - {{expr: "count(ALERTS{{alertstate='firing', alertname='TxnctlCheckAbsent'}})", eval_time: 11m, exp_samples: [{{value: 1}}]}}
 """
 """Alerts that fire, and some that have no reason to."""
 

@@ -16,6 +16,7 @@ import click
 from storage.errors import BadInput
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
 from txnctl.cli.near_names import nearest
+from txnctl.cli.pasted_line import without_tokens
 from txnctl.cli.sample_values import sample_value
 from txnctl.output.shell import name_store, named_store
 
@@ -97,6 +98,7 @@ def _of_command(ctx: click.Context, name: str, command: click.Command, rest: lis
     inner = click.Context(command, info_name=name, parent=ctx, **command.context_settings)
     if isinstance(command, GroupCommand):
         return [name, *(below(inner, rest) or [])]
+    rest = without_tokens(inner, rest)
     at, refusal = _tried(inner, rest)
     fitting = rest if refusal is None else corrected(at, rest, refusal)
     return [name, *(["--help"] if fitting is None else fitting)]

@@ -19,11 +19,16 @@ class Time(Grammar):
     sample = "2h"
 
     def read(self, text: str) -> int | None:
-        """Milliseconds since 1970, or None."""
+        """Milliseconds since 1970, or None.
+
+        Raises:
+            InvalidValue: a number that is mostly meant otherwise; see `_check_number`.
+        """
         from storage.process.clock import SYSTEM_CLOCK
         from txnctl.output.timestamp import milliseconds
 
         plain = text.removeprefix("@")
+        _check_number(plain)
         age_ms = DURATION_MS.read(plain)
         return milliseconds(plain) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
 
@@ -43,7 +48,7 @@ class FutureTime(Time):
         """Milliseconds since 1970, or None.
 
         Raises:
-            InvalidValue: an age.
+            InvalidValue: an age, and as `Time.read`.
         """
         if DURATION_MS.read(text.removeprefix("@")) is not None:
             raise InvalidValue(
@@ -58,9 +63,14 @@ class Moment(Time):
     expected = f"now, {_FORMS}, or a version as `tables scan` shows it"
 
     def read(self, text: str) -> int | None:
-        """Nanoseconds since 1970, NOW, or None."""
+        """Nanoseconds since 1970, NOW, or None.
+
+        Raises:
+            InvalidValue: as `Time.read`.
+        """
         from txnctl.output.timestamp import moment
 
+        _check_number(text.removeprefix("@"))
         version = moment(text.removeprefix("@"))
         if version is not None:
             return version
@@ -81,6 +91,20 @@ class PositionText(Grammar):
 
         start = POSITION_OR_TIME.read(text)
         return f"@{start.time_ms}" if isinstance(start, AtTime) else text
+
+
+def _check_number(text: str) -> None:
+    """Refuse a number of 10 digits, which is mostly a time in seconds, and one of 8 digits, mostly a date.
+
+    As milliseconds both are in the first months of 1970: a subscription would be moved to the beginning of its topic.
+
+    Raises:
+        InvalidValue
+    """
+    if len(text) not in (8, 10) or not (text.isascii() and text.isdecimal()) or text.startswith("0"):
+        return
+    meant = f"A time in seconds is {text}000 here." if len(text) == 10 else "A date is written 2024-05-01."
+    raise InvalidValue(f"{text} is a time in 1970, in milliseconds", hint=meant)
 
 
 TIME = Time()

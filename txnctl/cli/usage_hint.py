@@ -10,6 +10,7 @@ import click
 from storage.errors import BadInput
 from txnctl.cli.click_commands import Argument, GroupCommand, Option
 from txnctl.cli.corrected_line import Trial, corrected, near_options
+from txnctl.cli.pasted_line import DRY_RUN, harmless, has_token, without_options, without_tokens
 from txnctl.cli.sample_values import expected_value
 from txnctl.cli.value_types import SessionToken
 from txnctl.output.shell import hint_of, line, name_in, worded
@@ -55,13 +56,14 @@ def command_line(ctx: click.Context, words: Sequence[str]) -> str:
     """A command line to paste: the path of the command, the store that the line named, and the words."""
     path = ctx.command_path.partition(" ")[2]
     program = line(path) if path else line("").rstrip()
-    kept = _without_store(words) if "--store" in program else words
+    kept = without_options(words, {"--store"}) if "--store" in program else words
+    kept = ["--help"] if has_token(kept) else harmless(ctx, kept)
     return worded(" ".join([program, *map(quote, kept)]))
 
 
 def _fitting(ctx: click.Context, words: Sequence[str], error: Refusal) -> list[str]:
     """The words corrected; those of an example where that does not help."""
-    plain = _without_tokens(ctx, words)
+    plain = without_tokens(ctx, words)
     is_short = sum(map(len, plain)) < _LINE_MAX and "".join(plain).isprintable()
     fitting = corrected(ctx, plain, error) if is_short else None
     if fitting is not None:
@@ -79,7 +81,9 @@ def _correction(error: Refusal, ctx: click.Context) -> str:
         near = near_options(ctx, error.option_name)
         if near:
             return f"Did you mean {' or '.join(near)}?"
-        return "Options of a command stand after it:" if _is_group(ctx) else "Without it:"
+        if _is_group(ctx):
+            return "Options of a command stand after it:"
+        return "There is no dry run of it; this runs it:" if error.option_name == DRY_RUN else "Without it:"
     if isinstance(error, click.BadOptionUsage):
         params = [param for param in ctx.command.get_params(ctx) if isinstance(param, Option)]
         option = next((param for param in params if error.option_name in [*param.opts, *param.aliases]), None)
@@ -97,30 +101,3 @@ def _correction(error: Refusal, ctx: click.Context) -> str:
 
 def _is_group(ctx: click.Context) -> bool:
     return isinstance(ctx.command, GroupCommand)
-
-
-def _without_tokens(ctx: click.Context, words: Sequence[str]) -> list[str]:
-    """Without the token of a session, which is a secret."""
-    names = {
-        name
-        for option in ctx.command.get_params(ctx)
-        if isinstance(option, Option) and isinstance(option.type, SessionToken)
-        for name in option.opts
-    }
-    return _without_options(words, names)
-
-
-def _without_store(words: Sequence[str]) -> list[str]:
-    return _without_options(words, {"--store"})
-
-
-def _without_options(words: Sequence[str], names: set[str]) -> list[str]:
-    """Without these options and their values."""
-    kept: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if word in names:
-            next(rest, None)
-        elif word.partition("=")[0] not in names:
-            kept.append(word)
-    return kept

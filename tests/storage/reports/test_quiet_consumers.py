@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from cProfile import Profile
+
 import pytest
 
 from storage import EARLIEST, Consumer, OnOpen, Store, SubscriptionType
 from storage.process.clock import ManualClock
 from storage.reports.overview import store_overview
+from storage.reports.quiet_consumers import quiet_consumers
 
 TYPES = list(SubscriptionType)
 
@@ -91,6 +94,25 @@ def test_a_consumer_that_is_slow_is_not_found(
     assert told(store) == [(consumer.consumer_name, 1, 0)]
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_time_starts_anew_when_an_operator_took_everything(
+    store: Store, clock: ManualClock, kind: SubscriptionType
+) -> None:
+    """The first message after that is not an hour late; with some messages left at the consumer the time goes on."""
+    consumer, subscriptions = subscribed(store, kind), store.admin.subscriptions
+    assert consumer.receive_batch(2, timeout=0)
+    clock.advance(100)
+    subscriptions.skip_messages("t", "s", 3)
+    send(store, 1)
+    assert len(consumer.receive_batch(9, timeout=0)) + len(consumer.receive_batch(9, timeout=0)) == 4
+    assert told(store) == [(consumer.consumer_name, 4, 100)]
+    subscriptions.clear_backlog("t", "s")
+    clock.advance(3600)
+    send(store, 1)
+    assert consumer.receive(timeout=0)
+    assert told(store) == [(consumer.consumer_name, 1, 0)]
+
+
 @pytest.mark.parametrize("is_cumulative", [False, True])
 def test_a_consumer_that_waits_for_its_transaction_is_not_found(
     store: Store, clock: ManualClock, is_cumulative: bool
@@ -126,3 +148,31 @@ def test_delayed_and_blocked_messages_are_held_by_nobody(store: Store, clock: Ma
     assert not consumer.receive_batch(9, timeout=0)
     clock.advance(300)
     assert told(store) == []
+
+
+def test_the_messages_of_a_consumer_are_counted_in_one_pass(store: Store) -> None:
+    """The deliveries of a subscription are read once, and not again for each consumer."""
+    consumers = [
+        store.subscribe(
+            "t",
+            "s",
+            subscription_type=SubscriptionType.SHARED,
+            initial_position=EARLIEST,
+            receiver_queue_size=2,
+        )
+        for _ in range(30)
+    ]
+    for _ in range(60):
+        send(store, 1)
+    for consumer in consumers:
+        consumer.receive_batch(2, timeout=0)
+    profile = Profile()
+    with store.connection.view() as view:
+        profile.enable()
+        rows = quiet_consumers(view, store.connection.environment)
+        profile.disable()
+    assert [row.messages for row in rows] == [2] * 30
+    calls = {
+        entry.code.co_name: entry.callcount for entry in profile.getstats() if hasattr(entry.code, "co_name")
+    }
+    assert calls["messages_held"] == 1

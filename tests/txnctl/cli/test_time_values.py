@@ -8,6 +8,7 @@ import pytest
 
 from storage.errors import InvalidValue
 from storage.process.clock import SYSTEM_CLOCK
+from txnctl.cli.at_time import AtTime
 from txnctl.cli.time_values import FUTURE_TIME, MOMENT, POSITION_TEXT, TIME
 from txnctl.output.timestamp import NOW
 
@@ -46,6 +47,16 @@ def test_what_is_no_time_is_refused_with_the_forms(kind: Any, text: str) -> None
     with pytest.raises(InvalidValue) as caught:
         kind.convert(text, None, None)
     assert "2024-05-01T10:00:00Z" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("kind", [TIME, FUTURE_TIME, MOMENT])
+@pytest.mark.parametrize("text", ["1714557600", "@1714557600", "20240501"])
+def test_seconds_and_dates_without_hyphens_are_no_milliseconds(kind: Any, text: str) -> None:
+    """Taken as such they are in 1970: a seek would go to the beginning of the topic."""
+    with pytest.raises(InvalidValue, match="is a time in 1970"):
+        kind.convert(text, None, None)
+    with pytest.raises(InvalidValue, match="is a time in 1970"):
+        AtTime.parse(text)
 
 
 def test_a_delivery_in_the_past_is_not_meant() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-TOKEN = "0123456789abcdef-1-1-0123456789abcdef0123456789abcdef"
+TOKEN = "01234567-1-1-0123456789abcdef"
 
 
 def test_the_token_of_a_session_is_not_repeated(run: Any) -> None:
