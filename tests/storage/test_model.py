@@ -103,8 +103,12 @@ class StoreMachine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(sorted(found)), label="slot") if found else None
 
     def _start(self, data: st.DataObject, topic: ModelTopic) -> Any:
-        """Where to begin: an end, any entry, any message, or a position of the topic's former life."""
-        choices: list[Any] = [EARLIEST, LATEST, Position(max(1, topic.first_ledger - 1), 0)]
+        """Where to begin: an end, any entry, any message, or within what was trimmed or is not written yet."""
+        trimmed = Position(max(1, topic.first_ledger - 1), 0)
+        choices: list[Any] = [EARLIEST, LATEST, trimmed, MessageId(*trimmed, 1)]
+        if topic.log:
+            ledger_id, entry_id = topic.log[-1].at
+            choices += [MessageId(ledger_id, entry_id + 1, 1), MessageId(ledger_id + 1, 0, 1)]
         choices += [Position(*entry.at) for entry in topic.log]
         choices += [
             message_id(topic, (index, place))

@@ -59,6 +59,31 @@ class TestSeek:
         store.admin.subscriptions.seek_subscription("t", "a", start)
         assert values(attach(store)) == [value.encode() for value in expected]
 
+    def test_a_trimmed_message_leads_to_the_first_ledger(self, store: Store) -> None:
+        """A message inside a batch too; each message from the first ledger on is delivered."""
+        store.create_topic("short", ledger_entries_max=1)
+        store.admin.topics.set_retention("short", time_ms=0)
+        producer = store.create_producer("short")
+        producer.send_batch([b"0", b"1"])
+        producer.send_batch([b"2", b"3"])
+        consumer = store.subscribe("short", "a", initial_position=EARLIEST)
+        consumer.acknowledge(consumer.receive_batch(2, timeout=0))
+        store.admin.topics.trim_topic("short")
+        result = store.admin.subscriptions.seek_subscription("short", "a", MessageId(1, 0, 1))
+        assert result.effects.change.mark_delete_position_after == Position(2, -1)
+        assert values(consumer) == [b"2", b"3"]
+
+    @pytest.mark.parametrize("beyond", [MessageId(1, 3, 1), MessageId(1, 4, 1), MessageId(2, 0, 1)], ids=str)
+    def test_a_message_not_written_yet_leaves_out_none(self, store: Store, beyond: MessageId) -> None:
+        """Not even the first messages of the batch that is written at that position later."""
+        send(store, 3)
+        consumer = attach(store)
+        store.admin.subscriptions.seek_subscription("t", "a", beyond)
+        producer = store.create_producer("t")
+        for batch in ([b"3", b"4"], [b"5", b"6"]):
+            producer.send_batch(batch)
+        assert values(consumer) == [b"3", b"4", b"5", b"6"]
+
     def test_what_is_in_flight_is_withdrawn(self, store: Store) -> None:
         """From the queue too: an attached consumer goes on at the new place, as if nothing had been handed out."""
         send(store, 4)

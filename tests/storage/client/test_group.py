@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from storage import Producer, Store, Table, TransactionState
+from storage import (
+    EARLIEST,
+    Consumer,
+    MessageId,
+    Producer,
+    Store,
+    SubscriptionType,
+    Table,
+    TransactionState,
+)
 from storage.errors import (
     GroupRefused,
     ProducerFenced,
@@ -17,6 +27,46 @@ from storage.limits import GROUP_ENDS_MAX
 from storage.process.clock import ManualClock
 from tests.storage.client.group_steps import commits, ends_in, in_thread, stored
 from tests.storage.producer_steps import values
+
+SECOND = MessageId(1, 0, 1)
+
+
+def _acknowledge_in_transaction(store: Store, consumer: Consumer) -> None:
+    with store.transaction() as txn:
+        consumer.acknowledge(SECOND, txn=txn)
+
+
+SETTLES: dict[str, Callable[[Store, Consumer], object]] = {
+    "acknowledge": lambda _, consumer: consumer.acknowledge(SECOND),
+    "acknowledge in a transaction": _acknowledge_in_transaction,
+    "give back": lambda _, consumer: consumer.negative_acknowledge(SECOND),
+    "operator's acknowledge": lambda store, _: store.admin.acknowledgements.acknowledge_messages("t", "a", [SECOND]),
+    "seek": lambda store, _: store.admin.subscriptions.seek_subscription("t", "a", MessageId(1, 0, 2)),
+    "skip": lambda store, _: store.admin.subscriptions.skip_messages("t", "a", 2),
+}  # fmt: skip
+
+
+class TestReceiveWindow:
+    """Changes of a subscription are not queued, but written behind the queue."""
+
+    @pytest.mark.parametrize("kind", SubscriptionType)
+    @pytest.mark.parametrize("settle", SETTLES.values(), ids=SETTLES)
+    def test_a_settled_message_leaves_the_window(
+        self,
+        store: Store,
+        producer: Producer,
+        kind: SubscriptionType,
+        settle: Callable[[Store, Consumer], object],
+    ) -> None:
+        """The thread that settles a message within a group does not receive it from its own window."""
+        producer.send_batch([b"0", b"1", b"2", b"3"])
+        consumer = store.subscribe("t", "a", subscription_type=kind, initial_position=EARLIEST)
+        consumer.receive(timeout=0)
+        with store.group():
+            producer.send(b"queued")
+            settle(store, consumer)
+            rest = consumer.receive_batch(2, timeout=0)
+        assert [message.value for message in rest] == [b"2", b"3"]
 
 
 class TestFlush:
