@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage.disk.codec import corrupt, key1, key2, pack, part_key, unpack
+from storage.disk.read_cache_layout import ReadPlace
 from storage.disk.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
@@ -37,10 +38,10 @@ class RowWriter:
         self.state = states.find(batch, table_id)
         self.table_id = table_id
 
-    def load_all(self, keys: Sequence[bytes]) -> list[StoredRow]:
-        """The rows under keys, as `load`."""
+    def load_all(self, places: Sequence[ReadPlace]) -> list[StoredRow]:
+        """The rows under the keys of places in this table, as `load`."""
         prefix = self._prefix
-        stored_keys = [prefix + key for key in keys]
+        stored_keys = [prefix + place.key for place in places]
         loaded: list[StoredRow] = []
         for key, data in zip(stored_keys, self._batch.fetch(ROWS, stored_keys), strict=True):
             loaded += (_NOWHERE if data is None else rows.decode_stored(key, data),)

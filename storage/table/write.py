@@ -169,7 +169,7 @@ class Writing:
             if table_id not in self._writers:
                 self._writers[table_id] = self._new_writer(writes[0])
             writer = self._writers[table_id]
-            stored = writer.load_all([write.key for write in writes])
+            stored = writer.load_all(writes)
             self._rows += zip(writes, repeat(writer), stored, strict=False)
 
     def _doom_losers(self) -> None:

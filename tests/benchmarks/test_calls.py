@@ -11,9 +11,9 @@ from benchmarks.report import Comparison, table_lines
 LIMITS = {
     "send": 80,
     "transaction of 3 x 10 messages": 292,
-    "begin + abort": 66,
-    "transfer": 400,
-    "put": 250,
+    "begin + abort": 65,
+    "transfer": 391,
+    "put": 243,
     "scan, per row": 5,
     "receive + ack by 100 of single messages, per message": 36,
     "receive + ack by 1,000 of single messages, per message": 34,

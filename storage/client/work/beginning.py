@@ -78,9 +78,12 @@ class HeldTimestamp:
     def release(self) -> None:
         """Let readers pass the timestamp; again without effect."""
         self._locks.release(self._timestamp)
+        # Behind the release: an interrupt before it leaves the timestamp to the finalizer.
+        self._timestamp = 0
 
     def __del__(self) -> None:
-        self.release()  # A transaction that no object refers to cannot write.
+        if self._timestamp:
+            self.release()  # A transaction that no object refers to cannot write.
 
 
 class Beginning:

@@ -60,9 +60,9 @@ class WriteSet:
 
     def has_room(self, write: Write) -> bool:
         """Whether a write fits. A value above the bound is buffered alone."""
-        if len(self._writes) >= self._keys_max:
-            return False
-        return not self._writes or self._bytes + write.size <= BUFFER_BYTES_MAX
+        if self.is_empty:
+            return self._keys_max > 0
+        return len(self._writes) < self._keys_max and self._bytes + write.size <= BUFFER_BYTES_MAX
 
     def add(self, write: Write) -> None:
         """Buffer a write in place of an earlier one of its key."""
