@@ -183,11 +183,14 @@ def read(directory: str, superblock: Superblock, clock: Clock) -> Counters:
         since_ms = _since_ms(descriptor, path, superblock, clock)
         if since_ms is None:
             return NO_COUNTS
-        words = memoryview(os.pread(descriptor, _BYTES, 0))[_WORDS].cast("Q")
-    except (OSError, ValueError):
+        data = os.pread(descriptor, _BYTES, 0)
+    except OSError:
         return NO_COUNTS
     finally:
         os.close(descriptor)
+    if len(data) < _BYTES:  # Cut short since the look at its size.
+        return NO_COUNTS
+    words = memoryview(data)[_WORDS].cast("Q")
     return Counters(since_ms, tuple(words[:COUNTERS]), words[_DURATION], tuple(words[_FIRST_BUCKET:_END]))
 
 
@@ -212,6 +215,8 @@ def _since_ms(descriptor: int, path: str, superblock: Superblock, clock: Clock) 
     if not (is_whole and is_owners and not status.st_mode & 0o022 and status.st_nlink == 1):
         return None
     header = os.pread(descriptor, _HEADER.size + _CRC.size, 0)
+    if len(header) < _HEADER.size + _CRC.size:  # Cut short since the look at its size.
+        return None
     magic, store_id, boot_id, incarnation, inode, since_ms = _HEADER.unpack_from(header)
     is_ours = (magic, store_id, boot_id, incarnation, inode) == (
         _MAGIC, superblock.store_id, clock.boot_id(), superblock.incarnation, status.st_ino,

@@ -154,6 +154,17 @@ class TestFile:
         add(tmp_path, superblock, events_of(COMMITS=1))
         assert read(tmp_path, superblock).events[counters.COMMITS] == (0 if is_directory else 1)
 
+    @pytest.mark.parametrize("left", [0, 30, 64, 100])
+    def test_file_cut_short_between_two_looks_is_no_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+    ) -> None:
+        """A durable batch must not end in an error of its counters, nor a report."""
+        superblock = superblock_of()
+        add(tmp_path, superblock, events_of(COMMITS=1))
+        monkeypatch.setattr(counters_file.os, "pread", lambda descriptor, size, at: bytes(min(left, size)))
+        assert read(tmp_path, superblock) == NO_COUNTS
+        add(tmp_path, superblock, events_of(COMMITS=1))
+
     def test_counter_without_room_is_given_up(self, tmp_path: Path) -> None:
         """A damaged word must not fail a commit."""
         superblock = superblock_of()
