@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from hashlib import blake2b
 from struct import Struct
 from typing import Any, Final
 
@@ -41,6 +40,8 @@ class Standing(NamedTuple):
 
 def key_digest(key: bytes) -> bytes:
     """The digest by which a view finds the message of a key: keys are longer than LMDB's."""
+    from hashlib import blake2b  # loads OpenSSL: 2 ms of a start
+
     return blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
 

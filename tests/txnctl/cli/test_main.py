@@ -139,6 +139,14 @@ class TestLaziness:
         }
         assert loaded & writers == {f"storage.table.{name}" for name in others}
 
+    def test_statistics_load_no_digest(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`hashlib` loads OpenSSL, and only a look for the key of a compacted view needs a digest."""
+        Store.create(tmp_path / "store")
+        with Store.open(tmp_path / "store") as store:
+            store.create_topic("orders")
+        monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "store"))
+        assert not self.loaded("topics", "stats", "orders", "-o", "json") & {"hashlib", "_hashlib"}
+
     def test_one_command_alone_loads_curses(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nor does a report that can be watched load the loop or the layout of screens before it is watched."""
         Store.create(tmp_path / "store")
