@@ -47,6 +47,7 @@ class EndQueue:
         self._keys: set[tuple[str, bytes]] = set()
         self._since_ns = 0
         self._committed: list[End] = []
+        self._refused: tuple[End, TxnctlError] | None = None
         self._in_doubt: FlushPart | None = None
 
     @property
@@ -56,7 +57,7 @@ class EndQueue:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._ends or self._committed or self._in_doubt)
+        return not (self._ends or self._committed or self._refused or self._in_doubt)
 
     def enqueue(self, end: End) -> None:
         """Queue an end; a full queue is flushed, and so is one that no thread of the process can watch.
@@ -179,16 +180,18 @@ class EndQueue:
             return cut.count
         except BaseException as error:
             failed_at = part.failed_at(error)
+            if failed_at == 0 and isinstance(error, TxnctlError):
+                refused = part.ends[0]
+                self._note_refusal(part, error)
+                if refused is asked:
+                    self._refused = None
+                    raise
+                self._finish_committed()
+                return len(self._ends)
             with suppress(TxnctlError):
                 self._clear_doubt(error)
             if failed_at and isinstance(error, CorruptStore):
                 return failed_at
-            if failed_at == 0 and isinstance(error, TxnctlError):
-                refused = self._ends.pop(0)
-                if refused is asked:
-                    raise
-                self._refuse(refused, error)
-                return len(self._ends)
             if self._committed and isinstance(error, Exception):
                 self._finish_committed()
             raise
@@ -200,14 +203,26 @@ class EndQueue:
         part.restore()
         self._in_doubt = None
 
+    def _note_refusal(self, part: FlushPart, error: TxnctlError) -> None:
+        """Take the first end of a part out of the queue in one step, so that an interrupt does not judge it again."""
+        refused = part.ends[0]
+        rest = [end for end in self._ends if end is not refused]
+        self._refused, self._ends, self._in_doubt = (refused, error), rest, None
+        part.restore()
+
     def _finish_committed(self) -> None:
-        """Settle what is committed; may be interrupted, and is repeated then by the next flush."""
+        """Settle what is committed, or refused; may be interrupted, and is repeated then by the next flush."""
         if self._in_doubt is not None:
             self._clear_doubt(None)
         while self._committed:
             end = self._committed[0]
             end.mark_durable()
             del self._committed[0]
+            end.note(end)
+        if self._refused is not None:
+            end, error = self._refused
+            end.refuse(error)
+            self._refused = None
             end.note(end)
 
     def _clear_doubt(self, error: BaseException | None) -> None:
@@ -219,11 +234,15 @@ class EndQueue:
         is_committed = None if is_unknown else part.find_outcome(self._connection)
         if is_committed is None and isinstance(error, TxnctlError) and not is_unknown:
             is_committed = False
+        if is_committed and part.recorded_refusal is not None:
+            self._note_refusal(part, part.recorded_refusal)
+            return
         if is_committed:
             self._committed, self._ends, self._in_doubt = part.written, self._ends[len(part.written) :], None
             return
         if is_committed is None:
-            lost, self._ends = part.written or part.ends, self._ends[len(part.written or part.ends) :]
+            lost = part.in_doubt
+            self._ends = [end for end in self._ends if end not in lost]
             unknown = error if isinstance(error, OutcomeUnknown) else _interrupted()
             part.keep_numbers()
             self._in_doubt = None
@@ -255,7 +274,7 @@ class EndQueue:
     def forked(self) -> None:
         """Forget the ends, which belong to the parent: this is the child of a fork."""
         self._lock = threading.RLock()
-        self._ends, self._committed, self._in_doubt, self._runner = [], [], None, 0
+        self._ends, self._committed, self._refused, self._in_doubt, self._runner = [], [], None, None, 0
 
 
 def queue_of(connection: Connection) -> EndQueue | None:

@@ -25,18 +25,27 @@ class FlushPart:
     Attributes:
         ends: the ends to be written, in order.
         written: those that the last run of the batch holds: all, or as many as fit into its time and bytes.
+        recorded_refusal: of the first end, if the batch records it; None otherwise.
     """
 
-    __slots__ = ("_batch", "_commits", "_progress", "_refusal", "_running", "ends", "written")
+    __slots__ = (
+        "_batch", "_commits", "_progress", "_refusal", "_running", "ends", "recorded_refusal", "written",
+    )  # fmt: skip
 
     def __init__(self, ends: list[End]) -> None:
         self.ends = ends
         self.written: list[End] = []
         self._progress: dict[Appender, ProducerProgress] = {}
         self._refusal: TxnctlError | None = None
+        self.recorded_refusal: TxnctlError | None = None
         self._running = -1
         self._batch: WriteBatch | None = None
         self._commits = 0
+
+    @property
+    def in_doubt(self) -> list[End]:
+        """The ends whose fate is that of the batch."""
+        return self.written or (self.ends[:1] if self.recorded_refusal else self.ends)
 
     @property
     def naming(self) -> int:
@@ -64,6 +73,7 @@ class FlushPart:
                 if count:
                     raise Cut(count) from None
                 self._refusal = refusal.error if isinstance(refusal, DurableRefusal) else refusal
+                self.recorded_refusal = self._refusal if isinstance(refusal, DurableRefusal) else None
                 raise
             for appender, progress in end.progress():
                 self._progress.setdefault(appender, appender.progress)
@@ -83,7 +93,8 @@ class FlushPart:
         """Take back what the producers have learnt from a batch that came to nothing."""
         for appender, progress in self._progress.items():
             appender.progress = progress
-        self._progress, self.written, self._refusal, self._running = {}, [], None, -1
+        self._progress, self.written, self._running = {}, [], -1
+        self._refusal = self.recorded_refusal = None
 
     def keep_numbers(self) -> None:
         """As `restore` after a batch that may be committed: no sequence id may be used twice."""
@@ -98,7 +109,7 @@ class FlushPart:
         Raises:
             StoreClosed, CorruptStore
         """
-        if self._batch is None or not self.written:
+        if self._batch is None or not (self.written or self.recorded_refusal):
             return False
         with connection.environment.view() as view:
             stored = view.superblock

@@ -10,11 +10,9 @@ import pytest
 
 from storage import Producer, Store, Table, TransactionState, faults
 from storage.disk.view import WriteBatch
-from storage.errors import (
-    OutcomeUnknown,
-)
+from storage.errors import GroupRefused, OutcomeUnknown, WriteTooOld
 from storage.process.writer_gate import WriterGate
-from tests.storage.client.group_steps import WAIT_S, ends_in, interrupt_once
+from tests.storage.client.group_steps import WAIT_S, ends_in, in_thread, interrupt_once
 from tests.storage.producer_steps import values
 
 
@@ -100,6 +98,32 @@ class TestFlushPart:
             producer.send(b"c")
         assert values(store) == [b"a", b"b", b"c"]
         assert group.durable == 3
+
+    def test_an_interrupt_behind_a_durable_refusal_is_resolved(
+        self, store: Store, table: Table, producer: Producer
+    ) -> None:
+        """The refused transaction has one record: it is told as refused, and not judged again."""
+
+        def read_later() -> None:
+            with store.transaction() as later:
+                table.get(b"k", txn=later)
+
+        with ends_in(GroupRefused), store.group() as group:
+            txn = store.transaction()
+            table.put(b"k", b"v", txn=txn)
+            in_thread(read_later)
+            txn.commit()
+            producer.send(b"behind")
+            interrupt_once("environment.after_commit")
+            with pytest.raises(KeyboardInterrupt):
+                group.flush()
+        (refused,) = group.refused
+        assert isinstance(refused.error, WriteTooOld)
+        assert txn.state is TransactionState.ABORTED
+        ended = store.reports.list_transactions(ended=True)
+        assert [row.state for row in ended].count(TransactionState.ABORTED) == 1
+        assert values(store) == [b"behind"]
+        assert store.maintenance.verify_store(full=True) == []
 
     def test_a_disk_that_fails_in_the_commit_leaves_the_outcome_unknown(
         self, store: Store, producer: Producer, monkeypatch: pytest.MonkeyPatch
