@@ -29,7 +29,7 @@ def test_a_placeholder_reason_ends_in_the_line_with_a_reason(run: Any) -> None:
     assert outcome.status == 2
     assert "--reason: '...' is a placeholder, not a reason" in outcome.err
     assert outcome.err.endswith(
-        " txnctl transactions abort 0:2 --if-version 3 --reason 'hangs since the deploy'\n"
+        " txnctl transactions abort 0:2 --if-version 3 --reason 'hangs since the deploy' --dry-run\n"
     )
 
 
