@@ -33,19 +33,13 @@ _Call = Callable[[int, int, int, bytes | None], int]
 
 
 @cache
-def _number() -> int | None:
-    """The number of the system call; None on other systems."""
-    return _NUMBERS.get(os.uname().machine) if sys.platform == "linux" and calcsize("P") == 8 else None
-
-
-@cache
 def _call() -> _Call | None:
     """Return the system call as a function of address, operation, value and timeout; None on other systems.
 
     The function returns the kernel's answer, or the negative error number. ctypes releases the interpreter lock.
     """
-    number = _number()
-    if number is None:
+    number = _NUMBERS.get(os.uname().machine)
+    if sys.platform != "linux" or number is None or calcsize("P") != 8:
         return None
     # A command that never waits does not pay for the import.
     import ctypes
@@ -73,8 +67,8 @@ def address_of(data: object) -> int:
 
 
 def is_available() -> bool:
-    """Whether this system has the system call; told without ctypes."""
-    return _number() is not None
+    """Whether this system has the system call."""
+    return _call() is not None
 
 
 def wait(address: int, seen: int, seconds: float) -> bool:

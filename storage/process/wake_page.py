@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import mmap
 import os
-from contextlib import suppress
 from typing import Final
 
 from storage.process import futex
@@ -108,8 +107,9 @@ class WakePage:
         return True
 
     def _adopt(self, data: mmap.mmap) -> None:
+        address = futex.address_of(data)
         self.words, self.tickets = memoryview(data).cast("I"), memoryview(data).cast("Q")
-        self.data = data
+        self._address, self.data = address, data
 
     def close(self) -> None:
         """Unmap the page. A thread that is asleep on a word sleeps to the end of its timeout."""
@@ -119,24 +119,14 @@ class WakePage:
             assert isinstance(words, memoryview) and tickets is not None, "a mapped page has words"
             words.release()
             tickets.release()
-            with suppress(
-                BufferError
-            ):  # A second thread asks for the address at this moment; the map goes with it.
-                data.close()
+            data.close()
 
     def signature(self) -> bytes | None:
         """The signature of the gate as it stands in the page; None without a page."""
         return None if self.data is None else self.data[_SIGNATURE]
 
     def word_address(self, word: int) -> int:
-        """The address of a word of 32 bits of a mapped page.
-
-        Found at the first use: a command that neither waits nor wakes does not pay for ctypes.
-        """
-        data = self.data
-        if not self._address and data is not None:
-            with suppress(ValueError):  # A second thread has closed the page: the sleep is then a short one.
-                self._address = futex.address_of(data)
+        """The address of a word of 32 bits of a mapped page."""
         return self._address + _WORD_BYTES * word
 
     def wake(self, word: int, count: int) -> int:

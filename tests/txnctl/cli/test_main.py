@@ -147,14 +147,6 @@ class TestLaziness:
         monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "store"))
         assert not self.loaded("topics", "stats", "orders", "-o", "json") & {"hashlib", "_hashlib"}
 
-    def test_a_send_that_nobody_waits_for_loads_no_ctypes(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The page of the gate is mapped without it; a wait and a wake need the system call."""
-        Store.create(tmp_path / "store")
-        monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "store"))
-        assert not self.loaded("produce", "orders", "--create", "-m", "x") & {"ctypes", "_ctypes"}
-
     def test_one_command_alone_loads_curses(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nor does a report that can be watched load the loop or the layout of screens before it is watched."""
         Store.create(tmp_path / "store")
