@@ -1,4 +1,4 @@
-"""A value for each option and argument that its type takes, for the command line that a hint shows."""
+"""A valid value for each option and argument, for the command line of a hint."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _BY_METAVAR = {
     "URI": "/archive",
     "URL": "local[2]",
 }
-"""Values of options and arguments that are text, by the word in the help."""
+"""Values of text options and text arguments, by the word in the help."""
 
 _NAMES = (TopicName, SubscriptionName, TableName, TransactionGrammar)
-"""Kinds of value that the store has names of."""
+"""Kinds of value with names in the store."""
 
 
 def sample_value(parameter: Option | Argument, ctx: click.Context) -> str:
-    """A value of the parameter: for a command that only reads, a name of the store where there is one."""
+    """A value of the parameter: for a reading command a name from the store, if the store has one."""
     kind = parameter.type
     if isinstance(kind, _NAMES) and _reads(ctx):
         items = kind.shell_complete(ctx, parameter, "")

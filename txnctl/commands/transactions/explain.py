@@ -27,22 +27,24 @@ EXPLAINED = fields_of(
     {
         **DETAILS_HELP,
         "evidence": (
-            "What proves that its owner lives: state, lockHeld (the proof), sameHost, sameBoot, processRunning and "
-            "pidReused; null once it has ended."
+            "Whether the owner lives: state, lockHeld (the proof), sameHost, sameBoot, processRunning and pidReused; "
+            "null once the transaction has ended."
         ),
         "blocks": (
             "Topic by topic: place (1 holds maxReadPosition), first, holdsFrom, holdsThrough, frees, unblocks by "
-            "subscription, ifEnded, blockedNext, freesWhereSkipped (what subscriptions with onOpen skip hold behind "
-            "it)."
+            "subscription, ifEnded, blockedNext, freesWhereSkipped (messages that subscriptions with onOpen skip hold "
+            "behind the transaction)."
         ),
-        "pending": "By subscription: how many messages go to nobody until it ends, as it has acknowledged them.",
+        "pending": (
+            "By subscription: the number of messages acknowledged in the transaction, for nobody until its end."
+        ),
         "advice": "nothing, reap, continue, wait, look-at-first, leave, or end.",
         "quiet_consumers": "Consumers of these subscriptions that hold messages and acknowledge none.",
         "choices": (
             "The ways out of an open transaction: choice (continue, look, wait, abort), means, and the command."
         ),
-        "safe_to_end": "true: its time is over or its process gone; false: somebody may go on; null: unknown.",
-        "because": "Why that is the advice.",
+        "safe_to_end": "true: the deadline is over or the process gone; false: somebody may go on; null: unknown.",
+        "because": "The reason of the advice.",
         "action": "The command to type next; null if there is nothing to do.",
     },
 )
