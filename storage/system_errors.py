@@ -21,7 +21,7 @@ from errno import (
     ESTALE,
     EUCLEAN,
 )
-from typing import Final
+from typing import Final, NoReturn
 
 from storage.errors import NotPermitted, StoreFull, StoreInvalid, TooManyFiles
 
@@ -68,10 +68,19 @@ def refusing(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        refused = system_refusal(what, error)
-        if refused is None:
-            raise
-        raise refused from error
+        raise_refusal(what, error)
+
+
+def raise_refusal(what: str, error: OSError) -> NoReturn:
+    """Raise the error of storage for a refused call, or the error itself where no call was refused.
+
+    Args:
+        what: as for `refusal`.
+    """
+    refused = system_refusal(what, error)
+    if refused is None:
+        raise error
+    raise refused from error
 
 
 def system_refusal(what: str, error: BaseException) -> StoreInvalid | None:

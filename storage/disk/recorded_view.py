@@ -13,7 +13,7 @@ from storage.disk.superblock import WALL_END_NS, Superblock, check_wall
 from storage.disk.view import ReadView
 from storage.errors import StoreInvalid
 from storage.process.writer_gate import OnWait
-from storage.system_errors import system_refusal
+from storage.system_errors import raise_refusal
 
 T = TypeVar("T")
 
@@ -56,10 +56,7 @@ class RecordedView(CountedView):
                 self.__exit__(type(error), error, None)
                 raise
         except OSError as error:
-            refused = system_refusal(f"cannot use the files of {data_map.path}", error)
-            if refused is None:
-                raise
-            raise refused from error
+            raise_refusal(f"cannot use the files of {data_map.path}", error)
         finally:
             gate.leave()
         return view
@@ -92,10 +89,7 @@ def look_at_superblock(
         with data_map.view() as view:
             return look(view.superblock, wall_ns)
     except OSError as error:
-        refused = system_refusal(f"cannot use the files of {data_map.path}", error)
-        if refused is None:
-            raise
-        raise refused from error
+        raise_refusal(f"cannot use the files of {data_map.path}", error)
     finally:
         gate.leave()
 

@@ -30,7 +30,7 @@ from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import Conflict, OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
-from storage.system_errors import refusing, system_refusal
+from storage.system_errors import raise_refusal, refusing
 
 T = TypeVar("T")
 _SPARE_BYTES: Final = 1 << 16
@@ -216,10 +216,7 @@ class Writer:
                         raise
                     data_bytes = self._preallocation.file_bytes()
         except OSError as error:
-            refused = system_refusal(f"cannot use the files of {self._map.path}", error)
-            if refused is None:
-                raise
-            raise refused from error
+            raise_refusal(f"cannot use the files of {self._map.path}", error)
         finally:
             if self._reserve.is_given_up:
                 self._keep_reserve()
