@@ -20,7 +20,7 @@ from storage.values.arguments import check_flags
 if TYPE_CHECKING:
     from storage.disk.view import WriteBatch
     from storage.process.identity import ProcessIdentity
-    from storage.process.lock_file import LockFile
+    from storage.process.locks import Locks
     from storage.process.writer_gate import OnWait
     from storage.subscription.topic_upkeep import Upkeep
     from storage.subscription.trimming import Force
@@ -68,9 +68,9 @@ class Engine:
         self.connection.close()
 
     @property
-    def lock_file(self) -> LockFile:
+    def locks(self) -> Locks:
         """The lock file, which holds the writer gate and the leases of living processes."""
-        return self.connection.environment.lock_file
+        return self.connection.environment.locks
 
     @property
     def process(self) -> ProcessIdentity:

@@ -65,9 +65,9 @@ class Store(TransactionRunner):
             AlreadyExists: the path exists, and is left unchanged.
             StoreUnsafe, NotPermitted, StoreFull
         """
-        from storage.disk import create
+        from storage.disk import stores
 
-        create.create(os.fspath(path), clock)
+        stores.create(os.fspath(path), clock)
 
     @classmethod
     def open(

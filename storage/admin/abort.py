@@ -189,7 +189,7 @@ def _is_own_command(process: ProcessIdentity, owner: ProcessIdentity) -> bool:
 def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:
     return TransactionBefore(
         record.id, record.state, record.version, record.owner,
-        owner_state(batch, batch.lock_file, record),
+        owner_state(batch, batch.locks, record),
         record.idle_ms(batch.now_ns), record.left_ms(batch.now_ns),
     )  # fmt: skip
 
@@ -269,5 +269,5 @@ def _effect(
 
 
 def _next_blocker(batch: WriteBatch, record: TransactionRecord) -> NextBlocker:
-    row = holder(batch, batch.lock_file, record)
+    row = holder(batch, batch.locks, record)
     return NextBlocker(row.txn_id, row.owner, row.owner_state, row.idle_ms, row.labels)

@@ -73,7 +73,7 @@ class ProducerAdmin:
             entry, transactions = topics.get(batch, topic), FencedTransactions(coordinator, process)
             registry = ProducerRegistry(OpenTopic.load(batch, entry.topic_id, entry.name), transactions)
             counted = abort_counts.before(batch, entry.topic_id)
-            before, locks = registry.topic.state, batch.lock_file
+            before, locks = registry.topic.state, batch.locks
             rows = {
                 session.number: producers.row_of(batch, locks, entry, before, session)
                 for session in registry.present
@@ -111,11 +111,11 @@ class ProducerAdmin:
         def change(batch: WriteBatch) -> SessionClosed:
             topic, closed = producers.find_session(batch, token)
             topic_state = state.load(batch, topic.topic_id)
-            row = producers.row_of(batch, batch.lock_file, topic, topic_state, closed)
+            row = producers.row_of(batch, batch.locks, topic, topic_state, closed)
             session_end.leave(batch, closed, connection.identity)
             queue = []
             if session_index.waiting(batch, topic.topic_id) != 0:
-                living = sessions.living(batch, topic.topic_id, batch.lock_file)
+                living = sessions.living(batch, topic.topic_id, batch.locks)
                 queue = [waiting for waiting in living if waiting.is_waiting]
             result = SessionClosed(row, queue[0].name if queue else None, dry_run)
             if reason is not None:

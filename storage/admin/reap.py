@@ -27,7 +27,7 @@ def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | N
 
     def change(batch: WriteBatch, room: int) -> list[TransactionRow]:
         names = transactions.topic_names(batch)
-        due = {*reaper.overdue(batch), *reaper.orphaned(batch, engine.lock_file)} if dry_run else set[int]()
+        due = {*reaper.overdue(batch), *reaper.orphaned(batch, engine.locks)} if dry_run else set[int]()
         open_rows = {txn: transactions.row_of(batch, engine, records.get(batch, txn), names) for txn in due}
         ended = engine.reaper.reap(batch, room, reason)
         if dry_run:

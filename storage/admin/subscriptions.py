@@ -159,7 +159,7 @@ class SubscriptionAdmin:
 
         def change(entry: Topic, opened: Opened) -> SubscriptionDeleted:
             batch, subscription = opened.view, opened.subscription
-            living = attached_consumers.living(batch, batch.lock_file, subscription.subscription_id)
+            living = attached_consumers.living(batch, batch.locks, subscription.subscription_id)
             if not force:
                 attached_consumers.check_alone(entry, subscription, living)
             aborted = abort_holders(

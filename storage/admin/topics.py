@@ -159,13 +159,11 @@ class TopicAdmin:
                 topic = topics.get(batch, name)
             attached = list(subscriptions.every(batch, topic.topic_id))
             holders = _transactions_on_topic(batch, topic, attached)
-            producers = [session.name for session in sessions.living(batch, topic.topic_id, batch.lock_file)]
+            producers = [session.name for session in sessions.living(batch, topic.topic_id, batch.locks)]
             consumers = [
                 consumer.name
                 for subscription in attached
-                for consumer in attached_consumers.living(
-                    batch, batch.lock_file, subscription.subscription_id
-                )
+                for consumer in attached_consumers.living(batch, batch.locks, subscription.subscription_id)
             ]
             if not force:
                 _check_unheld(topic, consumers, producers, holders)

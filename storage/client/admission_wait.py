@@ -149,7 +149,7 @@ class _ConnectAttempt:
 
     def _described(self, before: list[ProducerSession]) -> list[str]:
         with self._connection.view() as view:
-            locks = self._connection.environment.lock_file
+            locks = self._connection.environment.locks
             return [errors.described(view, locks, session) for session in before]
 
     def _look(self, topic: Topic, waiting: ProducerSession) -> tuple[int, list[ProducerSession], bool]:
@@ -157,7 +157,7 @@ class _ConnectAttempt:
 
         No session is before an evicted one, so that a promotion is tried and raises the eviction.
         """
-        locks = self._connection.environment.lock_file
+        locks = self._connection.environment.locks
         with self._connection.view() as view:
             _check_not_recreated(view, topic)
             living = sessions.living(view, topic.topic_id, locks)

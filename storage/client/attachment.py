@@ -139,7 +139,7 @@ class Attachment:
         Raises:
             ConsumerEvicted, SubscriptionNotFound, WriterBusy
         """
-        locks = self.connection.environment.lock_file
+        locks = self.connection.environment.locks
         with self.connection.view() as view:
             consumers = attached_consumers.every(view, self.subscription.subscription_id)
             is_due = any(not locks.leases.is_held(consumer.lease) for consumer in consumers)
@@ -155,7 +155,7 @@ class Attachment:
 
     def living(self, view: ReadView) -> list[AttachedConsumer]:
         """The living consumers of the subscription."""
-        locks = self.connection.environment.lock_file
+        locks = self.connection.environment.locks
         return attached_consumers.living(view, locks, self.subscription.subscription_id)
 
     def is_active(self, consumers: Sequence[AttachedConsumer]) -> bool:

@@ -45,7 +45,7 @@ def find_final(connection: Connection, table: str, at: int | None) -> FinalVersi
             _check_issued(at, connection.environment.read_cache.last_issued(view.superblock), table)
     newest = issued if at is None else min(at, issued)
     # Locks first, then records: a transaction lets go of its timestamp when its record is committed.
-    held = connection.environment.lock_file.open_timestamps.lowest(newest)
+    held = connection.environment.locks.open_timestamps.lowest(newest)
     with connection.view() as view:
         record = records.oldest_writer(view, newest)
     if record is not None and (held is None or record.timestamp <= held):

@@ -63,7 +63,7 @@ class TopicCreation:
         opened = OpenTopic.load(batch, topic.topic_id, topic.name)
         registry = ProducerRegistry(opened, self._transactions, request=request)
         if request.mode.waits and registry.present:
-            raise errors.busy(batch, batch.lock_file, topic.name, request.mode, registry.present)
+            raise errors.busy(batch, batch.locks, topic.name, request.mode, registry.present)
         lifetime = SessionLifetime(self._connection.identity, lease=self._connection.lease(batch))
         session = registry.admit(request, lifetime)
         batch.undo_if_refused(partial(session_end.leave, batch, session))

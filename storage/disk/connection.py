@@ -17,9 +17,8 @@ from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import Never, TypeVar
 
-from storage.disk import directory
+from storage.disk import stores
 from storage.disk.codec import key1, pack
-from storage.disk.commit_wait import CommitWait
 from storage.disk.environment import Environment
 from storage.disk.queued_writes import QueuedWrites
 from storage.disk.reserve import ReserveShare
@@ -97,9 +96,10 @@ class Connection:
         self._overdue: list[Callable[[WriteBatch], object]] = []
         self._queues: dict[int, QueuedWrites] = {}
         self.before_close: dict[object, Callable[[], None]] = {}
-        self.path = directory.resolved(path, os.path.realpath)
+        self.path = stores.resolved(path)
         self._environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
-        self._commit_wait = CommitWait(self._environment)
+        self._commit_wait = self._environment.commit_wait()
+        self._write = self._environment.writer.write
         self.view: Callable[[], AbstractContextManager[ReadView]] = self._environment.view
         self.reads_at_once = True
 
@@ -157,7 +157,7 @@ class Connection:
             return queue.write_behind(change, naming, dry_run, timeout_s, share)
         if self._overdue:
             self._catch_up(self.lock_timeout_s)
-        return self._environment.write(
+        return self._write(
             change,
             naming=naming,
             timeout_s=self.lock_timeout_s if timeout_s is None else timeout_s,
@@ -212,9 +212,9 @@ class Connection:
             raise StoreInvalid(
                 f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
             )
-        data_map = self._environment.data_map
-        if data_map.failed is not None or data_map.read_only or data_map.is_old:
-            data_map.check_written()
+        state = self._environment.usability
+        if state.failed is not None or state.read_only or state.is_old:
+            self._environment.check_written()
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
         """Open a view for a serializable read; see `RecordedView`."""
@@ -236,7 +236,7 @@ class Connection:
 
     def _catch_up(self, timeout_s: float) -> None:
         while self._overdue:
-            self._environment.write(self._overdue[0], timeout_s=timeout_s, on_wait=self.on_wait)
+            self._write(self._overdue[0], timeout_s=timeout_s, on_wait=self.on_wait)
             self._overdue.pop(0)
 
     def lease(self, batch: WriteBatch) -> int:
@@ -248,7 +248,7 @@ class Connection:
         """
         if not self._lease:
             number = batch.superblock.last_lease + 1
-            while not batch.lock_file.leases.hold(number):
+            while not batch.locks.leases.hold(number):
                 number += 1
             self._lease = number
         if not batch.has(LEASES, key1(self._lease)):
@@ -283,7 +283,7 @@ class Connection:
                 call()
             self.is_closed, self.view, self.reads_at_once = True, self._refuse, False
             if self._lease and self._environment.pid == os.getpid():
-                self._environment.lock_file.leases.drop(self._lease)
+                self._environment.locks.leases.drop(self._lease)
             _release(self._environment)
 
     def _refuse(self) -> Never:
@@ -305,7 +305,9 @@ def _acquire(
                 hint="Fork before a backup or verify begins, or start the child anew (spawn).",
             )
         if environment is None:
-            environment = Environment(path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
+            environment = stores.opened(
+                path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
+            )
         _open[key] = (environment, count + 1)
         return environment
 

@@ -1,282 +1,299 @@
-"""The open environment of one store in this process: opening, closing, forking, and LMDB's own figures.
+"""The interface of a storage engine: the open environment of one store in one process.
 
-Must not know: the meaning of records.
+Two engines implement it: `lmdb/` keeps a store in a directory, `postgres/` in a schema of a PostgreSQL server. Rooms
+above know neither; they reach the environment through a `Connection`.
 """
 
 from __future__ import annotations
 
-import os
-from functools import partial
-from typing import Final
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
 
-import lmdb
-
-from storage.disk import directory
-from storage.disk.counters_file import CountersFile
-from storage.disk.data_map import DataMap
-from storage.disk.lmdb_errors import DAMAGE, not_done
-from storage.disk.pages import check_pages, damaged_page
-from storage.disk.preallocation import Preallocation
-from storage.disk.read_cache import ReadCache
-from storage.disk.received_marks import ReceivedMarks
-from storage.disk.recorded_view import RecordedView, look_at_superblock
+from storage.disk.batch_runs import HolderEnds
+from storage.disk.counters import Counters
+from storage.disk.reserve import ReserveShare
 from storage.disk.schema import Database
-from storage.disk.writer import Writer
-from storage.limits import LOCK_TIMEOUT_S
+from storage.disk.shared_state import ReadCache, ReceivedMarks
+from storage.disk.superblock import Superblock
+from storage.disk.view import ReadView, WriteBatch
 from storage.process.background_flush import Flusher
-from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.process.lock_file import LockFile, open_locks
+from storage.process.locks import Locks
 from storage.process.writer_gate import OnWait
-from storage.system_errors import system_refusal
+from storage.values.named_tuple import NamedTuple
 
-_FORK_WAIT_S: Final = 2.0
-_IN_PLACE_NS: Final = 1_000_000_000
+T = TypeVar("T")
+
+Follow = Callable[[bytes], tuple[Database, bytes] | None]
+Fetch = Callable[[bytes], tuple[bytes | None, bytes | None]]
 
 
-class Environment:
-    """The environment that all handles and threads of this process share.
+class Space(NamedTuple):
+    """Bytes of a store, and of the disk below; None where the engine cannot tell.
 
     Attributes:
-        view, fetcher, check_usable, check_written: methods of the `DataMap`.
-        writer: the `Writer`, with `write`; see `recorded_view.py` for `recorded_view` and `look_at_superblock`.
+        data_bytes: the size of the data.
+        used_bytes: what was ever in use of that.
+        map_bytes: address space set aside.
     """
 
-    def __init__(
+    data_bytes: int
+    used_bytes: int
+    map_bytes: int | None
+    disk_free_bytes: int | None
+    disk_bytes: int | None
+
+
+class HolderProcess(NamedTuple):
+    """A process that holds the writer gate, or the store open; the state is `held`, `open` or `stopped`."""
+
+    pid: int | None
+    holder: str
+    state: str
+
+
+class ReaderSlot(NamedTuple):
+    """A reader of any process, and the commit that its view shows; None between views."""
+
+    pid: int
+    commit: int | None
+
+
+class Writer(Protocol):
+    """Runs changes on batches; see `batch_runs.py` for the prologue.
+
+    Attributes:
+        prologue, prologue_due_ns, holder_ends, trims_on_the_way: as `BatchRuns` has them.
+    """
+
+    prologue: Callable[[WriteBatch, bool], int] | None
+    holder_ends: HolderEnds | None
+    prologue_due_ns: int
+    trims_on_the_way: bool
+
+    @property
+    def uses_reserve(self) -> bool:
+        """Whether the batch runs on the reserve of a full disk, and so does nothing but its change."""
+
+    def write(
         self,
-        path: str,
-        clock: Clock,
+        change: Callable[[WriteBatch], T],
         *,
-        read_only: bool,
-        timeout_s: float = LOCK_TIMEOUT_S,
+        naming: int = 0,
+        timeout_s: float = ...,
         on_wait: OnWait | None = None,
-    ) -> None:
-        self.path = path
-        self.clock = clock
-        self.pid = os.getpid()
-        self.read_cache = ReadCache(path, clock)
-        self.received_marks = ReceivedMarks(path)
-        self._counters = CountersFile(path, clock)
-        self.flusher = Flusher(clock)
-        self._preallocation = Preallocation(os.path.join(path, directory.DATA))
-        self.data_map = DataMap(path, clock)
-        self.writer = Writer(
-            self.data_map, self._preallocation, self.read_cache, self.received_marks, self._counters
-        )
-        self.view, self.fetcher, self.check_usable = (
-            self.data_map.view,
-            self.data_map.fetcher,
-            self.data_map.check_usable,
-        )
-        self.check_written = self.data_map.check_written
-        self.write = self.writer.write
-        self.recorded_view = partial(RecordedView, self.data_map)
-        self.look_at_superblock = partial(look_at_superblock, self.data_map)
-        self._is_still = False
-        self._in_place_ns = 0
-        check_platform()
-        directory.check(path)
-        locks = open_locks(path, clock, read_only=read_only)
-        try:
-            locks.share_store()
-            self.data_map.open(locks, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
-        except BaseException as error:
-            locks.close()
-            self._raise_refusal(error)
-            raise
+        dry_run: bool = False,
+        share: ReserveShare = ReserveShare.NONE,
+    ) -> T:
+        """Run `change` on a write batch and commit the batch durably; return the result of `change`.
 
-    def _raise_refusal(self, error: BaseException) -> None:
-        """Raise the error of storage where the system refused a call on a file of the store."""
-        refused = system_refusal(f"cannot open {self.path}", error)
-        if refused is not None:
-            raise refused from error
+        `change` may run again, so it must touch nothing but the batch. If `change` raises, the batch is dropped, except
+        after `raise batch.refuse(error)`. A batch without changes is not committed.
 
-    @property
-    def lock_file(self) -> LockFile:
-        return self.data_map.locks
+        Args:
+            naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
+            timeout_s: how long to wait for the writer gate.
+            dry_run: run everything, then drop the batch.
+            share: of the reserve, which the change may use on a full disk; see `reserve.py`.
 
-    @property
-    def format_number(self) -> int:
-        """The format of the store."""
-        return self.data_map.format_number
-
-    @property
-    def read_only(self) -> bool:
-        return self.data_map.read_only
-
-    def close(self) -> None:
-        """Close the environment; every view must have ended."""
-        self.flusher.stop()
-        if self.pid == os.getpid():
-            self.data_map.raw.close()
-        self._preallocation.close()
-        self.read_cache.close()
-        self.received_marks.close()
-        self._counters.close()
-        self.lock_file.close()
-        self.data_map.failed = "the handle is closed"
-
-    def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
-        """Switch to writing when a writing handle joins reading handles; if that fails, the readers go on as before."""
-        with self.data_map.between_views():
-            locks, before = open_locks(self.path, self.clock, read_only=False), self.lock_file
-            try:
-                locks.share_store()
-                self.data_map.raw.close()
-                before.end_unlisted_reading()
-                self.data_map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
-            except BaseException as error:
-                locks.close()
-                self.data_map.reopen(before, read_only=True, timeout_s=timeout_s)
-                self._raise_refusal(error)
-                raise
-            before.close()
-
-    def replace_data(self, path: str) -> None:
-        """Replace the data file and go on with the new file; the caller holds the store lock alone."""
-        with self.data_map.between_views():
-            self.data_map.raw.close()
-            self._preallocation.close()
-            os.rename(path, os.path.join(self.path, directory.DATA))
-            descriptor = os.open(self.path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            self.data_map.open(self.lock_file, read_only=self.read_only)
-
-    # Forking
-
-    def before_fork(self) -> None:
-        """Wait until no batch and no view is open, so that the child can close the environment; see `forked`.
-
-        A thread that forks inside its own batch or view would wait for itself, and a backup in a second thread may take
-        long: after two seconds the fork goes on, and the child is refused to open this store anew.
+        Raises:
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, StoreInvalid, OldFormat, and the errors of `change`.
         """
-        self._is_still = self.lock_file.gate.stop_threads(_FORK_WAIT_S)
-        if self._is_still:
-            self._is_still = self.data_map.stop_views(_FORK_WAIT_S)
-            if not self._is_still:
-                self.lock_file.gate.let_threads_go()
 
-    def after_fork(self) -> None:
-        """Go on, in the parent."""
-        if self._is_still:
-            self.data_map.let_views_go()
-            self.lock_file.gate.let_threads_go()
+    def rehearse(self, change: Callable[[WriteBatch], T], naming: int = 0) -> T:
+        """Run `change` on an overlay over one view and return its result: a dry run that keeps no writer waiting."""
 
-    def forked(self) -> bool:
-        """Close the parent's environment, in the child: LMDB must not be used across a fork.
+    def upgrade(
+        self,
+        change: Callable[[WriteBatch], T],
+        naming: int,
+        dry_run: bool,
+        timeout_s: float,
+        on_wait: OnWait | None,
+    ) -> T:
+        """Run the change that upgrades a store of an earlier format, which only this process has open."""
 
-        Return False if the environment stays open, because a view or a call of the parent is in it.
+    def keep_reserve(self, timeout_s: float = ..., on_wait: OnWait | None = None) -> None:
+        """Give the reserve the size that the store's setting says, now."""
 
-        Reader slots and kernel locks belong to a process. With no transaction of LMDB open (and none kept for reuse),
-        closing releases nothing of the parent, and the child can open the store anew.
+
+class Usability(Protocol):
+    """Whether an environment may be used and written, to be read without a call.
+
+    Attributes:
+        failed: why the environment is no longer usable; None while it is usable.
+        is_old: whether the store has an earlier format, which is only read.
+    """
+
+    failed: str | None
+    read_only: bool
+    is_old: bool
+
+
+class Environment(Protocol):
+    """See the module. All handles and threads of a process share one environment of a store.
+
+    Attributes:
+        path: the directory, or the URL without a password.
+        clock: the machine's clocks.
+        pid: the process that opened the environment.
+        flusher: the watch over buffers of this process.
+        writer: runs changes.
+        has_directory: whether the store is a directory, whose files can be copied and counted.
+    """
+
+    path: str
+    clock: Clock
+    pid: int
+    flusher: Flusher
+    has_directory: bool
+
+    @property
+    def writer(self) -> Writer: ...
+
+    @property
+    def read_cache(self) -> ReadCache: ...
+
+    @property
+    def received_marks(self) -> ReceivedMarks: ...
+
+    @property
+    def locks(self) -> Locks: ...
+
+    @property
+    def usability(self) -> Usability:
+        """Whether the environment may be used and written; `check_written` says why not."""
+
+    @property
+    def read_only(self) -> bool: ...
+
+    @property
+    def format_number(self) -> int: ...
+
+    def check_usable(self) -> None:
+        """Raises:
+        StoreClosed: the handle was closed, forked, or latched after a failed commit.
         """
-        self._preallocation.close()
-        self.read_cache.close()
-        self.received_marks.close()
-        self._counters.close()
-        self.lock_file.close()
-        self.flusher.forked()
-        self.data_map.failed = (
-            "the store was opened before this process forked; open the store anew in the child"
-        )
-        if self._is_still:
-            self.data_map.drop()
-        return self._is_still
 
-    # LMDB's own figures
+    def check_written(self) -> None:
+        """Raises:
+        StoreClosed, StoreInvalid, OldFormat: this process may not change the store.
+        """
+
+    # Views
+
+    @property
+    def view(self) -> Callable[[], AbstractContextManager[ReadView]]:
+        """Opens one consistent view."""
+
+    def fetcher(self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow) -> Fetch:
+        """Make a function that gets the record under a key and the record that the first one refers to.
+
+        Args:
+            guard: database and key of a record without which nothing is found.
+            alone: the first byte of records without a reference.
+            follow: database and key of the second record, given the first.
+        """
+
+    def recorded_view(
+        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> AbstractContextManager[ReadView]:
+        """A view for a serializable read: inside the writer gate `record` notes the coming reads.
+
+        A writer either sees what was noted, or committed before the view.
+        """
+
+    def look_at_superblock(
+        self, look: Callable[[Superblock, int], T], timeout_s: float, on_wait: OnWait | None
+    ) -> T:
+        """Run `look` inside the writer gate on the superblock of the last commit and the wall time in nanoseconds."""
+
+    # Commits
 
     def last_commit(self) -> int:
         """The number of the last commit of any process; cheap enough for polling."""
-        with self.data_map.lock:
-            self.check_usable()
-            number: int = self.data_map.raw.info()["last_txnid"]
-        return number
-
-    def now_ns_without(self, database: Database) -> int | None:
-        """The store clock, if this process made the last commit of all and has counted no record of a database then.
-
-        None: only a view can tell. An unknown count costs no more than the look at the number of the last commit.
-
-        Raises:
-            StoreClosed
-        """
-        data_map = self.data_map
-        kept = data_map.kept
-        with data_map.lock:
-            if data_map.failed is not None:
-                self.check_usable()
-            is_last = kept.has(data_map.raw, data_map.raw.info()["last_txnid"])
-        # Another thread may begin a batch meanwhile, which takes the count back before the batch changes the database.
-        if not is_last or kept.counts.get(database) != 0 or kept.superblock is None:
-            return None
-        return kept.superblock.now_ns(self.clock)
 
     def visible_commit(self) -> int:
-        """The number of the last commit that views show. LMDB counts a commit by as long as an fsync before that."""
-        raw = self.data_map.begin_view()
-        try:
-            number: int = raw.id()
-        finally:
-            raw.abort()
-            self.data_map.end_view()
-        return number
+        """The number of the last commit that views show."""
 
-    def info(self) -> dict[str, int]:
-        """LMDB's own figures: map size, pages, readers."""
-        with self.data_map.lock:
-            self.check_usable()
-            return {**self.data_map.raw.info(), "psize": self.data_map.raw.stat()["psize"]}
+    def now_ns_without(self, database: Database) -> int | None:
+        """The store clock, if a database has no record as far as this process knows; None: only a view can tell."""
 
-    def readers(self) -> str:
-        """LMDB's reader table, as LMDB prints it."""
-        with self.data_map.lock:
-            self.check_usable()
-            text: str = self.data_map.raw.readers()
-        return text
-
-    def check_readers(self) -> int:
-        """Free the slots of dead readers; return the number of freed slots."""
-        with self.data_map.lock:
-            self.check_usable()
-            freed: int = self.data_map.raw.reader_check()
-        return freed
-
-    def copy(self, descriptor: int) -> None:
-        """Write a compacted, consistent copy of the data file to an open descriptor, from one view.
-
-        Raises:
-            CorruptStore: a page is damaged. LMDB would copy it, or end the process.
-        """
-        self.check_usable()
-        self._check_pages()
-        # The view counts: neither a change of the map nor a fork may come while LMDB copies.
-        with self.view():
-            try:
-                self.data_map.raw.copyfd(descriptor, compact=True)
-            except lmdb.Error as error:
-                if isinstance(error, DAMAGE):
-                    raise
-                raise not_done(self.path, "copied", error) from error
-
-    def _check_pages(self) -> None:
-        damage: list[tuple[int, str]] = []
-        is_sound: bool | None = None
-        while is_sound is None:
-            with self.view() as view:
-                is_sound = check_pages(self.path, view.commit, lambda *damaged: damage.append(damaged))
-        if damage:
-            raise damaged_page(self.path, *damage[0])
+    def commit_wait(self) -> CommitWait:
+        """The waits of one handle for commits of any process."""
 
     def look_in_place(self) -> None:
-        """Check, at most once a second, that the store is still at its path; for callers that wait.
+        """Check, at most once a second, that the store is still there; for callers that wait.
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced.
         """
-        now_ns = self.clock.boot_ns()
-        if now_ns - self._in_place_ns >= _IN_PLACE_NS:
-            self._in_place_ns = now_ns
-            self.lock_file.gate.check_in_place()
+
+    # Figures
+
+    def space(self) -> Space: ...
+
+    def reserve_bytes(self) -> int:
+        """The bytes of the reserve that are on the disk now."""
+
+    def counters(self, superblock: Superblock) -> Counters:
+        """The counters of events; zeros where nothing counts."""
+
+    def gate_holder(self) -> HolderProcess | None:
+        """The process in the writer gate now; None while the gate is free."""
+
+    def open_processes(self) -> list[HolderProcess]:
+        """The further processes with the store open, as far as this user may see."""
+
+    def reader_slots(self) -> Sequence[ReaderSlot]:
+        """The taken slots of the reader table; empty where the engine has none."""
+
+    def free_dead_readers(self) -> int:
+        """Free the slots of dead readers; return the number of freed slots."""
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes have left beside the store."""
+
+    def check_pages(
+        self,
+        commit: int,
+        report: Callable[[int, str], None],
+        progress: Callable[[str, int], None] | None,
+        *,
+        full: bool,
+    ) -> bool | None:
+        """Check the pages below the records; None where commits came in between, and the caller tries again."""
+
+    def digest(self) -> bytes | None:
+        """A digest of all that is stored, to prove that reading changes nothing; None where the engine has none."""
+
+    # Opening, closing, forking
+
+    def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        """Switch to writing when a writing handle joins reading handles."""
+
+    def close(self) -> None: ...
+
+    def before_fork(self) -> None: ...
+
+    def after_fork(self) -> None: ...
+
+    def forked(self) -> bool:
+        """Let go of the parent's environment, in the child; False if the child cannot open this store anew."""
+
+
+class CommitWait(Protocol):
+    """The waits of one handle."""
+
+    def wait(self, seen: int, until_ns: int) -> bool:
+        """Sleep until views show a commit after `seen`, or the boot clock reaches `until_ns`; False for the latter.
+
+        The wait holds no view.
+
+        Args:
+            seen: the commit number of the caller's last view.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced.
+        """

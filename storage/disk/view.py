@@ -15,13 +15,12 @@ from zlib import crc32
 from storage.disk.codec import corrupt, decoded, key1, missing, unseal
 from storage.disk.kept_records import KeptRecords, OpenRecord, Records
 from storage.disk.overlay import Overlay
-from storage.disk.read_cache import ReadCache
-from storage.disk.received_marks import ReceivedMarks
 from storage.disk.schema import HEADS, Database
+from storage.disk.shared_state import ReadCache, ReceivedMarks
 from storage.disk.superblock import Superblock
 from storage.errors import CorruptStore, TxnctlError
 from storage.process.clock import Clock
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.values.counters import COUNTERS
 from storage.values.named_tuple import NamedTuple
 
@@ -250,7 +249,7 @@ class BatchContext(NamedTuple):
 
     databases: dict[str, object]
     clock: Clock
-    lock_file: LockFile
+    locks: Locks
     read_cache: ReadCache
     received_marks: ReceivedMarks
 
@@ -273,7 +272,7 @@ class WriteBatch(ReadView):
     """
 
     __slots__ = (
-        "_undo", "bytes", "counted", "counts", "ending", "kept", "lock_file", "naming", "now_ms", "now_ns",
+        "_undo", "bytes", "counted", "counts", "ending", "kept", "locks", "naming", "now_ms", "now_ns",
         "open_records", "read_cache", "received_marks", "starts_clock", "superblock", "wall_ns", "written_superblock",
     )  # fmt: skip
 
@@ -294,7 +293,7 @@ class WriteBatch(ReadView):
         self._last_read = self.known = None
         wall_ns = self.wall_ns = clock.wall_ns()
         self.now_ms = wall_ns // 1_000_000
-        self.lock_file = context.lock_file
+        self.locks = context.locks
         self.read_cache = context.read_cache
         self.received_marks = context.received_marks
         self.naming = naming

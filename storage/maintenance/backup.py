@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from storage.disk.create import building, install, write_lock_file
-from storage.disk.directory import data_bytes, resolved
+from storage.disk.lmdb.create import building, install, write_lock_file
+from storage.disk.lmdb.directory import data_bytes, resolved
 from storage.engine import Engine
 from storage.maintenance.copy import Progress, copy_data
 from storage.process.lock_file import FILE_NAME

@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 
 from storage import audit_trail
-from storage.disk.create import building, check_outside, install, write_lock_file
-from storage.disk.directory import DATA, data_bytes, resolved
+from storage.disk.lmdb.create import building, check_outside, install, write_lock_file
+from storage.disk.lmdb.directory import DATA, data_bytes, resolved
 from storage.engine import Engine
 from storage.maintenance.copy import Progress, copy_data
 from storage.maintenance.store_alone import store_alone
+from storage.maintenance.store_directory import environment_of
 from storage.maintenance.upgrade import upgrade
 from storage.process.lock_file import FILE_NAME
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 
+_ON_SERVER = "The server frees space by itself (VACUUM); `store copy` makes a compact copy in a directory."
 _OTHERWISE = ", or make a backup instead: it is compacted as well"
 
 
@@ -69,6 +71,7 @@ def compact_store(
     """
     audit_trail.check_reason(reason)
     connection = engine.connection
+    environment = environment_of(engine, "compacted", _ON_SERVER)
     connection.check_writable()
     before = data_bytes(connection.path)
     with (
@@ -78,7 +81,7 @@ def compact_store(
         copy_data(engine, build_dir, progress)
         after = _finish(engine, build_dir, reason, Compacted(before, data_bytes(build_dir)))
         if not dry_run:
-            connection.environment.replace_data(os.path.join(build_dir, DATA))
+            environment.replace_data(os.path.join(build_dir, DATA))
         format_number = connection.environment.format_number
     return CompactResult(connection.path, None, format_number, before, after, dry_run)
 
@@ -102,6 +105,7 @@ def compact_to(
         AlreadyExists, StoreFull, StoreInvalid, BadInput
     """
     audit_trail.check_reason(reason)
+    environment_of(engine, "compacted", _ON_SERVER)
     connection, destination = engine.connection, resolved(destination, os.path.abspath)
     path, before = connection.path, data_bytes(connection.path)
     check_outside(destination)
@@ -131,7 +135,7 @@ def _finish(
             lambda batch: audit_trail.record(batch, process, "store compact", "store", reason, effects),
             naming=EVERY,
         )
-        figures = copy.connection.environment.info()
+        figures = environment_of(copy, "compacted", _ON_SERVER).info()
     # Cut off the preallocated zeros of this write: a compacted file ends with the last page in use.
     descriptor = os.open(os.path.join(build_dir, DATA), os.O_RDWR | os.O_CLOEXEC)
     try:

@@ -6,8 +6,9 @@ import os
 import threading
 from collections.abc import Callable
 
-from storage.disk.directory import DATA, data_bytes, give_to_owner
+from storage.disk.lmdb.directory import DATA, data_bytes, give_to_owner
 from storage.engine import Engine
+from storage.maintenance.store_directory import environment_of
 
 Progress = Callable[[int, int], None]
 """(bytes written, bytes of the source file, which the copy never exceeds)"""
@@ -21,13 +22,14 @@ def copy_data(engine: Engine, build_dir: str, progress: Progress | None) -> None
     LMDB copies in one call that nothing interrupts. The call runs in a thread and writes into a pipe; this thread
     reads the pipe and writes the file. An exception in this thread closes the pipe, which ends the copy.
     """
-    total = data_bytes(engine.connection.path)
+    environment = environment_of(engine, "copied as a file", "Copy it to a directory with `store copy`.")
+    total = data_bytes(environment.path)
     source, sink = os.pipe()
     failures: list[BaseException] = []
 
     def copy() -> None:
         try:
-            engine.connection.environment.copy(sink)
+            environment.copy(sink)
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             failures.append(error)
         finally:

@@ -3,13 +3,11 @@ old versions of rows."""
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 from storage import audit_trail
 from storage.admin.limit_forecast import LetGo, forecast
 from storage.admin.purge import purge_deleted
-from storage.disk.build_dir import remove_leftovers
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLE_PURGES
 from storage.engine import Engine
@@ -101,12 +99,9 @@ def _collect(
     engine: Engine, trust_clock: bool, reason: str | None, deleted_topics: int, deleted_tables: int
 ) -> Collected:
     connection = engine.connection
-    freed = connection.environment.check_readers()
+    freed = connection.environment.free_dead_readers()
     steps = purge_deleted(connection)
-    with suppress(OSError):
-        remove_leftovers(connection.path, inside_store=True)
-    with suppress(OSError):
-        remove_leftovers(os.path.dirname(connection.path))
+    connection.environment.remove_leftovers()
     table_gc.settle_clocks(connection, trust_clock)
     # What a view has taken over may be trimmed at once. On a full disk trimming makes the room for compaction.
     compacted = None

@@ -10,8 +10,8 @@ import os
 
 from storage import audit_trail
 from storage.disk.codec import U64X2
-from storage.disk.create import building, install, write_lock_file
-from storage.disk.directory import resolved
+from storage.disk.lmdb.create import building, install, write_lock_file
+from storage.disk.lmdb.directory import resolved
 from storage.disk.schema import LEASES, TXN_DEADLINES
 from storage.disk.view import WriteBatch
 from storage.engine import Engine

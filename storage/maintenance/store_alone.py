@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from storage.actions import Action, Hint
 from storage.engine import Engine
 from storage.errors import StoreInUse, StoreInvalid
+from storage.maintenance.store_directory import environment_of
 from storage.process.identity import describe, is_stopped, started
 from storage.process.lock_file import FILE_NAME, processes_with
 
@@ -24,8 +25,8 @@ def store_alone(engine: Engine, otherwise: str = "") -> Iterator[None]:
         StoreInUse: a second process has the store open; the error names every such process.
     """
     connection = engine.connection
-    lock_file = connection.environment.lock_file
-    if not lock_file.own_store():
+    locks = environment_of(engine, "taken alone", "Stop its processes instead.").locks
+    if not locks.own_store():
         pids = processes_with(os.path.join(connection.path, FILE_NAME))
         raise _in_use(connection.path, pids, otherwise)
     try:
@@ -33,7 +34,7 @@ def store_alone(engine: Engine, otherwise: str = "") -> Iterator[None]:
     finally:
         # Refused, the lock stays exclusive until the store is closed: no error of what was done within the block.
         with suppress(StoreInvalid):
-            lock_file.share_store()
+            locks.share_store()
 
 
 def _in_use(path: str, pids: list[int], otherwise: str) -> StoreInUse:

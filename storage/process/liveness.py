@@ -15,7 +15,7 @@ from storage.process.identity import ProcessIdentity, is_stopped
 _FIRST_LEASE_BYTE: Final = 1 << 20
 
 
-class Leases:
+class ByteLeases:
     """The leases of one store: the ones this process holds, and whether any lease is held at all."""
 
     __slots__ = ("_held", "_locks")

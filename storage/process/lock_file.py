@@ -21,8 +21,8 @@ from typing import Final
 from storage.errors import NotAStore, StoreInUse
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import Clock
-from storage.process.liveness import Leases
-from storage.process.open_timestamps import OpenTimestamps
+from storage.process.liveness import ByteLeases
+from storage.process.open_timestamps import ByteTimestamps
 from storage.process.wake_page import WakePage
 from storage.process.writer_gate import WriterGate
 from storage.system_errors import refusal
@@ -49,8 +49,8 @@ class LockFile:
         self._locks = ByteLocks(path, writable=writable)
         self.page = WakePage(path)
         self.gate = WriterGate(self._locks, clock, self.page)
-        self.leases = Leases(self._locks)
-        self.open_timestamps = OpenTimestamps(self._locks, clock)
+        self.leases = ByteLeases(self._locks)
+        self.open_timestamps = ByteTimestamps(self._locks, clock)
 
     def close(self) -> None:
         """Close the file, which drops the gate, the store lock, and every lease and timestamp of this process."""

@@ -15,7 +15,7 @@ from storage.process.clock import Clock
 _FIRST_BYTE: Final = 1 << 40
 
 
-class OpenTimestamps:
+class ByteTimestamps:
     """The open timestamps of one store: the ones this process holds, and the lowest that any process holds."""
 
     __slots__ = ("_clock", "_deadlines_ns", "_locks")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from storage.disk import counters_file
 from storage.disk.connection import Connection
-from storage.disk.counters_file import Counters
+from storage.disk.counters import Counters
 from storage.disk.schema import TXNS
 from storage.disk.view import ReadView
 from storage.limits import OLDEST_VISIBLE_STEPS, RECENT_ENDS_MAX, RECENT_ENDS_MS
@@ -61,7 +60,7 @@ def store_activity(connection: Connection) -> StoreActivity:
     """The activity of the store, from one view and one reading of the counters."""
     with connection.view() as view:
         return StoreActivity(
-            counters_file.read(connection.path, view.superblock, view.clock),
+            connection.environment.counters(view.superblock),
             recent_ends(view),
             [
                 OldestVisible(topic.full_name, subscription.name, oldest_visible_ms(view, subscription))

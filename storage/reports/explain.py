@@ -133,7 +133,7 @@ def _blocked_topics(view: ReadView, engine: Engine, record: TransactionRecord) -
         if topic.topic_id not in touched:
             continue
         chain = Chain(view, topic.topic_id, topic_states.load(view, topic.topic_id))
-        (blocking,) = timeline.blocking_in(view, engine.lock_file, topic, chain, only=record.txn_id)
+        (blocking,) = timeline.blocking_in(view, engine.locks, topic, chain, only=record.txn_id)
         blocked.append(blocked_topic(blocking, TxnID(chain.links[0].txn)))
     return blocked
 

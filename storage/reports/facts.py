@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from storage.disk.environment import HolderProcess
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.reports.producers import ProducerRow
 from storage.reports.quiet_consumers import QuietConsumer
 from storage.reports.stats import ConsumerRow
-from storage.reports.store_info import DiskSpace, GateHolder, ReaderRow, StoreInfo
+from storage.reports.store_info import DiskSpace, ReaderRow, StoreInfo
 from storage.reports.transactions import TransactionRow
 from storage.subscription.trimming import Hold
 from storage.values.named_tuple import NamedTuple
@@ -35,7 +36,7 @@ class Present(NamedTuple):
     """The facts outside of any view: LMDB's readers, and the process in the writer gate."""
 
     readers: ReaderFacts
-    writer_gate: GateHolder | None
+    writer_gate: HolderProcess | None
 
 
 class HolderFacts(NamedTuple):
@@ -235,7 +236,7 @@ class Facts(NamedTuple):
     as_of_at_ms: int
     store: StoreFacts
     readers: ReaderFacts
-    writer_gate: GateHolder | None
+    writer_gate: HolderProcess | None
     clock_skew_ms: int | None
     topics: list[TopicFacts]
     subscriptions: list[SubscriptionFacts]

@@ -71,6 +71,8 @@ def _old_format(facts: Facts) -> Iterator[Finding]:
 
 def _disk(facts: Facts) -> Iterator[Finding]:
     free, whole = facts.store.disk.disk_free_bytes, facts.store.disk.disk_bytes
+    if free is None or whole is None:
+        return
     for code, severity, (least_bytes, percent) in (
         ("disk-full", "critical", DISK_FULL),
         ("disk-low", "warning", DISK_LOW),

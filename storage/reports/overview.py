@@ -13,7 +13,7 @@ from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.limits import ACTIVE_OWNER_MS, HOLDERS_SHOWN, READERS_MAX
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.reports import (
     backlog,
     findings,
@@ -83,7 +83,7 @@ def overview_of_view(view: ReadView, engine: Engine, present: Present) -> Overvi
     Args:
         present: the result of `present_facts` from before the view was opened.
     """
-    surveyed = [_surveyed(view, engine.lock_file, topic) for topic in topics.every(view)]
+    surveyed = [_surveyed(view, engine.locks, topic) for topic in topics.every(view)]
     return _overview(view, engine, surveyed, present, keys_shown=KEYS_SHOWN)
 
 
@@ -114,7 +114,7 @@ class _Surveyed(NamedTuple):
     subscriptions: dict[str, SubscriptionStats]
 
 
-def _surveyed(view: ReadView, locks: LockFile, topic: Topic) -> _Surveyed:
+def _surveyed(view: ReadView, locks: Locks, topic: Topic) -> _Surveyed:
     """Survey a topic. One without open transactions is told by its state: no message of it is blocked."""
     state = topic_states.load(view, topic.topic_id)
     if state.open_txns:
@@ -142,7 +142,7 @@ def _overview(
     Args:
         keys_shown: the most keys listed for one transaction on one table.
     """
-    connection, locks, begun = engine.connection, engine.lock_file, transactions.open_txns(view)
+    connection, locks, begun = engine.connection, engine.locks, transactions.open_txns(view)
     facts = Facts(
         as_of_at_ms=view.clock.wall_ms(),
         store=StoreFacts(
@@ -200,7 +200,7 @@ def _topic(model: Timeline) -> TopicFacts:
 
 
 def _subscriptions(
-    view: ReadView, locks: LockFile, begun: list[int], surveyed: list[_Surveyed]
+    view: ReadView, locks: Locks, begun: list[int], surveyed: list[_Surveyed]
 ) -> list[SubscriptionFacts]:
     """The subscriptions of all topics, with the transactions that hold messages."""
     holders: dict[int, list[int]] = {}
@@ -222,7 +222,7 @@ def _subscriptions(
 
 
 def _message_holders(
-    view: ReadView, locks: LockFile, holders: dict[int, list[int]], topic_name: str, name: str
+    view: ReadView, locks: Locks, holders: dict[int, list[int]], topic_name: str, name: str
 ) -> list[MessageHolder]:
     topic = topics.get(view, topic_name)
     subscription = subscriptions.get(view, topic, name)
@@ -239,7 +239,7 @@ def _message_holders(
 
 
 def _transactions(view: ReadView, engine: Engine, begun: list[int]) -> TransactionFacts:
-    locks, names = engine.lock_file, transactions.topic_names(view)
+    locks, names = engine.locks, transactions.topic_names(view)
     orphans = [txn for txn in reaper.orphaned(view, locks) if txn in set(begun)]
     late = sorted({*reaper.overdue(view), *orphans})
     stopped = [txn for txn in begun if owner_state(view, locks, records.get(view, txn)) == "stopped"]
@@ -253,7 +253,7 @@ def _transactions(view: ReadView, engine: Engine, begun: list[int]) -> Transacti
     )  # fmt: skip
 
 
-def _queues(view: ReadView, locks: LockFile) -> list[QueueFacts]:
+def _queues(view: ReadView, locks: Locks) -> list[QueueFacts]:
     """Topics with a living producer in the queue."""
     queues = []
     for topic in topics.every(view):
@@ -267,7 +267,7 @@ def _queues(view: ReadView, locks: LockFile) -> list[QueueFacts]:
     return queues
 
 
-def _tables(view: ReadView, locks: LockFile, begun: list[int], keys_shown: int) -> list[TableFacts]:
+def _tables(view: ReadView, locks: Locks, begun: list[int], keys_shown: int) -> list[TableFacts]:
     holders: dict[int, list[KeyHolder]] = {}
     for txn in begun:
         for table_id in touches(view, txn, PART_TABLE):
@@ -284,7 +284,7 @@ def _tables(view: ReadView, locks: LockFile, begun: list[int], keys_shown: int) 
     return rows
 
 
-def _holder(view: ReadView, locks: LockFile, txn: int) -> HolderFacts:
+def _holder(view: ReadView, locks: Locks, txn: int) -> HolderFacts:
     record = records.get(view, txn)
     return HolderFacts(
         record.id, record.owner, owner_state(view, locks, record), record.idle_ms(view.now_ns),

@@ -9,7 +9,7 @@ from storage.engine import Engine
 from storage.errors import SessionNotFound
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.topic import catalogue as topics, state as topic_states
 from storage.topic.catalogue import Topic
 from storage.topic.producers import errors, ownership, session as sessions
@@ -110,11 +110,11 @@ def list_producers(connection: Connection, name: str | None) -> list[ProducerRow
     """Return the sessions of one topic, or of all topics: connected sessions first, then the queue in order."""
     with connection.view() as view:
         chosen = [topics.get(view, name)] if name is not None else list(topics.every(view))
-        locks = connection.environment.lock_file
+        locks = connection.environment.locks
         return [row for topic in chosen for row in rows_of(view, locks, topic)]
 
 
-def rows_of(view: ReadView, locks: LockFile, topic: Topic) -> list[ProducerRow]:
+def rows_of(view: ReadView, locks: Locks, topic: Topic) -> list[ProducerRow]:
     """The sessions of one topic in a view, in the same order."""
     topic_state = topic_states.load(view, topic.topic_id)
     listed = list(sessions.every(view, topic.topic_id))
@@ -129,7 +129,7 @@ def rows_of(view: ReadView, locks: LockFile, topic: Topic) -> list[ProducerRow]:
 
 
 def row_of(
-    view: ReadView, locks: LockFile, topic: Topic, topic_state: TopicState, session: ProducerSession
+    view: ReadView, locks: Locks, topic: Topic, topic_state: TopicState, session: ProducerSession
 ) -> ProducerRow:
     """One session, without its place in the queue."""
     owner, state, alive = session.owner, session.state(view, locks), session.is_alive(view, locks)
@@ -146,7 +146,7 @@ def row_of(
 
 
 def publishers(
-    view: ReadView, locks: LockFile, topic: Topic, topic_state: TopicState
+    view: ReadView, locks: Locks, topic: Topic, topic_state: TopicState
 ) -> tuple[list[ProducerRow], int]:
     """Connected sessions, and the number of living sessions in the queue."""
     listed = list(sessions.every(view, topic.topic_id))
@@ -184,7 +184,7 @@ def _ownership(topic: Topic, owned: Ownership) -> OwnershipRow:
 def show_producers(connection: Connection, name: str) -> TopicProducers:
     """The producers of a topic, and the answer a new producer would get."""
     with connection.view() as view:
-        topic, locks = topics.get(view, name), connection.environment.lock_file
+        topic, locks = topics.get(view, name), connection.environment.locks
         topic_state, rows = topic_states.load(view, topic.topic_id), rows_of(view, locks, topic)
         connected = [row for row in rows if not row.is_waiting]
         waiting = [row for row in rows if row.is_waiting]
@@ -196,9 +196,7 @@ def show_producers(connection: Connection, name: str) -> TopicProducers:
         )  # fmt: skip
 
 
-def _admission(
-    view: ReadView, locks: LockFile, topic: Topic, topic_state: TopicState
-) -> list[AdmissionAnswer]:
+def _admission(view: ReadView, locks: Locks, topic: Topic, topic_state: TopicState) -> list[AdmissionAnswer]:
     """The answer for each access mode."""
     living = sessions.living(view, topic.topic_id, locks)
     answers = []
@@ -233,7 +231,7 @@ def granted(engine: Engine, topic: Topic, session: ProducerSession) -> SessionRo
 
 def _session_row(view: ReadView, engine: Engine, topic: Topic, session: ProducerSession) -> SessionRow:
     topic_state = topic_states.load(view, topic.topic_id)
-    return SessionRow(row_of(view, engine.lock_file, topic, topic_state, session), session.token)
+    return SessionRow(row_of(view, engine.locks, topic, topic_state, session), session.token)
 
 
 def find_session(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:

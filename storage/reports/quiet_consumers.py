@@ -1,7 +1,7 @@
 """Quiet consumers: living processes that hold messages of a subscription in flight and acknowledge none.
 
 The one query behind `status`, `doctor`, `check`, the page, `blocked`, `explain` and `lag`. Deliveries tell which
-messages are in flight at a consumer, and the quiet time (`storage/disk/received_marks.py`) since when the consumer has
+messages are in flight at a consumer, and the quiet time (`storage/disk/shared_state.py`) since when the consumer has
 acknowledged none, so that receiving and acknowledging write nothing more to the store (docs/decisions/0075).
 
 A consumer that waits for the end of a transaction with acknowledgements pending is not quiet: the transaction is the
@@ -93,7 +93,7 @@ def _quiet_of(
 
 def _quiet_since_ns(view: ReadView, environment: Environment, consumer: AttachedConsumer) -> int | None:
     """The mark of a consumer whose process lives and is not stopped; None otherwise, and without a mark."""
-    leases, boot_id = environment.lock_file.leases, view.clock.boot_id()
+    leases, boot_id = environment.locks.leases, view.clock.boot_id()
     if leases.state_of(consumer.lease, consumer.owner, boot_id) != "alive":
         return None
     return environment.received_marks.quiet_since_ns(view.superblock, consumer.consumer_id)

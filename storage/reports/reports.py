@@ -493,9 +493,7 @@ class Reports:
 
     def reserve_kept(self) -> int:
         """The bytes of the reserve that are on the disk now; fewer than `reserve_size` where the disk had no room."""
-        from storage.disk import reserve
-
-        return reserve.kept_bytes(self._connection.path)
+        return self._connection.environment.reserve_bytes()
 
     def dead_letter_retention(self) -> RetentionLimits:
         """The limits of dead-letter topics without limits of their own."""

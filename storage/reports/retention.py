@@ -6,7 +6,7 @@ from storage.actions import Action
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.limits import FORGOTTEN_MS
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.reports.facts import ForgottenSubscription, RetentionHeld
 from storage.subscription import attached_consumers, catalogue as subscriptions, cursor as cursors, trimming
 from storage.subscription.subscription import Subscription
@@ -58,7 +58,7 @@ def held_topics(view: ReadView) -> list[RetentionHeld]:
     return rows
 
 
-def forgotten_subscriptions(view: ReadView, locks: LockFile) -> list[ForgottenSubscription]:
+def forgotten_subscriptions(view: ReadView, locks: Locks) -> list[ForgottenSubscription]:
     """The subscriptions that keep messages and have had no consumer for long."""
     return [
         forgotten
@@ -69,7 +69,7 @@ def forgotten_subscriptions(view: ReadView, locks: LockFile) -> list[ForgottenSu
 
 
 def _forgotten(
-    view: ReadView, locks: LockFile, topic: Topic, subscription: Subscription
+    view: ReadView, locks: Locks, topic: Topic, subscription: Subscription
 ) -> ForgottenSubscription | None:
     cursor = cursors.load(view, subscription.subscription_id)
     long_ago_ms = view.clock.wall_ms() - FORGOTTEN_MS
@@ -96,7 +96,7 @@ def topic_retention(connection: Connection, name: str) -> TopicRetention:
     Raises:
         TopicNotFound, InvalidName
     """
-    locks = connection.environment.lock_file
+    locks = connection.environment.locks
     with connection.view() as view:
         topic = topics.get(view, name)
         in_force, own = retention.of_topic(view, topic.topic_id), retention.own(view, topic.topic_id)
@@ -108,7 +108,7 @@ def topic_retention(connection: Connection, name: str) -> TopicRetention:
 
 
 def _way_out(
-    view: ReadView, locks: LockFile, topic: Topic, hold: Hold | None
+    view: ReadView, locks: Locks, topic: Topic, hold: Hold | None
 ) -> tuple[int | None, Action | None]:
     """Since when the holding subscription has no consumer, and the change that ends a hold."""
     if hold is None:

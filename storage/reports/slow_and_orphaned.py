@@ -37,7 +37,7 @@ def list_slow(engine: Engine, over_ms: int) -> list[AttentionRow]:
 def list_orphans(engine: Engine) -> list[AttentionRow]:
     """Return the open transactions of processes proven dead, which no writer has aborted yet."""
     with engine.connection.view() as view:
-        left = sorted(reaper.orphaned(view, engine.lock_file))
+        left = sorted(reaper.orphaned(view, engine.locks))
         return [orphan for orphan in _rows(view, engine, left) if orphan.row.orphaned]
 
 

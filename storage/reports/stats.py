@@ -10,7 +10,7 @@ from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.reports import backlog as backlogs, compaction, producers, skipped
 from storage.reports.compaction import CompactionRow
 from storage.reports.producers import ProducerRow
@@ -187,7 +187,7 @@ def topic_stats(connection: Connection, name: str) -> TopicStats:
     with connection.view() as view:
         topic = topics.get(view, name)
         topic_state = topic_states.load(view, topic.topic_id)
-        locks = connection.environment.lock_file
+        locks = connection.environment.locks
         publishers, waiting = producers.publishers(view, locks, topic, topic_state)
         return TopicStats(
             topic=topic.full_name, name=topic.name,
@@ -244,7 +244,7 @@ def readable(
     return Readable(below - topic_state.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
 
 
-def _blocker(view: ReadView, locks: LockFile, topic: Topic) -> Blocker | None:
+def _blocker(view: ReadView, locks: Locks, topic: Topic) -> Blocker | None:
     first = uncommitted_entries.first_open(view, topic.topic_id)
     if first is None:
         return None
@@ -258,7 +258,7 @@ def _blocker(view: ReadView, locks: LockFile, topic: Topic) -> Blocker | None:
 def one_subscription(connection: Connection, topic_name: str, name: str) -> OneSubscription:
     """One subscription of a topic."""
     with connection.view() as view:
-        topic, locks = topics.get(view, topic_name), connection.environment.lock_file
+        topic, locks = topics.get(view, topic_name), connection.environment.locks
         topic_state = topic_states.load(view, topic.topic_id)
         subscription = subscriptions.get(view, topic, name)
         stats = subscription_of(view, locks, topic_state, subscription)
@@ -271,7 +271,7 @@ def one_subscription(connection: Connection, topic_name: str, name: str) -> OneS
 def list_subscriptions(connection: Connection, topic_name: str | None = None) -> list[SubscriptionRow]:
     """The subscriptions of one topic, or of all topics."""
     rows: list[SubscriptionRow] = []
-    locks, now_ms = connection.environment.lock_file, connection.clock.wall_ms()
+    locks, now_ms = connection.environment.locks, connection.clock.wall_ms()
     with connection.view() as view:
         for topic in [topics.get(view, topic_name)] if topic_name is not None else topics.every(view):
             topic_state = topic_states.load(view, topic.topic_id)
@@ -285,7 +285,7 @@ def list_subscriptions(connection: Connection, topic_name: str | None = None) ->
 
 
 def subscription_of(
-    view: ReadView, locks: LockFile, topic_state: TopicState, subscription: Subscription
+    view: ReadView, locks: Locks, topic_state: TopicState, subscription: Subscription
 ) -> SubscriptionStats:
     """The figures of one subscription."""
     cursor = cursors.load(view, subscription.subscription_id)
@@ -345,7 +345,7 @@ def _pending_in(
 
 
 def _consumers(
-    view: ReadView, locks: LockFile, attached: list[AttachedConsumer], in_flight: int, subscription_id: int
+    view: ReadView, locks: Locks, attached: list[AttachedConsumer], in_flight: int, subscription_id: int
 ) -> list[ConsumerRow]:
     rows = []
     is_shared_out = len(attached) > 1 and in_flight

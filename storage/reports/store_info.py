@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from storage.disk.codec import missing, unpack, unpack_first
 from storage.disk.connection import Connection
-from storage.disk.directory import data_bytes
+from storage.disk.environment import HolderProcess
 from storage.disk.schema import LEASES, STORE, TXN_DEADLINES, TXNS
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.limits import READERS_MAX
 from storage.process.identity import ProcessIdentity, describe, is_stopped, started
-from storage.process.lock_file import FILE_NAME, processes_with
-from storage.system_errors import refusing
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, descent, retention
 from storage.values.named_tuple import NamedTuple
@@ -48,7 +42,7 @@ class StoreInfo(NamedTuple):
     expire_after_ms: int | None
     data_bytes: int
     used_bytes: int
-    map_bytes: int
+    map_bytes: int | None
     readers_in_use: int
     readers_max: int
     in_use_bytes: int
@@ -64,18 +58,10 @@ class FormatRecord(NamedTuple):
 
 
 class DiskSpace(NamedTuple):
-    """Free bytes for the store's user, and all bytes, of the file system of the store."""
+    """Free bytes for the store's user, and all bytes, of the file system of the store; None on a server."""
 
-    disk_free_bytes: int
-    disk_bytes: int
-
-
-class GateHolder(NamedTuple):
-    """The process in the writer gate; the state is `held` or `stopped`."""
-
-    pid: int | None
-    holder: str
-    state: str
+    disk_free_bytes: int | None
+    disk_bytes: int | None
 
 
 class LockRow(NamedTuple):
@@ -108,7 +94,7 @@ class DatabaseRow(NamedTuple):
 
 def store_info(connection: Connection) -> StoreInfo:
     """The figures of a store, from one view."""
-    in_use = sum(1 for _ in _slots(connection))
+    in_use = len(connection.environment.reader_slots())
     with connection.view() as view:
         return info_in(view, connection, in_use)
 
@@ -119,10 +105,8 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
     Args:
         readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
-    figures, superblock, kept = connection.environment.info(), view.superblock, retention.of_store(view)
+    space, superblock, kept = connection.environment.space(), view.superblock, retention.of_store(view)
     made = format_record(view)
-    with _in_place(connection):
-        file_bytes = data_bytes(connection.path)
     in_use_bytes = sum(row.bytes for row in databases_in(view))
     return StoreInfo(
         path=connection.path, format=made.format, store_id=made.store_id.hex(), created_at_ms=made.created_ms,
@@ -134,10 +118,9 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         table_retention_ms=superblock.table_retention_ms,
         retention_time_ms=kept.time_ms, retention_bytes=kept.bytes,
         retention_hard=kept.hard or retention.OFF, ttl_ms=kept.ttl_ms, expire_after_ms=kept.expire_after_ms,
-        data_bytes=file_bytes,
-        used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
+        data_bytes=space.data_bytes, used_bytes=space.used_bytes, map_bytes=space.map_bytes,
         readers_in_use=readers_in_use, readers_max=READERS_MAX,
-        in_use_bytes=in_use_bytes, free_bytes=file_bytes - in_use_bytes,
+        in_use_bytes=in_use_bytes, free_bytes=max(0, space.data_bytes - in_use_bytes),
     )  # fmt: skip
 
 
@@ -153,36 +136,14 @@ def format_record(view: ReadView) -> FormatRecord:
     return FormatRecord(*unpack_first(payload, 3))
 
 
-def gate_holder(connection: Connection) -> GateHolder | None:
+def gate_holder(connection: Connection) -> HolderProcess | None:
     """Return the process in the writer gate now; None while the gate is free."""
-    connection.environment.check_usable()
-    lock_file = connection.environment.lock_file
-    if not lock_file.gate.is_held():
-        return None
-    signature = lock_file.gate.signature() or (0, 0)
-    state = "stopped" if is_stopped(*signature) else "held"
-    return GateHolder(signature[0] or None, describe(*signature), state)
+    return connection.environment.gate_holder()
 
 
 def disk_space(connection: Connection) -> DiskSpace:
     """The space of the file system of the store."""
-    with _in_place(connection), refusing(f"cannot look at the disk of {connection.path}"):
-        figures = os.statvfs(connection.path)
-    return DiskSpace(figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize)
-
-
-@contextmanager
-def _in_place(connection: Connection) -> Iterator[None]:
-    """Look at a file by its path. An open store is read on where its files went, but has no file at the path.
-
-    Raises:
-        StoreNotFound: the store was removed, moved or replaced.
-    """
-    try:
-        yield
-    except FileNotFoundError:
-        connection.environment.lock_file.gate.check_in_place()
-        raise
+    return DiskSpace(*connection.environment.space()[-2:])
 
 
 def identity(connection: Connection) -> str:
@@ -218,36 +179,26 @@ def list_locks(connection: Connection) -> list[LockRow]:
     writing = gate_holder(connection)
     if writing is not None:
         rows.append(LockRow("writer gate", *writing))
-    lock_file = connection.environment.lock_file
+    locks = connection.environment.locks
     with connection.view() as view:
         for key, payload in view.scan(LEASES):
             owner, lease = ProcessIdentity.of(unpack(payload, 6)), int.from_bytes(key, "big")
-            state = lock_file.leases.state_of(lease, owner, view.clock.boot_id())
+            state = locks.leases.state_of(lease, owner, view.clock.boot_id())
             rows.append(LockRow(f"lease {lease}", owner.pid, str(owner), state))
-    for pid in processes_with(os.path.join(connection.path, FILE_NAME)):
-        state = "stopped" if is_stopped(pid, started(pid)) else "open"
-        rows.append(LockRow("store", pid, describe(pid, started(pid)), state))
+    rows += [LockRow("store", *held) for held in connection.environment.open_processes()]
     return rows
 
 
 def list_readers(connection: Connection) -> list[ReaderRow]:
     """Return LMDB's reader table. Pages that an old view shows are not reused until the reader closes the view."""
     last, rows = connection.environment.last_commit(), []
-    for pid, seen in _slots(connection):
+    for pid, seen in connection.environment.reader_slots():
         state = "reading" if seen is not None else "idle"
         if is_stopped(pid, started(pid)):
             state = "stopped"
         behind = last - seen if seen is not None else None
         rows.append(ReaderRow(pid, describe(pid, started(pid)), seen, behind, state))
     return rows
-
-
-def _slots(connection: Connection) -> Iterator[tuple[int, int | None]]:
-    """The taken slots of LMDB's reader table: the process, and the commit that its view shows."""
-    for line in connection.environment.readers().splitlines():
-        fields = line.split()
-        if len(fields) == 3 and fields[0].isdigit():
-            yield int(fields[0]), int(fields[2]) if fields[2].isdigit() else None
 
 
 def list_databases(connection: Connection) -> list[DatabaseRow]:

@@ -75,7 +75,7 @@ def store_report(engine: Engine, names: Sequence[str] | None = None) -> StoreRep
     check_many("topics", names)
     present = overview.present_facts(engine.connection)
     with engine.connection.view() as view:
-        locks = engine.lock_file
+        locks = engine.locks
         every = timeline.models(view, locks, drawn=True)
         full_names = None if names is None else {topics.get(view, name).full_name for name in names}
         chosen = [

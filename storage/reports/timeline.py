@@ -12,7 +12,7 @@ from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.reports import stats, stats_internal
 from storage.reports.blocking_chain import OLDEST_STEPS, Chain, Link, oldest_blocked_ms
 from storage.reports.message_scale import MessageScale, Place, Stretch
@@ -151,16 +151,16 @@ def topic_timeline(connection: Connection, name: str) -> Timeline:
         TopicNotFound
     """
     with connection.view() as view:
-        return model(view, connection.environment.lock_file, topics.get(view, name), drawn=True)
+        return model(view, connection.environment.locks, topics.get(view, name), drawn=True)
 
 
 def topic_timelines(connection: Connection) -> list[Timeline]:
     """Return the timelines of all topics, from one view."""
     with connection.view() as view:
-        return models(view, connection.environment.lock_file, drawn=True)
+        return models(view, connection.environment.locks, drawn=True)
 
 
-def models(view: ReadView, locks: LockFile, *, drawn: bool = False) -> list[Timeline]:
+def models(view: ReadView, locks: Locks, *, drawn: bool = False) -> list[Timeline]:
     """Return the timelines of all topics in a view."""
     return [model(view, locks, topic, drawn=drawn) for topic in topics.every(view)]
 
@@ -173,7 +173,7 @@ def list_blocking(connection: Connection, name: str | None = None) -> list[Block
     """
     rows = []
     with connection.view() as view:
-        locks, now_ms = connection.environment.lock_file, view.clock.wall_ms()
+        locks, now_ms = connection.environment.locks, view.clock.wall_ms()
         for topic in [topics.get(view, name)] if name is not None else topics.every(view):
             topic_state = topic_states.load(view, topic.topic_id)
             chain = Chain(view, topic.topic_id, topic_state)
@@ -186,7 +186,7 @@ def list_blocking(connection: Connection, name: str | None = None) -> list[Block
     return rows
 
 
-def model(view: ReadView, locks: LockFile, topic: Topic, *, drawn: bool = False) -> Timeline:
+def model(view: ReadView, locks: Locks, topic: Topic, *, drawn: bool = False) -> Timeline:
     """Return the timeline of one topic in a view.
 
     Args:
@@ -272,7 +272,7 @@ def _ledgers(view: ReadView, topic: Topic, topic_state: TopicState) -> list[Ledg
 
 
 def blocking_in(
-    view: ReadView, locks: LockFile, topic: Topic, chain: Chain, only: int | None = None
+    view: ReadView, locks: Locks, topic: Topic, chain: Chain, only: int | None = None
 ) -> list[Blocking]:
     """Return the open transactions of a topic by first message; the first transaction holds maxReadPosition.
 
@@ -342,7 +342,7 @@ def _if_ended(view: ReadView, chain: Chain, index: int) -> IfEnded:
     return IfEnded(now, after, frees, total - frees)
 
 
-def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> Holder:
+def holder(view: ReadView, locks: Locks, record: TransactionRecord) -> Holder:
     """Return an open transaction with the state of its process."""
     state, now_ms = owner_state(view, locks, record), view.clock.wall_ms()
     return Holder(

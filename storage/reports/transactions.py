@@ -198,7 +198,7 @@ def row_of(
 ) -> TransactionRow:
     """A transaction as a row."""
     now_ms, is_open = view.clock.wall_ms(), record.state is TransactionState.OPEN
-    state = owner_state(view, engine.lock_file, record) if is_open else None
+    state = owner_state(view, engine.locks, record) if is_open else None
     return TransactionRow(
         as_of_at_ms=now_ms, txn_id=record.id, state=record.state, version=record.version,
         labels=record.labels, owner=record.owner,
@@ -291,7 +291,7 @@ def wait_for_transaction(engine: Engine, txn: int, timeout: float | None) -> Tra
             deadline_ns = reaper.next_deadline_ns(view)
             left_ns = deadline_ns - view.now_ns if deadline_ns is not None else 0
             # While the store clock stands after a reboot, no deadline comes.
-            needs_write = not view.is_clock_running or reaper.is_due(view, connection.environment.lock_file)
+            needs_write = not view.is_clock_running or reaper.is_due(view, connection.environment.locks)
         if is_last_look:
             raise WaitTimeout(
                 f"transaction {TxnID(txn)} did not end within {timeout:g} s",

@@ -16,7 +16,7 @@ from storage.disk.schema import CONSUMERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
 from storage.process.identity import ProcessIdentity, is_stopped
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries, span
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.isolation import SubscriptionMode, SubscriptionType
@@ -59,7 +59,7 @@ def every(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
     ]
 
 
-def living(view: ReadView, locks: LockFile, subscription_id: int) -> list[AttachedConsumer]:
+def living(view: ReadView, locks: Locks, subscription_id: int) -> list[AttachedConsumer]:
     """The consumers whose process is alive, in the order of attachment."""
     return [consumer for consumer in every(view, subscription_id) if locks.leases.is_held(consumer.lease)]
 
@@ -80,7 +80,7 @@ def sweep(
     alive: list[AttachedConsumer] = []
     dead: list[AttachedConsumer] = []
     for consumer in every(batch, subscription.subscription_id):
-        (alive if batch.lock_file.leases.is_held(consumer.lease) else dead).append(consumer)
+        (alive if batch.locks.leases.is_held(consumer.lease) else dead).append(consumer)
     for lease in {consumer.lease for consumer in dead}:
         end_owned(batch, lease)
     if dead:

@@ -2,7 +2,7 @@
 
 Every earlier window of the consumer was received whole: the next is delivered when the queue is empty. A consumer that
 is found dead, or evicted, cannot tell which messages waited in its queue: the record of the window and the consumer's
-mark (`storage/disk/received_marks.py`) do.
+mark (`storage/disk/lmdb/received_marks.py`) do.
 """
 
 from __future__ import annotations

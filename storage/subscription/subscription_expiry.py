@@ -102,7 +102,7 @@ def _delete_first(
     for subscription in among:
         opened = OpenSubscription(batch, subscription)
         cursor = opened.cursor
-        if attached_consumers.living(batch, batch.lock_file, subscription.subscription_id):
+        if attached_consumers.living(batch, batch.locks, subscription.subscription_id):
             continue
         if cursor.vacated_ms is None:
             cursor.vacated_ms = batch.now_ms

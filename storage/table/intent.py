@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage.disk.codec import corrupt, key1, key2, pack, part_key, unpack
-from storage.disk.read_cache_layout import ReadPlace
 from storage.disk.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
+from storage.disk.shared_state import ReadPlace
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
 from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET

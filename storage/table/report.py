@@ -11,7 +11,7 @@ from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.limits import SPLIT_KEYS, TABLE_HOLDERS_MAX
 from storage.process.identity import ProcessIdentity
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.table import catalogue as tables, intent as intents_of, row as rows, state as table_states
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.key_range import KeyRange
@@ -112,7 +112,7 @@ def table_stats(connection: Connection, table: TableEntry) -> TableStats:
     with connection.view() as view:
         check_exists(view, table)
         held = _held(view, table.table_id)
-        locks = connection.environment.lock_file
+        locks = connection.environment.locks
         return TableStats(
             _counts(view, table), sum(count for _, count in held), len(held),
             [
@@ -129,7 +129,7 @@ def _held(view: ReadView, table_id: int) -> list[tuple[TransactionRecord, int]]:
     return sorted(held, key=lambda holder: holder[0].timestamp)
 
 
-def _owner_facts(view: ReadView, locks: LockFile, record: TransactionRecord) -> OwnerFacts:
+def _owner_facts(view: ReadView, locks: Locks, record: TransactionRecord) -> OwnerFacts:
     age_ms = record.age_ms(view.clock.wall_ms())
     return OwnerFacts(record.priority, record.owner, owner_state(view, locks, record), age_ms)
 
@@ -196,7 +196,7 @@ def list_intents(
     """Write intents that are not finalised, by transaction."""
     with connection.view() as view:
         names = {number: name for number, name in table_names(view).items() if table in (None, name)}
-        return _intents(view, connection.environment.lock_file, names, limit)
+        return _intents(view, connection.environment.locks, names, limit)
 
 
 def table_intents(connection: Connection, table: TableEntry, limit: int | None = None) -> list[IntentRow]:
@@ -207,10 +207,10 @@ def table_intents(connection: Connection, table: TableEntry, limit: int | None =
     """
     with connection.view() as view:
         check_exists(view, table)
-        return _intents(view, connection.environment.lock_file, {table.table_id: table.name}, limit)
+        return _intents(view, connection.environment.locks, {table.table_id: table.name}, limit)
 
 
-def _intents(view: ReadView, locks: LockFile, names: dict[int, str], limit: int | None) -> list[IntentRow]:
+def _intents(view: ReadView, locks: Locks, names: dict[int, str], limit: int | None) -> list[IntentRow]:
     """Write intents of tables, given by id with their names."""
     intents: list[IntentRow] = []
     owners: dict[int, IntentOwner] = {}

@@ -17,7 +17,7 @@ from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
 from storage.process.identity import ProcessIdentity
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason, TransactionState
@@ -38,22 +38,22 @@ def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
     return passed
 
 
-def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
+def orphaned(view: ReadView, locks: Locks) -> list[int]:
     """Open transactions that are attached to a dead process."""
     ownerless: list[int] = []
     for key in view.keys(LEASES):
         lease = int.from_bytes(key, "big")
-        if not lock_file.leases.is_held(lease):
+        if not locks.leases.is_held(lease):
             ownerless.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
     return ownerless
 
 
-def is_due(view: ReadView, lock_file: LockFile) -> bool:
+def is_due(view: ReadView, locks: Locks) -> bool:
     """Whether the next write batch would reap a transaction under the store's policy."""
     policy = view.superblock.reap_policy
     if policy == ReapPolicy.MANUAL:
         return False
-    return bool(overdue(view, 1) or (policy == ReapPolicy.ALL and orphaned(view, lock_file)))
+    return bool(overdue(view, 1) or (policy == ReapPolicy.ALL and orphaned(view, locks)))
 
 
 def next_deadline_ns(view: ReadView) -> int | None:
@@ -82,7 +82,7 @@ def _is_due(batch: WriteBatch, txn_id: int) -> bool:
         return False
     if record.is_overdue(batch.now_ns):
         return True
-    is_orphan = bool(record.lease) and not batch.lock_file.leases.is_held(record.lease)
+    is_orphan = bool(record.lease) and not batch.locks.leases.is_held(record.lease)
     return is_orphan and batch.superblock.reap_policy == ReapPolicy.ALL
 
 
@@ -154,7 +154,7 @@ class Reaper:
     def _end_orphaned(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
         for key in list(batch.keys(LEASES)):
-            if batch.lock_file.leases.is_held(int.from_bytes(key, "big")):
+            if batch.locks.leases.is_held(int.from_bytes(key, "big")):
                 continue
             owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
             due = [txn_id for txn_id in owned if txn_id != batch.naming][: limit - len(ended)]

@@ -1,4 +1,4 @@
-"""The events that a store counts, by the number of their counter; see `storage/disk/counters_file.py`."""
+"""The events that a store counts, by the number of their counter; see `storage/disk/lmdb/counters_file.py`."""
 
 from __future__ import annotations
 

@@ -6,14 +6,11 @@ check tries again, and gives up after a few tries.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from storage.disk.connection import Connection
-from storage.disk.directory import DATA
 from storage.errors import NotFound
 from storage.txn.options import CheckMode
 from storage.verify.problem import Report
@@ -28,7 +25,6 @@ _ROWS_MAX = 100
 _TRIES = 3
 _PAUSE_S = 0.05
 """Longer than a commit, which may be in progress during the digest."""
-_CHUNK = 1 << 20
 
 
 def check_reads(connection: Connection, names: Sequence[str], open_table: OpenTable, report: Report) -> bool:
@@ -37,21 +33,25 @@ def check_reads(connection: Connection, names: Sequence[str], open_table: OpenTa
     Raises:
         CorruptStore
     """
-    environment, path = connection.environment, os.path.join(connection.path, DATA)
+    environment = connection.environment
     is_unexplained = True
     for _ in range(_TRIES):
-        commit, before = environment.last_commit(), _digest(path)
+        commit, before = environment.last_commit(), environment.digest()
         for name in names[:_TABLES_MAX]:
             try:
                 _read(open_table(name))
             except NotFound:
                 continue  # deleted meanwhile, or damaged, which has an invariant of its own
-        if _digest(path) == before:
+        if environment.digest() == before:
             return True
         connection.clock.sleep(_PAUSE_S)
         is_unexplained = is_unexplained and environment.last_commit() == commit
     if is_unexplained:
-        report(13, DATA, "changes during reads at READ_COMMITTED, without a commit")
+        report(
+            13,
+            "data.mdb" if environment.has_directory else "store",
+            "changes during reads at READ_COMMITTED, without a commit",
+        )
     return is_unexplained
 
 
@@ -63,11 +63,3 @@ def _read(table: Table) -> None:
             table.get(key, check=mode)
         for row in islice(table.scan(reverse=True, limit=_ROWS_MAX, check=mode), _ROWS_MAX):
             table.get_row(row.key, check=mode)
-
-
-def _digest(path: str) -> bytes:
-    digest = blake2b()
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.digest()

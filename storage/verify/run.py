@@ -10,7 +10,6 @@ Verification holds one view throughout: a long-lived reader keeps pages from reu
 from __future__ import annotations
 
 from storage.disk.connection import Connection
-from storage.disk.pages import check_pages
 from storage.disk.schema import ALL, ENTRIES
 from storage.disk.view import ReadView
 from storage.errors import CorruptStore, StoreClosed, StoreInvalid
@@ -107,7 +106,7 @@ def _check_commit(
 
     while True:
         with connection.view() as view:
-            is_sound = check_pages(connection.path, view.commit, report_page, progress, full=full)
+            is_sound = connection.environment.check_pages(view.commit, report_page, progress, full=full)
             if is_sound is None:
                 continue  # Two commits came between the view and the look at the meta pages.
             if not is_sound:

@@ -19,7 +19,7 @@ HOUR = 3600.0
 USUAL = 0.02
 
 WAITER = """
-    from storage.disk import commit_wait
+    from storage.disk.lmdb import commit_wait
     from storage.process import gate_queue
     gate_queue.PATIENCE_S = float(sys.argv[2])
     with Store.open(path, lock_timeout=600) as store:

@@ -11,7 +11,7 @@ from storage.errors import StoreClosed, StoreFull
 from tests.processes.child import Children
 
 SMALL_MAPS = """
-    from storage.disk import data_file
+    from storage.disk.lmdb import data_file
     data_file.MAP_BYTES_WANTED = data_file.MAP_BYTES_FALLBACK = data_file.MAP_BYTES_SPARE = 1 << 20
 """
 

@@ -15,7 +15,7 @@ SLOTS = 6
 
 VIEWS = """
     from contextlib import ExitStack
-    from storage.disk import data_file
+    from storage.disk.lmdb import data_file
     data_file.READERS_MAX = int(sys.argv[2])
     with Store.open(path, read_only=True) as store, ExitStack() as views:
         try:
@@ -107,7 +107,7 @@ def test_dead_readers_do_not_fill_the_table(path: str, children: Children):
     """Every slot belongs to killed processes: a process that has the store open frees them when it wants one."""
     survivor = children.run(
         """
-        from storage.disk import data_file
+        from storage.disk.lmdb import data_file
         data_file.READERS_MAX = int(sys.argv[2])
         with Store.open(path, read_only=True) as store:
             say("open")

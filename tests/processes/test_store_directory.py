@@ -13,8 +13,8 @@ import lmdb
 import pytest
 
 from storage import Store
-from storage.disk import directory as place
 from storage.disk.codec import pack, unpack
+from storage.disk.lmdb import directory as place
 from storage.disk.schema import FORMAT_NUMBER, STORE
 from storage.disk.view import WriteBatch
 from storage.errors import (

@@ -584,7 +584,7 @@ class TestWatch:
         """Once a wait, after a second; nothing fails, and when the gate is free what is kept is written."""
         told: list[tuple[str, float]] = []
         with Store.open(path, clock=clock, on_wait=lambda *who: told.append(who)) as other:
-            gate, txn = store.connection.environment.lock_file.gate, other.transaction()
+            gate, txn = store.connection.environment.locks.gate, other.transaction()
             other.create_producer("t").send(b"x", txn=txn)
             holder = LockFile(f"{path}/store.lock", clock, writable=True)
             holder.gate.enter(0, None)

@@ -25,7 +25,7 @@ def test_parts_are_made_once(store: Store) -> None:
     engine = store.engine
     assert engine.coordinator is engine.coordinator
     assert engine.reaper is engine.reaper
-    assert engine.lock_file is engine.connection.environment.lock_file
+    assert engine.locks is engine.connection.environment.locks
 
 
 @pytest.mark.parametrize("kind", [PART_TOPIC, PART_SUBSCRIPTION, PART_TABLE])

@@ -15,7 +15,7 @@ from storage.disk.schema import TABLES
 from storage.disk.superblock import Superblock
 from storage.disk.view import WriteBatch
 from storage.limits import TIMESTAMP_RESERVE_NS, TRANSACTION_TIMEOUT_MS
-from storage.process.open_timestamps import OpenTimestamps
+from storage.process.locks import OpenTimestamps
 from storage.table import retention
 from storage.txn.begin import NewTransaction, Started, check_begin, timeout_ms_of
 from storage.txn.coordinator import Coordinator
@@ -116,7 +116,7 @@ class Beginning:
         self._request = request
         self.held: HeldTimestamp | None = None
         if started is not None and started.timestamp:
-            locks = connection.environment.data_map.locks
+            locks = connection.environment.locks
             self.held = HeldTimestamp(locks.open_timestamps, started.timestamp)
         self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
@@ -183,7 +183,7 @@ class Beginning:
 def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
     """The start of a transaction without a record; None if only a record can give a timestamp."""
     environment, clock = connection.environment, connection.clock
-    cache, locks = environment.read_cache, environment.data_map.locks
+    cache, locks = environment.read_cache, environment.locks
     if not cache.is_attached:
         now_ns = environment.now_ns_without(TABLES)
         if now_ns is not None:

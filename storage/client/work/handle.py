@@ -100,8 +100,8 @@ class TransactionHandle:
             TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
             StoreClosed, StoreInvalid
         """
-        connection, data_map = self.connection, self.environment.data_map
-        if connection.is_closed or connection.read_only or data_map.failed is not None or data_map.is_old:
+        connection, state = self.connection, self.environment.usability
+        if connection.is_closed or connection.read_only or state.failed is not None or state.is_old:
             connection.check_writable()
         if self.doubt is not None or self.queued is not None:
             self.resolve()

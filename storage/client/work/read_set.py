@@ -12,9 +12,8 @@ from typing import Protocol, TypeVar
 
 from storage.client.work.beginning import NeedsWrite
 from storage.client.work.handle import TransactionHandle
-from storage.disk.read_cache import ReadCache
-from storage.disk.read_cache_layout import ReadsDamaged
 from storage.disk.reserve import ReserveShare
+from storage.disk.shared_state import ReadCache, ReadsDamaged
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import PAGE_ENTRIES
 from storage.table import read as reading, retention

@@ -101,7 +101,7 @@ class ProducerRegistry:
                 self._sweep(sessions.every(batch, topic.topic_id), is_shared=shared is not None)
                 session_index.make(batch, topic.topic_id, sessions.every(batch, topic.topic_id))
         if shared is not None:
-            self.present = session_index.beside_shared(topic, batch.lock_file, shared.name)
+            self.present = session_index.beside_shared(topic, batch.locks, shared.name)
         else:
             self.present = list(sessions.every(batch, topic.topic_id))
 
@@ -111,8 +111,7 @@ class ProducerRegistry:
         dead = [
             session
             for session in examined
-            if not session.is_alive(batch, batch.lock_file)
-            and not (is_shared and _may_come_back(batch, session))
+            if not session.is_alive(batch, batch.locks) and not (is_shared and _may_come_back(batch, session))
         ]
         for lease in {session.lease for session in dead if session.lease}:
             self._transactions.end_owned(batch, lease)
@@ -232,14 +231,14 @@ class ProducerRegistry:
             name = request.name or (f"of session {resume.number}" if resume is not None else None)
             raise self.fenced_error(name, request.brings, why)
         if answer is Answer.BUSY:
-            raise errors.busy(self._batch, self._batch.lock_file, topic.name, request.mode, self.present)
+            raise errors.busy(self._batch, self._batch.locks, topic.name, request.mode, self.present)
         return answer
 
     def _check_not_connected(self, token: Token) -> None:
         batch, session = self._batch, sessions.find(self._batch, self.topic.topic_id, token.number)
-        if session is None or not token.names(session) or not session.is_alive(batch, batch.lock_file):
+        if session is None or not token.names(session) or not session.is_alive(batch, batch.locks):
             return
-        shown = errors.described(batch, batch.lock_file, session)
+        shown = errors.described(batch, batch.locks, session)
         raise ProducerBusy(
             f"session {session.number} of topic {self.topic.name} is connected: {shown}",
             hint=Hint(
@@ -254,7 +253,7 @@ class ProducerRegistry:
         """Refuse a name that a connected producer has. A waiting producer may have the name: it connects later."""
         for session in self.present:
             if session.name == name and not session.is_waiting:
-                raise errors.name_taken(self._batch, self._batch.lock_file, self.topic.name, session)
+                raise errors.name_taken(self._batch, self._batch.locks, self.topic.name, session)
 
     def _new_session(self, request: AccessRequest, lifetime: SessionLifetime) -> ProducerSession:
         superblock = self._batch.superblock

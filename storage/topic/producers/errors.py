@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from storage.actions import Action, Hint, Keyword
 from storage.disk.view import ReadView
 from storage.errors import ProducerBusy, ProducerFenced
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import ownership
 from storage.topic.producers.access_mode import AccessMode
@@ -23,13 +23,13 @@ def shown_epoch(epoch: int) -> int | None:
     return epoch if epoch >= 0 else None
 
 
-def described(view: ReadView, locks: LockFile, session: ProducerSession) -> str:
+def described(view: ReadView, locks: Locks, session: ProducerSession) -> str:
     """Describe a session: `loader (Exclusive, alice@db-2:48211 (txnctl produce), alive)`."""
     return f"{session.name} ({session.mode.value}, {session.owner}, {session.state(view, locks)})"
 
 
 def busy(
-    view: ReadView, locks: LockFile, topic: str, mode: AccessMode, present: Sequence[ProducerSession]
+    view: ReadView, locks: Locks, topic: str, mode: AccessMode, present: Sequence[ProducerSession]
 ) -> ProducerBusy:
     """Make the error for a topic at which producers are connected or wait."""
     owner = next((session for session in present if session.is_owner), None)
@@ -64,7 +64,7 @@ def busy(
     )
 
 
-def name_taken(view: ReadView, locks: LockFile, topic: str, holder: ProducerSession) -> ProducerBusy:
+def name_taken(view: ReadView, locks: Locks, topic: str, holder: ProducerSession) -> ProducerBusy:
     """Make the error for a name that a connected producer has."""
     return ProducerBusy(
         f"topic {topic} has a producer {holder.name} already: {described(view, locks, holder)}",
@@ -81,7 +81,7 @@ def _counted(sessions: Sequence[ProducerSession], what: str) -> str:
     return f"{len(sessions)} producer{'s' if len(sessions) != 1 else ''} {what}"
 
 
-def _list(view: ReadView, locks: LockFile, sessions: Sequence[ProducerSession]) -> str:
+def _list(view: ReadView, locks: Locks, sessions: Sequence[ProducerSession]) -> str:
     named = ", ".join(described(view, locks, session) for session in sessions[:_NAMED_MAX])
     return named + (", ..." if len(sessions) > _NAMED_MAX else "")
 

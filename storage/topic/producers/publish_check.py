@@ -104,15 +104,15 @@ class Passing:
     def check_publish(self, topic: OpenTopic[WriteBatch], name: str | None) -> tuple[int, str]:
         """Check that a Shared producer of this name might connect now."""
         batch = topic.view
-        present = session_index.beside_shared(topic, batch.lock_file, name)
+        present = session_index.beside_shared(topic, batch.locks, name)
         if any(session.is_owner or session.is_waiting for session in present):
-            raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)
+            raise errors.busy(batch, batch.locks, self._topic.name, self.mode, present)
         if name is None:
             batch.superblock.last_producer += 1
             return 0, f"producer-{batch.superblock.last_producer}"
         for session in present:
             if session.name == name:
-                raise errors.name_taken(batch, batch.lock_file, self._topic.name, session)
+                raise errors.name_taken(batch, batch.locks, self._topic.name, session)
         return 0, name
 
 
@@ -146,7 +146,7 @@ class Borrowed:
         """Check the session, and renew the lease."""
         batch = topic.view
         session = sessions.find(batch, topic.topic_id, self._token.number)
-        if session is None or not self._token.names(session) or not session.is_alive(batch, batch.lock_file):
+        if session is None or not self._token.names(session) or not session.is_alive(batch, batch.locks):
             session = self._reconnect(topic, session)
         if session.is_waiting:
             raise ProducerBusy(
@@ -173,23 +173,23 @@ class Borrowed:
             # The owner may connect again, and gets a new token then: work under this token is refused.
             raise self._fenced(topic, f"the process that held its session is dead: {session.owner}")
         if session.mode.is_exclusive:
-            present = sessions.living(batch, topic_id, batch.lock_file)
+            present = sessions.living(batch, topic_id, batch.locks)
         else:
-            present = session_index.beside_shared(topic, batch.lock_file, session.name)
+            present = session_index.beside_shared(topic, batch.locks, session.name)
         waiting = next((queued for queued in present if queued.is_waiting), None)
         if not session.mode.is_exclusive:
             if waiting is not None:
-                raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)
+                raise errors.busy(batch, batch.locks, self._topic.name, self.mode, present)
             for living in present:
                 if living.name == session.name:
-                    raise errors.name_taken(batch, batch.lock_file, self._topic.name, living)
+                    raise errors.name_taken(batch, batch.locks, self._topic.name, living)
             return session
         if waiting is not None:
             raise self._lost(topic, session, f"its lease ended, and {waiting.name} waits for the topic")
         if topic.state.owner_session != session.number:
             raise self._lost(topic, session, "its lease ended, and others have published since")
         if present:
-            raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)
+            raise errors.busy(batch, batch.locks, self._topic.name, self.mode, present)
         again = AccessRequest(self.mode, resume=self._token)
         again.keeps_token = True
         registry = ProducerRegistry(topic, self._transactions)

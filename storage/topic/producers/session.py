@@ -18,7 +18,7 @@ from storage.disk.schema import PRODUCERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 from storage.process.identity import ProcessIdentity
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.topic.producers.access_mode import AccessMode, Occupancy
 
 _SECRET_BYTES = 8
@@ -92,11 +92,11 @@ class ProducerSession:
         """Give the session a new token; the former token is refused from now on."""
         self.secret = os.urandom(_SECRET_BYTES)
 
-    def is_alive(self, view: ReadView, locks: LockFile) -> bool:
+    def is_alive(self, view: ReadView, locks: Locks) -> bool:
         """Whether the process lives, or the lease has not expired."""
         return locks.leases.is_held(self.lease) if self.lease else view.now_ns < self.until_ns
 
-    def state(self, view: ReadView, locks: LockFile) -> str:
+    def state(self, view: ReadView, locks: Locks) -> str:
         """alive, stopped, dead, rebooted or unknown-host if attached; leased or expired if leased."""
         if self.lease:
             return locks.leases.state_of(self.lease, self.owner, view.clock.boot_id())
@@ -172,7 +172,7 @@ def save(batch: WriteBatch, session: ProducerSession) -> None:
     batch.put(PRODUCERS, key2(session.topic_id, session.number), pack(session.fields()))
 
 
-def living(view: ReadView, topic_id: int, locks: LockFile) -> list[ProducerSession]:
+def living(view: ReadView, topic_id: int, locks: Locks) -> list[ProducerSession]:
     """The sessions of a topic whose process lives or whose lease has not expired."""
     return [session for session in every(view, topic_id) if session.is_alive(view, locks)]
 

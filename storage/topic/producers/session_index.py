@@ -13,7 +13,7 @@ from itertools import islice
 from storage.disk.codec import U64X2, key1, key2, unpack
 from storage.disk.schema import PRODUCERS, SESSION_INDEX
 from storage.disk.view import ReadView, WriteBatch
-from storage.process.lock_file import LockFile
+from storage.process.locks import Locks
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import session as sessions
 from storage.topic.producers.session import ProducerSession
@@ -86,7 +86,7 @@ def is_shared_alone(topic: OpenTopic[ReadView]) -> bool:
     return waiting(view, topic_id) == 0 and not (owner and sessions.find(view, topic_id, owner))
 
 
-def beside_shared(topic: OpenTopic[ReadView], locks: LockFile, name: str | None) -> list[ProducerSession]:
+def beside_shared(topic: OpenTopic[ReadView], locks: Locks, name: str | None) -> list[ProducerSession]:
     """The living sessions in the way of a Shared producer: all beside an owner or a queue, else those of the name."""
     view, topic_id = topic.view, topic.topic_id
     if not is_shared_alone(topic):

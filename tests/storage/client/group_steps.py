@@ -44,7 +44,7 @@ def stored(store: Store) -> list[bytes]:
 @contextmanager
 def gate_held(store: Store) -> Iterator[None]:
     """A thread of this process holds the writer gate."""
-    gate = store.connection.environment.lock_file.gate
+    gate = store.connection.environment.locks.gate
     held, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -195,7 +195,7 @@ class TestFailures:
             txn = store.transaction()
             table.put(b"k", b"v", txn=txn)
             txn.commit()
-            gate = store.connection.environment.lock_file.gate
+            gate = store.connection.environment.locks.gate
             held, let_go = threading.Event(), threading.Event()
 
             def hold() -> None:
@@ -235,4 +235,4 @@ class TestGate:
         with store.group():
             producer.send(b"queued")
             in_thread(lambda: store.create_topic("other"))
-            assert not store.connection.environment.lock_file.gate.is_held()
+            assert not store.connection.environment.locks.gate.is_held()

@@ -153,7 +153,7 @@ class TestWith:
 
             def interrupt() -> None:
                 faults.disarm()
-                impatient.connection.environment.lock_file.gate.leave()
+                impatient.connection.environment.locks.gate.leave()
                 holder.gate.enter(0, None)
                 raise KeyboardInterrupt
 

@@ -68,8 +68,8 @@ class TestLeases:
         """Also in a process that lives on."""
         with Store.open(path, clock=clock) as second:
             number = self.lease(second)
-            assert store.connection.environment.lock_file.leases.is_held(number)
-        assert not store.connection.environment.lock_file.leases.is_held(number)
+            assert store.connection.environment.locks.leases.is_held(number)
+        assert not store.connection.environment.locks.leases.is_held(number)
 
     def test_a_number_whose_commit_failed_stays_its_own(
         self, store: Store, path: str, clock: ManualClock
@@ -115,7 +115,7 @@ class TestWaiting:
 
 def test_a_change_that_may_wait_is_made_before_the_next(store: Store) -> None:
     """Where the gate is not free; by the same connection."""
-    gate, done = store.connection.environment.lock_file.gate, []
+    gate, done = store.connection.environment.locks.gate, []
     held, free = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.disk.read_cache import ReadCache
+from storage.disk.lmdb.read_cache import MappedReadCache
 
 
 class Key:
@@ -20,11 +20,13 @@ class UnboundedReads:
         self._keys: dict[tuple[int, bytes], int] = {}
         self._ranges: list[tuple[int, int, bytes, bytes]] = []
 
-    def record_key(self, cache: ReadCache, table_id: int, key: bytes, timestamp: int) -> None:
+    def record_key(self, cache: MappedReadCache, table_id: int, key: bytes, timestamp: int) -> None:
         cache.record_key(table_id, key, timestamp, 0)
         self._keys[table_id, key] = max(timestamp, self._keys.get((table_id, key), 0))
 
-    def record_range(self, cache: ReadCache, table_id: int, start: bytes, end: bytes, timestamp: int) -> None:
+    def record_range(
+        self, cache: MappedReadCache, table_id: int, start: bytes, end: bytes, timestamp: int
+    ) -> None:
         cache.record_range(table_id, start, end, timestamp, 0)
         self._ranges.append((timestamp, table_id, start, end))
 

@@ -1,4 +1,4 @@
-"""Leases: a process is alive as long as it holds the byte of its lease, whatever its pid says."""
+"""ByteLeases: a process is alive as long as it holds the byte of its lease, whatever its pid says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage.process import liveness
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import ManualClock
 from storage.process.identity import ProcessIdentity, this_process
-from storage.process.liveness import Leases
+from storage.process.liveness import ByteLeases
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> Iterator[list[ByteLocks]]:
 
 def test_a_lease_is_held_by_one(files: list[ByteLocks]) -> None:
     """Two handles of one process do not hold it twice either."""
-    mine, theirs = Leases(files[0]), Leases(files[1])
+    mine, theirs = ByteLeases(files[0]), ByteLeases(files[1])
     assert mine.hold(1)
     assert not mine.hold(1)
     assert not theirs.hold(1)
@@ -39,7 +39,7 @@ def test_a_lease_is_held_by_one(files: list[ByteLocks]) -> None:
 
 def test_a_lease_ends_when_it_is_dropped_or_its_process_ends(files: list[ByteLocks]) -> None:
     """The kernel does the second, when the file is closed."""
-    mine, theirs, looker = map(Leases, files)
+    mine, theirs, looker = map(ByteLeases, files)
     mine.hold(1)
     theirs.hold(2)
     mine.drop(1)
@@ -66,14 +66,14 @@ def test_a_free_lease_of_this_boot_proves_death(
 ) -> None:
     """Of another boot, the host tells whether it was this machine; the pid, which lives, tells nothing."""
     holder = ProcessIdentity(host, boot_id, os.getpid(), 1, "anna", "test")
-    assert Leases(files[0]).state_of(1, holder, BOOT) == state
+    assert ByteLeases(files[0]).state_of(1, holder, BOOT) == state
 
 
 def test_a_held_lease_proves_life(files: list[ByteLocks], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of a process whose record names another boot; a stopped one is told apart."""
     holder = this_process(ManualClock(), "test")
-    leases = Leases(files[0])
+    leases = ByteLeases(files[0])
     leases.hold(5)
-    assert Leases(files[1]).state_of(5, holder, b"x" * 16) == "alive"
+    assert ByteLeases(files[1]).state_of(5, holder, b"x" * 16) == "alive"
     monkeypatch.setattr(liveness, "is_stopped", lambda pid, started: (pid, started) == holder[2:4])
     assert leases.state_of(5, holder, BOOT) == "stopped"

@@ -10,19 +10,19 @@ import pytest
 
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import ManualClock
-from storage.process.open_timestamps import OpenTimestamps
+from storage.process.open_timestamps import ByteTimestamps
 
 NOW = 1_700_000_000_000_000_000
 LATER = 1 << 62
 
 
 @pytest.fixture
-def two(tmp_path: Path, clock: ManualClock) -> Iterator[tuple[OpenTimestamps, OpenTimestamps]]:
+def two(tmp_path: Path, clock: ManualClock) -> Iterator[tuple[ByteTimestamps, ByteTimestamps]]:
     """The open timestamps of two openings of one lock file, which the kernel keeps apart as it does two processes."""
     path = tmp_path / "locks"
     path.write_bytes(b"")
     locks = [ByteLocks(str(path), writable=True) for _ in range(2)]
-    yield OpenTimestamps(locks[0], clock), OpenTimestamps(locks[1], clock)
+    yield ByteTimestamps(locks[0], clock), ByteTimestamps(locks[1], clock)
     for each in locks:
         each.close()
 
@@ -32,7 +32,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def test_the_lowest_of_all_processes_is_found(two: tuple[OpenTimestamps, OpenTimestamps]) -> None:
+def test_the_lowest_of_all_processes_is_found(two: tuple[ByteTimestamps, ByteTimestamps]) -> None:
     """Neighbours, which the kernel joins into one lock, are two timestamps all the same."""
     first, second = two
     for timestamp in (NOW + 70, NOW + 31, NOW + 30):
@@ -55,7 +55,7 @@ def test_the_timestamps_of_a_closed_file_are_released(tmp_path: Path, clock: Man
     path = tmp_path / "locks"
     path.write_bytes(b"")
     locks, reading = ByteLocks(str(path), writable=True), ByteLocks(str(path), writable=False)
-    held, seen = OpenTimestamps(locks, clock), OpenTimestamps(reading, clock)
+    held, seen = ByteTimestamps(locks, clock), ByteTimestamps(reading, clock)
     held.hold(NOW, LATER)
     assert seen.lowest(NOW) == NOW
     locks.close()
@@ -65,7 +65,7 @@ def test_the_timestamps_of_a_closed_file_are_released(tmp_path: Path, clock: Man
 
 
 def test_a_timestamp_past_its_deadline_is_released_by_the_next_one(
-    two: tuple[OpenTimestamps, OpenTimestamps], clock: ManualClock
+    two: tuple[ByteTimestamps, ByteTimestamps], clock: ManualClock
 ) -> None:
     """A program that forgot a transaction holds no reader back for longer than it goes on."""
     first, second = two
@@ -81,7 +81,7 @@ def test_a_timestamp_past_its_deadline_is_released_by_the_next_one(
 class _Forgotten:
     """A forgotten transaction in a cycle, as an exception and its frames make one: garbage collection finds it."""
 
-    def __init__(self, timestamps: OpenTimestamps, timestamp: int) -> None:
+    def __init__(self, timestamps: ByteTimestamps, timestamp: int) -> None:
         self._timestamps = timestamps
         self._timestamp = timestamp
         self._cycle = self
@@ -107,7 +107,7 @@ def test_garbage_collection_may_release_timestamps_meanwhile(tmp_path: Path) -> 
     path = tmp_path / "locks"
     path.write_bytes(b"")
     locks, thresholds = ByteLocks(str(path), writable=True), gc.get_threshold()
-    held, calm = OpenTimestamps(locks, _CollectingClock()), OpenTimestamps(locks, ManualClock())
+    held, calm = ByteTimestamps(locks, _CollectingClock()), ByteTimestamps(locks, ManualClock())
     gc.collect()
     gc.disable()
     try:

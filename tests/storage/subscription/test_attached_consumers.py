@@ -100,7 +100,7 @@ class TestActive:
             attach(store, FAILOVER, name="successor")
         subscription_id = 1
         with store.connection.view() as view:
-            living = attached_consumers.living(view, store.connection.environment.lock_file, subscription_id)
+            living = attached_consumers.living(view, store.connection.environment.locks, subscription_id)
             recorded = attached_consumers.every(view, subscription_id)
         active = attached_consumers.active(living)
         assert [consumer.name for consumer in recorded] == ["dead", "successor"]

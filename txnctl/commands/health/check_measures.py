@@ -6,7 +6,7 @@ the performance data agrees.
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from storage.errors import InvalidValue
 from storage.reports import holder_findings
@@ -29,6 +29,9 @@ STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 
 
 S = TypeVar("S")
+
+
+_UNKNOWN_SPACE: Final = (1 << 63) - 1
 
 
 class Measure(NamedTuple, Generic[S]):
@@ -164,7 +167,8 @@ def _gate(overview: Overview) -> tuple[int, str | None]:
 
 
 def _space(overview: Overview) -> tuple[int, str | None]:
-    return overview.facts.store.disk.disk_free_bytes, None
+    free = overview.facts.store.disk.disk_free_bytes
+    return (_UNKNOWN_SPACE, "the disk is the server's") if free is None else (free, None)
 
 
 def _conflicts(ends: RecentEnds) -> tuple[int, str | None]:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from storage.disk.counters_file import Counters
+    from storage.disk.counters import Counters
     from storage.reports.activity import StoreActivity
     from storage.reports.facts import Facts, SubscriptionFacts, TableFacts, TopicFacts
     from storage.reports.overview import Overview

@@ -90,7 +90,7 @@ class _SparkWriter(Shipped):
 
     def _make_staging_directory(self) -> None:
         if self._options.staging is None:
-            from storage.disk.directory import make_subdirectory
+            from storage.disk.lmdb.directory import make_subdirectory
 
             make_subdirectory(self._directory, self._options.path)
         self._staging().make_directory()

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from storage import Store
-from storage.disk.read_cache_file import FILE_NAME
+from storage.disk.lmdb.read_cache_file import FILE_NAME
 from storage.errors import WriteTooOld
 from tests.storage.records_read import records_read
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from storage import Store, Table, Transaction, TxnID
-from storage.disk.read_cache_layout import (
+from storage.disk.lmdb.read_cache_layout import (
     ISSUED_AT,
     LAYOUT_AT,
     LOG_BYTES_MAX,

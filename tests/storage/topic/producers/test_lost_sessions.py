@@ -433,7 +433,7 @@ class TestLeaving:
         owner = rivals.produce(EXCLUSIVE)
         process = rivals.open()
         waiter = rivals.wait(store=process)
-        gate = process.connection.environment.lock_file.gate
+        gate = process.connection.environment.locks.gate
 
         def busy(*arguments: object) -> None:
             raise WriterBusy("the writer gate is not free")

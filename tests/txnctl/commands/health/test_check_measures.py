@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from storage.disk.environment import HolderProcess
 from storage.reports.finding import Finding
 from storage.reports.overview import Overview
 from storage.reports.quiet_consumers import QuietConsumer
-from storage.reports.store_info import GateHolder
 from tests.txnctl.commands.health.check_steps import (
     NO_ENDS,
     Run,
@@ -119,8 +119,11 @@ def test_the_oldest_blocked_and_the_stopped_gate_are_measured() -> None:
     far = blocked_topic("b", 2, 80_000, None)
     assert state_of("blocked-age", overview_of(topics=[near])) == (30_000, "OK")
     assert state_of("blocked-age", overview_of(topics=[near, far])) == (80_000, "WARNING")
-    assert state_of("gate", overview_of(writer_gate=GateHolder(7, "process 7", "held"))) == (0, "OK")
-    assert state_of("gate", overview_of(writer_gate=GateHolder(7, "process 7", "stopped"))) == (1, "CRITICAL")
+    assert state_of("gate", overview_of(writer_gate=HolderProcess(7, "process 7", "held"))) == (0, "OK")
+    assert state_of("gate", overview_of(writer_gate=HolderProcess(7, "process 7", "stopped"))) == (
+        1,
+        "CRITICAL",
+    )
     assert worst([judged_as(state) for state in ("WARNING", "CRITICAL", "OK")]) == "CRITICAL"
 
 

@@ -94,7 +94,7 @@ def test_a_task_reads_files_where_lmdb_cannot_be_imported(store: Store, root: Ro
         "sys.modules['lmdb'] = None\n"
         "pieces, schema = pickle.load(open(sys.argv[1], 'rb'))\n"
         "print(sum(batch.num_rows for piece in pieces for batch in piece.batches(schema)))\n"
-        "assert 'storage.disk.environment' not in sys.modules\n"
+        "assert 'storage.disk.lmdb.environment' not in sys.modules\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(packed)], capture_output=True, text=True, check=True,

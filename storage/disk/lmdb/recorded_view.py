@@ -1,0 +1,105 @@
+"""Looks inside the writer gate: a view with recorded reads, and the superblock alone. Neither costs a flush.
+
+A writer either sees what is noted there, or committed before the look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from storage.disk.lmdb.data_map import CountedView, DataMap
+from storage.disk.superblock import WALL_END_NS, Superblock, check_wall
+from storage.disk.view import ReadView
+from storage.errors import StoreInvalid
+from storage.process.writer_gate import OnWait
+from storage.system_errors import raise_refusal
+
+T = TypeVar("T")
+
+
+class RecordedView(CountedView):
+    """A view that is opened inside the writer gate, where `record` notes the coming reads; then the gate is left."""
+
+    __slots__ = ("_on_wait", "_record", "_timeout_s")
+
+    def __init__(
+        self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> None:
+        """Raises:
+        StoreClosed, StoreInvalid, OldFormat: the store is not written by this process.
+        """
+        if data_map.read_only or data_map.failed is not None or data_map.is_old:
+            _refuse(data_map)
+        self._map = data_map
+        self._record = record
+        self._timeout_s = timeout_s
+        self._on_wait = on_wait
+
+    def __enter__(self) -> ReadView:
+        data_map = self._map
+        gate = data_map.locks.gate
+        try:
+            gate.enter(self._timeout_s, self._on_wait)
+            wall_ns = data_map.clock.wall_ns()
+            if not 0 <= wall_ns < WALL_END_NS:
+                check_wall(wall_ns)
+            view = super().__enter__()
+            try:
+                kept = data_map.kept
+                if kept.commit == (data_map.raw, self._raw.id()):
+                    view.known = kept
+                self._record(view)
+                # Outside the gate the next batch may change the records.
+                view.known = None
+            except BaseException as error:
+                self.__exit__(type(error), error, None)
+                raise
+        except OSError as error:
+            raise_refusal(f"cannot use the files of {data_map.path}", error)
+        finally:
+            gate.leave()
+        return view
+
+
+def look_at_superblock(
+    data_map: DataMap, look: Callable[[Superblock, int], T], timeout_s: float, on_wait: OnWait | None
+) -> T:
+    """Run `look` inside the gate on the superblock of the last commit, and return the result.
+
+    A newcomer, which backs off from a gate in use. Where the last commit is of this process, no view is opened.
+
+    Args:
+        look: given the superblock, which it leaves as it is, and the wall time in nanoseconds.
+
+    Raises:
+        WriterBusy, StoreClosed, OldFormat, StoreInvalid, and the errors of `look`.
+    """
+    if data_map.read_only or data_map.failed is not None or data_map.is_old:
+        _refuse(data_map)
+    gate = data_map.locks.gate
+    try:
+        gate.enter(timeout_s, on_wait, backs_off=True)
+        wall_ns = data_map.clock.wall_ns()
+        if not 0 <= wall_ns < WALL_END_NS:
+            check_wall(wall_ns)
+        superblock = data_map.kept_superblock()
+        if superblock is not None:
+            return look(superblock, wall_ns)
+        with data_map.view() as view:
+            return look(view.superblock, wall_ns)
+    except OSError as error:
+        raise_refusal(f"cannot use the files of {data_map.path}", error)
+    finally:
+        gate.leave()
+
+
+def _refuse(data_map: DataMap) -> None:
+    """Raise the error for a store that this process does not write."""
+    data_map.check_usable()
+    if data_map.read_only:
+        raise StoreInvalid(
+            "the store is open for reading only, and a serializable read is recorded",
+            hint="Open it with read_only=False, or read at read-committed.",
+        )
+    data_map.check_written()
