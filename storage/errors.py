@@ -12,7 +12,7 @@
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
     │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid · TooManyFiles
-    │                         OldFormat
+    │                         OldFormat · ServerLost · ServerUnreachable
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── GroupRefused (4)
@@ -336,6 +336,20 @@ class OldFormat(StoreInvalid):
     """The store has an earlier format, which this release only reads. Nothing was changed."""
 
     code = "old-format"
+
+
+class ServerUnreachable(StoreInvalid):
+    """The server of the store does not answer, is a standby, or has no connection left."""
+
+    code = "server-unreachable"
+    retryable = True
+
+
+class ServerLost(StoreInvalid):
+    """The connection to the server was lost: leases and locks are gone, and the handle is of no use any more."""
+
+    code = "server-lost"
+    retryable = True
 
 
 class CorruptStore(StoreInvalid):

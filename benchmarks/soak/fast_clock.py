@@ -23,6 +23,9 @@ class FastClock(Clock):
     def boot_ns(self) -> int:
         return self.origin_ns + (SYSTEM_CLOCK.boot_ns() - self.origin_ns) * self.speed
 
+    def shared_ns(self) -> int:
+        return self.boot_ns()
+
     def wall_ns(self) -> int:
         return self.origin_wall_ns + (SYSTEM_CLOCK.boot_ns() - self.origin_ns) * self.speed
 

@@ -43,6 +43,10 @@ class ReadCache(Protocol):
         """Whether this process has used the cache, so that a store with tables is likely."""
 
     @property
+    def issues(self) -> bool:
+        """Whether timestamps are issued without a commit; otherwise a record alone gives one."""
+
+    @property
     def issued(self) -> int:
         """The last timestamp issued without a commit, as of the last look whether the cache is valid."""
 

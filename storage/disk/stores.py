@@ -59,10 +59,10 @@ def create(name: str, clock: Clock) -> None:
         StoreUnsafe, NotPermitted, StoreFull
     """
     if is_url(name):
-        from storage.disk.postgres import create as on_server
+        from storage.disk.postgres.create import create as create_schema
 
-        on_server.create(name, clock)
+        create_schema(name, clock)
         return
-    from storage.disk.lmdb import create as in_directory
+    from storage.disk.lmdb.create import create as create_directory
 
-    in_directory.create(name, clock)
+    create_directory(name, clock)

@@ -87,8 +87,8 @@ class Superblock:
 
     def __init__(self, store_id: bytes, clock: Clock) -> None:
         self.store_id = store_id
-        self.boot_id = clock.boot_id()
-        self.clock_offset_ns = -clock.boot_ns()
+        self.boot_id = clock.shared_id()
+        self.clock_offset_ns = -clock.shared_ns()
         self.last_clock_ns = 0
         self.last_timestamp = 0
         self.incarnation = 1
@@ -126,14 +126,14 @@ class Superblock:
 
     def now_ns(self, clock: Clock) -> int:
         """The store clock, which stands at its last reading until the first write after a reboot."""
-        if clock.boot_id() != self.boot_id:
+        if clock.shared_id() != self.boot_id:
             return self.last_clock_ns
-        now_ns = clock.boot_ns() + self.clock_offset_ns
+        now_ns = clock.shared_ns() + self.clock_offset_ns
         return now_ns if now_ns > self.last_clock_ns else self.last_clock_ns
 
     def is_clock_running(self, clock: Clock) -> bool:
         """Whether a write in this boot has continued the store clock."""
-        return clock.boot_id() == self.boot_id
+        return clock.shared_id() == self.boot_id
 
     def begin_batch(self, clock: Clock, wall_ns: int) -> bool:
         """Bring `last_clock_ns` to the time of a batch that begins; return whether the store clock starts in this boot.
@@ -143,7 +143,7 @@ class Superblock:
         """
         if not 0 <= wall_ns < WALL_END_NS:
             check_wall(wall_ns)
-        boot_id, boot_ns = clock.boot_id(), clock.boot_ns()
+        boot_id, boot_ns = clock.shared_id(), clock.shared_ns()
         if boot_id != self.boot_id:
             # The clock goes on from its last recorded reading.
             self.boot_id = boot_id

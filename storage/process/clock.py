@@ -35,6 +35,7 @@ class Clock:
         wall_ns: wall time in nanoseconds since 1970.
         boot_ns: nanoseconds since boot, counting suspension.
         boot_id: the id of this boot of the machine, 16 bytes, read once.
+        shared_ns, shared_id: the clock that all processes of a store share, and its id: here the boot clock.
     """
 
     __slots__ = ()
@@ -42,6 +43,8 @@ class Clock:
     wall_ns: Callable[[], int] = staticmethod(time.time_ns)
     boot_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, _BOOT_CLOCK))
     boot_id: Callable[[], bytes] = staticmethod(_boot_id)
+    shared_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, _BOOT_CLOCK))
+    shared_id: Callable[[], bytes] = staticmethod(_boot_id)
 
     def wall_ms(self) -> int:
         """Wall time in milliseconds since 1970."""
@@ -85,6 +88,12 @@ class ManualClock(Clock):
 
     def boot_id(self) -> bytes:
         return self.boot
+
+    def shared_ns(self) -> int:
+        return self.boot_ns()
+
+    def shared_id(self) -> bytes:
+        return self.boot_id()
 
     def sleep(self, seconds: float) -> None:
         self.advance(seconds)

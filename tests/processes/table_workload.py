@@ -55,6 +55,9 @@ class Life(Clock):
     def boot_id(self) -> bytes:
         return self._life
 
+    def shared_id(self) -> bytes:
+        return self._life
+
 
 class Running:
     """A transaction under way."""

@@ -191,6 +191,8 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
         with environment.view() as view:
             if not view.count(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns)
+    if not cache.issues:
+        return None
 
     def issue(superblock: Superblock, wall_ns: int) -> Started:
         cache.drop_lost()  # A timestamp from a removed file is below the watermark of the next file.

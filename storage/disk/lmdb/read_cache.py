@@ -65,6 +65,8 @@ class MappedReadCache:
         "issued",
     )
 
+    issues = True
+
     def __init__(self, directory: str, clock: Clock) -> None:
         self._clock = clock
         self._file = ReadCacheFile(directory)

@@ -1,0 +1,450 @@
+"""The open store of one process on a server: two sessions, one for batches and leases, one for views.
+
+Holds: no view is held while anything waits. A lost session takes its locks along, so the handle fails for good; the
+leases count as those of a dead process. A forked child has neither session.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, TypeVar
+
+from storage.disk.codec import unpack, unseal
+from storage.disk.counters import Counters
+from storage.disk.environment import Fetch, Follow, HolderProcess, ReaderSlot, Space, Usability
+from storage.disk.postgres import gate as gates
+from storage.disk.postgres.binary import as_bool, as_int, int4, int8
+from storage.disk.postgres.commit_wait import ServerCommitWait
+from storage.disk.postgres.gate import GatePass
+from storage.disk.postgres.layout import (
+    DROP_SHARED,
+    GATE_HOLDER,
+    LAST,
+    NO_FLUSH,
+    OPEN,
+    SHARE_STORE,
+    STORE_BYTES,
+    STORE_HOLDERS,
+    Place,
+)
+from storage.disk.postgres.mark_table import MarkTable, read_counters
+from storage.disk.postgres.read_tables import ReadTables
+from storage.disk.postgres.server_clock import ServerClock
+from storage.disk.postgres.server_locks import STORE_IN_USE, WAITS, ServerLeases, ServerLocks, SharedLeases
+from storage.disk.postgres.session import BEGIN_VIEW, COMMIT, Row, Session, Statement, Step
+from storage.disk.postgres.snapshot import ServerView, Snapshot
+from storage.disk.postgres.url import StoreUrl
+from storage.disk.postgres.writer import PostgresWriter
+from storage.disk.schema import ALL, FORMAT_NUMBER, STORE, Database
+from storage.disk.superblock import Superblock
+from storage.disk.view import BatchContext, ReadView
+from storage.errors import (
+    NotAStore,
+    StoreClosed,
+    StoreInUse,
+    StoreInvalid,
+    StoreNotFound,
+    TxnctlError,
+    UnknownFormat,
+)
+from storage.limits import LOCK_TIMEOUT_S
+from storage.process.background_flush import Flusher
+from storage.process.clock import Clock
+from storage.process.writer_gate import OnWait
+
+T = TypeVar("T")
+
+FORMAT_KEY: Final = b"format"
+SERVER_KEY: Final = b"server"
+HAS_TABLES: Final[Statement] = (b"has_tables", b"SELECT to_regclass('commits') IS NOT NULL")
+_CHILD: Final = "the store was opened before this process forked; open the store anew in the child"
+
+
+class PostgresEnvironment:
+    """See the module; attributes as `environment.Environment` has them.
+
+    Attributes:
+        places: the tables of the databases, by name.
+        lock_class: the first half of the store's lock keys, as a parameter.
+        is_replicated: whether the store was made for commits that wait for a standby.
+        passed: the pass of the gate that a thread of this process is in.
+    """
+
+    has_directory = False
+
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        *,
+        read_only: bool,
+        timeout_s: float = LOCK_TIMEOUT_S,  # noqa: ARG002
+        on_wait: OnWait | None = None,  # noqa: ARG002
+    ) -> None:
+        url = StoreUrl.parse(path)
+        self.path, self.pid = url.shown, os.getpid()
+        self.server_clock = ServerClock(clock)
+        self.clock: Clock = self.server_clock
+        self.read_only, self.is_old = read_only, False
+        self.failed: str | None = None
+        self.usability: Usability = self
+        self.format_number = FORMAT_NUMBER
+        self.flusher = Flusher(clock)
+        self.places = {database.name: Place(database) for database in ALL}
+        self._handles: dict[str, object] = dict(self.places)
+        self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
+        self._watchers = 0
+        application = f"txnctl:{os.uname().nodename}:{self.pid}"
+        self._batches = Session.connect(url, clock, application=application)
+        try:
+            self._views = Session.connect(url, clock, application=application)
+            try:
+                self._adopt()
+            except BaseException:
+                self._views.close()
+                raise
+        except BaseException:
+            self._batches.close()
+            raise
+
+    def _adopt(self) -> None:
+        """Check that the schema is a whole store, and take the locks of an open store.
+
+        Raises:
+            StoreNotFound, NotAStore, UnknownFormat, StoreInUse
+        """
+        ((row,),) = self._views.run(((HAS_TABLES, ()),))
+        if not as_bool(row[0]):
+            raise StoreNotFound(
+                f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
+            )
+        server = self._record(SERVER_KEY)
+        number = self._record(FORMAT_KEY)
+        if number is None or server is None:
+            raise NotAStore(f"{self.path} is not a whole store: it was never finished")
+        if number[0] != FORMAT_NUMBER:
+            raise UnknownFormat(
+                f"{self.path} has format {number[0]}; this release knows format {FORMAT_NUMBER} on a server",
+                hint="Use the release that wrote the store, which was left untouched.",
+                format=number[0],
+            )
+        lock_class, lease_class, self.is_replicated = server[:3]
+        self.lock_class = int4(lock_class)
+        self._lock_number = lock_class
+        own = SharedLeases()
+        self._batch_leases = ServerLeases(self._batches, lease_class, own)
+        self._view_leases = ServerLeases(self._views, lease_class, own)
+        self._batch_locks, self.locks = ServerLocks(self._batch_leases), ServerLocks(self._view_leases)
+        self.read_cache = self.read_tables = ReadTables(self._batches)
+        self.received_marks = MarkTable(self._opened_session)
+        self.writer = PostgresWriter(self)
+        self._views.run((((b"unflushed", b"SET synchronous_commit = off"), ()),))
+        ((row,),) = self._batches.run(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
+        if not as_bool(row[0]):
+            raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
+
+    def _record(self, key: bytes) -> list[int] | None:
+        place = self.places[STORE.name]
+        (rows,) = self._views.run(((place.get, (place.prefix + key,)),))
+        if not rows or rows[0][0] is None:
+            return None
+        fields: list[int] = unpack(unseal(STORE, key, rows[0][0]), 1)
+        return fields
+
+    # Usability
+
+    def check_usable(self) -> None:
+        """Raises:
+        StoreClosed: the handle was closed, forked, or has lost its server.
+        """
+        if self.failed is not None:
+            raise StoreClosed(f"this handle of {self.path} is unusable: {self.failed}")
+
+    def check_written(self) -> None:
+        """Raises:
+        StoreClosed, StoreInvalid: this process may not change the store.
+        """
+        if self.failed is not None:
+            self.check_usable()
+        if self.read_only:
+            raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
+
+    def fail(self, why: str) -> None:
+        """Let every later call fail."""
+        if self.failed is None:
+            self.failed = why
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Within the block, a lost session makes the handle fail."""
+        try:
+            yield
+        finally:
+            lost = self._batches.failed or self._views.failed
+            if lost is not None:
+                self.fail(lost)
+
+    def context(self, *, is_batch: bool) -> BatchContext:
+        """The open store as a batch needs it."""
+        locks = self._batch_locks if is_batch else self.locks
+        return BatchContext(self._handles, self.clock, locks, self.read_tables, self.received_marks)
+
+    # Views
+
+    @contextmanager
+    def _opened_session(self) -> Iterator[Session]:
+        """The session of views, for one thread at a time."""
+        with self._view_lock:
+            self.check_usable()
+            with self._losing():
+                yield self._views
+
+    @contextmanager
+    def view(self) -> Iterator[ReadView]:
+        """Open one consistent view."""
+        with self._opened_session() as session:
+            rows = session.run(((BEGIN_VIEW, ()), (OPEN, ())))[1]
+            view: ServerView | None = None
+            try:
+                number, superblock = self._seen(rows)
+                self._view_leases.forget()
+                view = ServerView(Snapshot(session, number, superblock), self._handles, self.clock)
+                yield view
+            except BaseException as error:
+                undecodable = view.named(error) if view is not None else None
+                if undecodable is not None:
+                    raise undecodable from error
+                raise
+            finally:
+                if session.failed is None:
+                    session.post(((COMMIT, ()),))
+
+    def _seen(self, rows: list[Row]) -> tuple[int, bytes]:
+        """Number and superblock of the newest commit, from the row of `OPEN`."""
+        if not rows:
+            raise StoreNotFound(
+                f"the store at {self.path} was removed", hint="Create it anew, or name another."
+            )
+        number, superblock, server_us, *_ = rows[0]
+        assert superblock is not None, "the column is not null"
+        self.server_clock.look(as_int(server_us))
+        return as_int(number), superblock
+
+    def fetcher(self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow) -> Fetch:
+        """Make a function as `environment.Environment.fetcher` says, which reads from a view of its own."""
+
+        def fetch(key: bytes) -> tuple[bytes | None, bytes | None]:
+            with self.view() as view:
+                payload = view.get(database, key)
+                if payload is None or not view.has(*guard):
+                    return None, None
+                first = bytes(payload)
+                where = None if first[0] == alone else follow(first)
+                second = None if where is None else view.get(*where)
+                return first, None if second is None else bytes(second)
+
+        return fetch
+
+    # The gate
+
+    @contextmanager
+    def gate(self, timeout_s: float, on_wait: OnWait | None) -> Iterator[GatePass]:
+        """Pass the writer gate within the block; what the block has not committed is undone.
+
+        Raises:
+            WriterBusy, StoreClosed, ServerLost
+        """
+        with self._write_lock:
+            self.check_usable()
+            with self._losing():
+                passed = self.passed = gates.enter(self, self._batches, timeout_s, on_wait)
+                try:
+                    self.server_clock.look(passed.server_us)
+                    self._batch_leases.forget()
+                    self.read_tables.enter(passed.generation, passed.watermark)
+                    yield passed
+                finally:
+                    passed.leave()
+
+    @contextmanager
+    def recorded_view(
+        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> Iterator[ReadView]:
+        """Inside the gate note the coming reads, then open the view: a writer sees the note, or committed before."""
+        self.check_written()
+        with self.gate(timeout_s, on_wait) as passed:
+            view = ServerView(passed.snapshot(), self._handles, self.clock)
+            try:
+                record(view)
+            except TxnctlError as error:
+                raise view.named(error) or error from error
+            self._end_unflushed(passed)
+        with self.view() as view_after:
+            yield view_after
+
+    def look_at_superblock(
+        self, look: Callable[[Superblock, int], T], timeout_s: float, on_wait: OnWait | None
+    ) -> T:
+        """Run `look` inside the gate on the superblock of the last commit."""
+        self.check_written()
+        with self.gate(timeout_s, on_wait) as passed:
+            result = look(passed.superblock(), self.clock.wall_ns())
+            self._end_unflushed(passed)
+        return result
+
+    def _end_unflushed(self, passed: GatePass) -> None:
+        """Commit what was recorded in tables that a crash empties, which needs no flush."""
+        pending = self.read_tables.pending
+        if pending:
+            passed.end([(NO_FLUSH, ()), *pending, (COMMIT, ()), (((b"true", b"SELECT true")), ())])
+
+    def wake(self, notify: Step) -> None:
+        """After a commit, wake the processes that wait for one."""
+        with suppress(StoreInvalid):
+            self._batches.post((notify,))
+
+    # Commits
+
+    def last_commit(self) -> int:
+        with self._opened_session() as session:
+            (rows,) = session.run(((LAST, ()),))
+        if not rows:
+            raise StoreNotFound(f"the store at {self.path} was removed")
+        return as_int(rows[0][0])
+
+    def visible_commit(self) -> int:
+        return self.last_commit()
+
+    def now_ns_without(self, database: Database) -> int | None:  # noqa: ARG002
+        return None
+
+    def commit_wait(self) -> ServerCommitWait:
+        return ServerCommitWait(self)
+
+    def look_in_place(self) -> None:
+        self.check_usable()
+
+    @property
+    def descriptor(self) -> int:
+        """The socket on which notifications come."""
+        return self._views.descriptor
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Have commits notify this process within the block."""
+        key = (self.lock_class, int4(WAITS))
+        with self._opened_session() as session:
+            self._watchers += 1
+            if self._watchers == 1:
+                session.run((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (SHARE_STORE, key)))
+        try:
+            yield
+        finally:
+            with suppress(StoreInvalid), self._opened_session() as session:
+                self._watchers -= 1
+                if not self._watchers:
+                    session.run(((DROP_SHARED, key),))
+
+    @property
+    def _schema(self) -> str:
+        return StoreUrl.parse(self.path).store
+
+    # Figures
+
+    def space(self) -> Space:
+        with self._opened_session() as session:
+            ((row,),) = session.run(((STORE_BYTES, ()),))
+        size = as_int(row[0])
+        return Space(size, size, None, None, None)
+
+    def reserve_bytes(self) -> int:
+        return 0
+
+    def counters(self, superblock: Superblock) -> Counters:  # noqa: ARG002
+        with self._opened_session() as session:
+            return read_counters(session)
+
+    def gate_holder(self) -> HolderProcess | None:
+        holders = self._holders(GATE_HOLDER, "held")
+        return holders[0] if holders else None
+
+    def open_processes(self) -> list[HolderProcess]:
+        return self._holders(STORE_HOLDERS, "open")
+
+    def _holders(self, statement: Statement, state: str) -> list[HolderProcess]:
+        with self._opened_session() as session:
+            (rows,) = session.run(((statement, (int8(self._lock_number),)),))
+        return [_holder(row, state) for row in rows]
+
+    def reader_slots(self) -> list[ReaderSlot]:
+        return []
+
+    def free_dead_readers(self) -> int:
+        return 0
+
+    def remove_leftovers(self) -> None:
+        return
+
+    def check_pages(
+        self,
+        commit: int,  # noqa: ARG002
+        report: Callable[[int, str], None],  # noqa: ARG002
+        progress: Callable[[str, int], None] | None,  # noqa: ARG002
+        *,
+        full: bool,  # noqa: ARG002
+    ) -> bool:
+        """Whether the pages are sound: they are the server's, which has checksums of its own."""
+        return True
+
+    def digest(self) -> bytes:
+        """The number of the last commit: nothing else changes what is stored."""
+        return int8(self.last_commit())
+
+    # Opening, closing, forking
+
+    def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:  # noqa: ARG002
+        self.read_only = False
+
+    def close(self) -> None:
+        """Close both sessions, which drops every lock of this process."""
+        self.flusher.stop()
+        self.fail("the handle is closed")
+        if self.pid == os.getpid():
+            self._views.close()
+            self._batches.close()
+
+    def before_fork(self) -> None:
+        """Let no thread be inside a session while the process forks, as far as each comes out within two seconds."""
+        self._is_still = self._write_lock.acquire(timeout=2.0)
+        if self._is_still and not self._view_lock.acquire(timeout=2.0):
+            self._write_lock.release()
+            self._is_still = False
+
+    def after_fork(self) -> None:
+        if self._is_still:
+            self._view_lock.release()
+            self._write_lock.release()
+
+    def forked(self) -> bool:
+        """In the child, close the sockets alone. The sessions go on in the parent."""
+        self.failed = _CHILD
+        self.flusher.forked()
+        self._views.close_in_child()
+        self._batches.close_in_child()
+        return True
+
+
+def _holder(row: Row, state: str) -> HolderProcess:
+    """A process that holds a lock, from the server's list of sessions.
+
+    Its application name is `txnctl:HOST:PID`; a name of a different form is shown as it is.
+    """
+    name = (row[1] or b"").decode(errors="replace")
+    kind, _, rest = name.partition(":")
+    host, _, pid = rest.rpartition(":")
+    if kind == "txnctl" and pid.isdigit():
+        return HolderProcess(int(pid), f"process {pid} on {host}", state)
+    return HolderProcess(None, f"session {as_int(row[0])} of the server ({name or 'without a name'})", state)

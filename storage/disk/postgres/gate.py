@@ -1,0 +1,114 @@
+"""The writer gate of a store on a server: an advisory lock that a transaction of the server holds to its end.
+
+The server queues those that wait in order of arrival, and frees the lock when the transaction or its session ends. A
+client that is stopped inside the gate is ended by the server after ten seconds (`idle_in_transaction_session_timeout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from storage.actions import Action, Hint, Keyword
+from storage.disk.codec import decoded, unseal
+from storage.disk.postgres.binary import as_bool, as_int
+from storage.disk.postgres.layout import LOCK_GATE, OPEN
+from storage.disk.postgres.session import BEGIN, ROLLBACK, Row, Session, Step, StepCanceled
+from storage.disk.postgres.snapshot import Snapshot
+from storage.disk.schema import HEADS
+from storage.disk.superblock import Superblock
+from storage.disk.view import SUPERBLOCK_KEY
+from storage.errors import CorruptStore, WriterBusy
+from storage.process.writer_gate import OnWait
+
+if TYPE_CHECKING:
+    from storage.disk.postgres.environment import PostgresEnvironment
+
+_LOCKS = Action("store.reports.list_locks")
+
+
+class GatePass:
+    """One pass of the gate, by one thread.
+
+    Attributes:
+        number: the number of the last commit.
+        server_us: the server's clock, in microseconds.
+        generation, watermark: the state of the read cache.
+        is_open: whether the transaction has not ended.
+    """
+
+    __slots__ = ("_bytes", "_session", "generation", "is_open", "number", "server_us", "watermark")
+
+    def __init__(self, session: Session, opened: Row) -> None:
+        self._session = session
+        self.number = as_int(opened[0])
+        self._bytes = cast("bytes", opened[1])
+        self.server_us, self.generation, self.watermark = map(as_int, opened[2:5])
+        self.is_open = True
+
+    def snapshot(self, number: int | None = None) -> Snapshot:
+        """The state of the store inside the gate, for a batch that becomes commit `number`, or for a look."""
+        return Snapshot(self._session, self.number if number is None else number, self._bytes)
+
+    def superblock(self) -> Superblock:
+        return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, self._bytes), Superblock.decode)
+
+    def end(self, steps: Sequence[Step]) -> bool:
+        """Run the last steps, of which the last but one commits; return the truth that the last one reads.
+
+        Raises:
+            ServerLost, StoreFull, StoreInvalid
+        """
+        self.is_open = False
+        try:
+            rows = self._session.run(steps)
+        except BaseException:
+            self.is_open = True
+            raise
+        return as_bool(rows[-1][0][0]) and not self._session.is_local_only
+
+    def leave(self) -> None:
+        """End the transaction without its changes, if it is open."""
+        if self.is_open and self._session.failed is None:
+            self.is_open = False
+            self._session.post(((ROLLBACK, ()),))
+
+
+def enter(
+    environment: PostgresEnvironment, session: Session, timeout_s: float, on_wait: OnWait | None
+) -> GatePass:
+    """Enter the gate, waiting if need be; an interrupt (Ctrl-C) ends the wait.
+
+    Raises:
+        WriterBusy: the gate was not free in time.
+        CorruptStore, ServerLost
+    """
+
+    def note(waited_s: float) -> None:
+        holder = environment.gate_holder()
+        if on_wait is not None and holder is not None:
+            on_wait(holder.holder, waited_s)
+
+    steps: Sequence[Step] = ((BEGIN, ()), (LOCK_GATE, (environment.lock_class,)), (OPEN, ()))
+    try:
+        rows = session.run(steps, timeout_s=timeout_s, on_slow=note)[2]
+    except StepCanceled:
+        session.post(((ROLLBACK, ()),))
+        holder = environment.gate_holder()
+        name = "another process" if holder is None else holder.holder
+        raise WriterBusy(
+            f"the writer gate was not free within {timeout_s:g} s: held by {name}",
+            hint=Hint(
+                "Try again, raise {}, or look at `{}`.",
+                Keyword("lock_timeout"),
+                Action("store.reports.list_locks"),
+            ),
+            holder=name,
+        ) from None
+    except BaseException:
+        if session.failed is None:
+            session.post(((ROLLBACK, ()),))
+        raise
+    if not rows:
+        raise CorruptStore(f"{environment.path} has no commit any more", hint="Restore a backup.")
+    return GatePass(session, rows[0])

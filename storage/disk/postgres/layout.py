@@ -1,0 +1,269 @@
+"""The tables of a store on a server, and the statements on them. Everything lies in a schema named as the store.
+
+    commits    the number of each commit, and the superblock as that commit left it; the newest row counts
+    heads      records that every append changes (HEADS, CURSORS): each change is a new row under the commit's number,
+               and the former row is deleted, so that a reader meets the newest row first, however many are dead
+    entries    entries of topics, which do not change
+    kv         every other record
+    reads, read_keys, read_ranges   the read cache; marks: the last message of each consumer; counters: events.
+               These are UNLOGGED: a crash empties them, and a standby has none
+
+The first byte of a key of `heads` and `kv` is the code of the record's database, so a key is one column.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.disk.postgres.session import Statement
+from storage.disk.schema import CURSORS, ENTRIES, HEADS, Database
+
+CODES: Final = {
+    name: code
+    for code, name in enumerate(
+        (
+            "store", "heads", "topics", "ledgers", "entries", "producers", "owners", "sequences", "txns", "txn_parts",
+            "txn_deadlines", "txn_runs", "open_first", "aborted", "leases", "lease_txns", "subscriptions", "cursors",
+            "acks", "deliveries", "awaited", "held", "consumers", "pending", "txn_pending", "audit", "purges", "tables",
+            "rows", "versions", "txn_keys", "conflicts", "table_purges", "delayed", "delayed_due", "aborted_blocks",
+            "session_index", "compactions", "compacted", "compacted_keys", "tombstones", "marks", "mark_bounds",
+            "changes", "timed", "timed_blocks",
+        ),
+        1,
+    )
+}  # fmt: skip
+"""The code of each database, by name: never changed, and never used again for another one."""
+
+TABLE_KV: Final = "kv"
+TABLE_HEADS: Final = "heads"
+TABLE_ENTRIES: Final = "entries"
+
+
+class Place:
+    """The place of a database: its table, and the prefix of its keys there.
+
+    Attributes:
+        end: the first key behind the database.
+        is_bulky: whether a record may have hundreds of kilobytes, so that few are read ahead.
+    """
+
+    __slots__ = ("back", "count", "end", "get", "is_bulky", "last", "name", "next", "prefix", "table")
+
+    def __init__(self, database: Database) -> None:
+        self.name = database.name
+        self.table = (
+            TABLE_ENTRIES
+            if database is ENTRIES
+            else TABLE_HEADS
+            if database in (HEADS, CURSORS)
+            else TABLE_KV
+        )
+        code = CODES[database.name]
+        self.prefix, self.end = bytes([code]), bytes([code + 1])
+        self.is_bulky = database is ENTRIES or database.name == "compacted"
+        table = self.table
+        self.get: Statement = _named(
+            f"get_{table}", f"SELECT v FROM {table} WHERE k = $1::bytea" + _newest(table)
+        )
+        self.next: Statement = _named(
+            f"next_{table}",
+            f"SELECT k, v FROM {table} WHERE k >= $1::bytea AND k < $2::bytea ORDER BY k LIMIT $3::int8",
+        )
+        self.back: Statement = _named(
+            f"back_{table}",
+            f"SELECT k, v FROM {table} WHERE k >= $1::bytea AND k < $2::bytea ORDER BY k DESC LIMIT $3::int8",
+        )
+        self.count: Statement = _named(
+            f"count_{table}", f"SELECT count(*) FROM {table} WHERE k >= $1::bytea AND k < $2::bytea"
+        )
+
+
+def _newest(table: str) -> str:
+    return " ORDER BY n DESC LIMIT 1" if table == TABLE_HEADS else ""
+
+
+def _named(name: str, text: str) -> Statement:
+    return name.encode(), text.encode()
+
+
+def fetch_of(table: str) -> Statement:
+    """The statement that gets the records under several keys of a table."""
+    return _named(f"fetch_{table}", f"SELECT k, v FROM {table} WHERE k = ANY($1::bytea[])")
+
+
+TABLES: Final = """
+CREATE TABLE commits (n int8 PRIMARY KEY, superblock bytea NOT NULL);
+CREATE TABLE heads (k bytea NOT NULL, n int8 NOT NULL, v bytea NOT NULL, PRIMARY KEY (k, n));
+CREATE TABLE kv (k bytea PRIMARY KEY, v bytea NOT NULL) WITH (fillfactor = 85);
+CREATE TABLE entries (k bytea PRIMARY KEY, v bytea NOT NULL) WITH (fillfactor = 100);
+ALTER TABLE kv ALTER v SET STORAGE EXTERNAL;
+ALTER TABLE entries ALTER v SET STORAGE EXTERNAL;
+CREATE UNLOGGED TABLE reads (one bool PRIMARY KEY CHECK (one), generation int8 NOT NULL, watermark int8 NOT NULL);
+CREATE UNLOGGED TABLE read_keys (t int8, k bytea, ts int8 NOT NULL, txn int8 NOT NULL, PRIMARY KEY (t, k));
+CREATE INDEX read_keys_ts ON read_keys (ts);
+CREATE UNLOGGED TABLE read_ranges (t int8, a bytea NOT NULL, b bytea, ts int8 NOT NULL, txn int8 NOT NULL);
+CREATE INDEX read_ranges_ts ON read_ranges (t, ts);
+CREATE UNLOGGED TABLE marks (consumer int8 PRIMARY KEY, w int8, ledger int8, entry int8, batch int8, quiet int8)
+    WITH (fillfactor = 50);
+CREATE UNLOGGED TABLE counters (c int4 PRIMARY KEY, n int8 NOT NULL) WITH (fillfactor = 50);
+ALTER TABLE commits SET (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+ALTER TABLE heads SET (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+"""
+"""The statements that make the tables, within the schema."""
+
+LOCK_GATE: Final[Statement] = (b"gate", b"SELECT pg_advisory_xact_lock($1::int4, 0)")
+OPEN: Final[Statement] = (
+    b"open",
+    (
+        b"SELECT n, superblock, (extract(epoch FROM clock_timestamp()) * 1000000)::int8,"
+        b" (SELECT generation FROM reads), (SELECT watermark FROM reads)"
+        b" FROM commits ORDER BY n DESC LIMIT 1"
+    ),
+)
+"""The newest commit with its superblock, the server's clock in microseconds, and the state of the read cache."""
+
+LAST: Final[Statement] = (b"last", b"SELECT n FROM commits ORDER BY n DESC LIMIT 1")
+
+PUT_KV: Final[Statement] = (
+    b"put_kv",
+    (
+        b"INSERT INTO kv SELECT * FROM unnest($1::bytea[], $2::bytea[])"
+        b" ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+    ),
+)
+PUT_ENTRIES: Final[Statement] = (
+    b"put_entries",
+    (
+        b"INSERT INTO entries SELECT * FROM unnest($1::bytea[], $2::bytea[])"
+        b" ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+    ),
+)
+PUT_HEADS: Final[Statement] = (
+    b"put_heads",
+    b"INSERT INTO heads SELECT k, $3::int8, v FROM unnest($1::bytea[], $2::bytea[]) AS u (k, v)",
+)
+DELETE: Final[dict[str, Statement]] = {
+    table: (f"delete_{table}".encode(), f"DELETE FROM {table} WHERE k = ANY($1::bytea[])".encode())
+    for table in (TABLE_KV, TABLE_HEADS, TABLE_ENTRIES)
+}
+COMMITTED: Final[Statement] = (b"committed", b"INSERT INTO commits VALUES ($1::int8, $2::bytea)")
+FORGET_COMMITS: Final[Statement] = (b"forget_commits", b"DELETE FROM commits WHERE n < $1::int8")
+COUNT_EVENTS: Final[Statement] = (
+    b"count_events",
+    (
+        b"INSERT INTO counters SELECT * FROM unnest($1::int4[], $2::int8[])"
+        b" ON CONFLICT (c) DO UPDATE SET n = counters.n + excluded.n"
+    ),
+)
+DURABLE: Final[Statement] = (
+    b"durable",
+    b"SELECT current_setting('synchronous_standby_names') <> ''",
+)
+"""Whether commits wait for a standby; asked behind a commit, since an operator may take the standby's name away."""
+
+SIZES: Final[Statement] = (
+    b"sizes",
+    (
+        b"SELECT relname::text, reltuples::int8, pg_total_relation_size(oid) FROM pg_class"
+        b" WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"
+    ),
+)
+"""Name, estimated rows and bytes of each table."""
+
+READS_OF_KEYS: Final[Statement] = (
+    b"reads_of_keys",
+    (
+        b"SELECT p.i, r.ts, r.txn FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS p (t, k, i)"
+        b" JOIN LATERAL (SELECT ts, txn FROM read_keys r WHERE r.t = p.t AND r.k = p.k AND r.ts > $3::int8"
+        b" UNION ALL SELECT ts, txn FROM read_ranges r WHERE r.t = p.t AND r.ts > $3::int8 AND r.a <= p.k"
+        b" AND (r.b IS NULL OR r.b > p.k) LIMIT 1) r ON true ORDER BY p.i LIMIT 1"
+    ),
+)
+"""The first of several keys that was read later than a timestamp, by its number from 1, and the read."""
+
+RECORD_KEYS: Final[Statement] = (
+    b"record_keys",
+    (
+        b"INSERT INTO read_keys VALUES ($1::int8, $2::bytea, $3::int8, $4::int8) ON CONFLICT (t, k)"
+        b" DO UPDATE SET ts = excluded.ts, txn = excluded.txn WHERE read_keys.ts < excluded.ts"
+    ),
+)
+RECORD_RANGE: Final[Statement] = (
+    b"record_range",
+    (
+        b"INSERT INTO read_ranges SELECT $1::int8, $2::bytea, $3::bytea, $4::int8, $5::int8 WHERE NOT EXISTS"
+        b" (SELECT 1 FROM read_ranges WHERE t = $1::int8 AND ts >= $4::int8 AND a <= $2::bytea"
+        b" AND (b IS NULL OR b >= $3::bytea))"
+    ),
+)
+FORGET_READS: Final = (
+    (b"forget_keys", b"DELETE FROM read_keys WHERE ts < $1::int8"),
+    (b"forget_ranges", b"DELETE FROM read_ranges WHERE ts < $1::int8"),
+    (b"raise_watermark", b"UPDATE reads SET watermark = $1::int8 WHERE watermark < $1::int8"),
+)
+"""Forget the reads before a timestamp, below which every write is refused from then on."""
+
+CLEAR_READS: Final = (
+    (b"clear_keys", b"DELETE FROM read_keys"),
+    (b"clear_ranges", b"DELETE FROM read_ranges"),
+    (b"clear_reads", b"DELETE FROM reads"),
+)
+BEGIN_READS: Final[Statement] = (b"begin_reads", b"INSERT INTO reads VALUES (true, $1::int8, 0)")
+NO_FLUSH: Final[Statement] = (b"no_flush", b"SET LOCAL synchronous_commit = off")
+
+MARK: Final[Statement] = (
+    b"mark",
+    (
+        b"INSERT INTO marks VALUES ($1::int8, $2::int8, $3::int8, $4::int8, $5::int8) ON CONFLICT (consumer)"
+        b" DO UPDATE SET w = excluded.w, ledger = excluded.ledger, entry = excluded.entry, batch = excluded.batch"
+    ),
+)
+MARK_QUIET: Final[Statement] = (
+    b"mark_quiet",
+    (
+        b"INSERT INTO marks (consumer, quiet) VALUES ($1::int8, $2::int8)"
+        b" ON CONFLICT (consumer) DO UPDATE SET quiet = excluded.quiet"
+    ),
+)
+MARKED: Final[Statement] = (
+    b"marked", b"SELECT w, ledger, entry, batch, quiet FROM marks WHERE consumer = $1::int8"
+)  # fmt: skip
+COUNTED: Final[Statement] = (b"counted", b"SELECT c, n FROM counters")
+
+_HOLDERS = (
+    b"SELECT DISTINCT a.pid, a.application_name::text, coalesce(host(a.client_addr), ''), a.state::text"
+)
+_HELD = (
+    b" FROM pg_locks l WHERE locktype = 'advisory' AND granted AND objsubid = 2"
+    b" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+HELD_LEASES: Final[Statement] = (
+    b"held_leases", b"SELECT objid::int8" + _HELD + b" AND classid = $1::int8::oid"
+)  # fmt: skip
+TRY_LEASE: Final[Statement] = (b"try_lease", b"SELECT pg_try_advisory_lock($1::int4, $2::int4)")
+DROP_LEASE: Final[Statement] = (b"drop_lease", b"SELECT pg_advisory_unlock($1::int4, $2::int4)")
+SHARE_STORE: Final[Statement] = (b"share_store", b"SELECT pg_try_advisory_lock_shared($1::int4, $2::int4)")
+DROP_SHARED: Final[Statement] = (b"drop_shared", b"SELECT pg_advisory_unlock_shared($1::int4, $2::int4)")
+_SESSIONS = _HELD.replace(b"pg_locks l", b"pg_locks l JOIN pg_stat_activity a USING (pid)")
+GATE_HOLDER: Final[Statement] = (
+    b"gate_holder",
+    _HOLDERS + _SESSIONS + b" AND classid = $1::int8::oid AND objid = 0",
+)
+STORE_HOLDERS: Final[Statement] = (
+    b"store_holders",
+    _HOLDERS + _SESSIONS + b" AND classid = $1::int8::oid AND objid = 1 AND a.pid <> pg_backend_pid()",
+)
+"""Processes of the server that hold the gate, or have the store open: pid there, name, address, state."""
+
+NOTIFY: Final[Statement] = (
+    b"notify",
+    b"SELECT pg_notify(current_schema()::text, '') WHERE NOT pg_try_advisory_xact_lock($1::int4, 2)",
+)
+"""Wake those that wait for a commit: each holds the shared lock of the waits, so that nobody is notified in vain."""
+STORE_BYTES: Final[Statement] = (
+    b"store_bytes",
+    (
+        b"SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::int8 FROM pg_class"
+        b" WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    ),
+)

@@ -1,0 +1,87 @@
+"""Translate errors of a PostgreSQL server: the event, the store, and the next step for the user."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from storage.actions import Action, Hint
+from storage.errors import (
+    CorruptStore,
+    NotPermitted,
+    ServerLost,
+    ServerUnreachable,
+    StoreFull,
+    StoreInvalid,
+    StoreNotFound,
+)
+
+_SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
+_FULL: Final = ("53100", "53200")
+_CORRUPT: Final = ("XX001", "XX002")
+
+
+def plain(message: str) -> str:
+    """A message of the server or of libpq on one line, without a password."""
+    return " ".join(_SECRET.sub(r"\1\2…", message).split())
+
+
+def lost(shown: str, why: str) -> ServerLost:
+    """The error for a connection that was lost, or that an earlier call has lost."""
+    return ServerLost(
+        f"the connection to {shown} was lost: {plain(why)}",
+        hint="Open the store again; unfinished transactions of this process end.",
+    )
+
+
+def unreachable(shown: str, message: str) -> StoreInvalid:
+    """The error for a server to which no connection is made."""
+    text = plain(message)
+    if "does not exist" in text and "database" in text:
+        return StoreNotFound(
+            f"there is no store at {shown}: {text}", hint="Create the database first (createdb)."
+        )
+    if any(
+        words in text for words in ("authentication failed", "no password supplied", "pg_hba.conf", "role ")
+    ):
+        return NotPermitted(
+            f"the server of {shown} does not admit this user: {text}",
+            hint="Name a user in the URL; put the password into a file that PGPASSFILE names.",
+        )
+    return ServerUnreachable(
+        f"the server of {shown} cannot be reached: {text}",
+        hint="Check the address, and that the server accepts connections (pg_isready).",
+    )
+
+
+def refused(shown: str, state: str, message: str) -> StoreInvalid:
+    """The error for a statement that the server refused, by SQLSTATE."""
+    text = plain(message)
+    if state in _FULL or state == "53000":
+        return StoreFull(
+            f"the server has no room for the change in {shown}: {text}",
+            hint="Free some space on the disk of the server. Acknowledged messages are safe.",
+        )
+    if state == "53300":
+        return ServerUnreachable(
+            f"the server of {shown} has no connection left: {text}",
+            hint="Close some, or raise max_connections.",
+        )
+    if state in ("42501", "28000", "28P01"):
+        return NotPermitted(
+            f"this user may not use the store at {shown}: {text}",
+            hint="Connect as the role that made the store, or have its owner grant the rights on its schema.",
+        )
+    if state in ("25006", "57P03"):
+        return ServerUnreachable(
+            f"the server of {shown} is a standby, or is starting up: {text}",
+            hint="Name the primary, or all hosts of the cluster in the URL.",
+        )
+    if state in _CORRUPT:
+        return CorruptStore(
+            f"the server reports damage in {shown}: {text}",
+            hint=Hint(
+                "Run `{}`, then restore a backup.", Action("store.maintenance.verify_store", full=True)
+            ),
+        )
+    return StoreInvalid(f"the server refused a step in {shown} ({state}): {text}", hint="Nothing was stored.")
