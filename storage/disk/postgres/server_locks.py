@@ -103,7 +103,7 @@ class ServerTimestamps:
     """The timestamps of transactions that are open in a process and have no record: rows, and a lock for the process.
 
     A row counts as long as its process holds the lock of its *presence*, a random number. Rows are written with the
-    pass of the gate that issues the timestamp. A release is sent at once where the session is idle, else behind its use.
+    pass of the gate that issues the timestamp. A release is sent at once if the session is idle, or behind its use.
     """
 
     __slots__ = (
