@@ -24,10 +24,17 @@ class RecordedView(CountedView):
     __slots__ = ("_on_wait", "_record", "_timeout_s")
 
     def __init__(
-        self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self,
+        data_map: DataMap,
+        record: Callable[[ReadView, int], None],
+        timeout_s: float,
+        on_wait: OnWait | None,
     ) -> None:
-        """Raises:
-        StoreClosed, StoreInvalid, OldFormat: the store is not written by this process.
+        """Args:
+        record: given the view and the wall time in nanoseconds.
+
+        Raises:
+            StoreClosed, StoreInvalid, OldFormat: the store is not written by this process.
         """
         if data_map.read_only or data_map.failed is not None or data_map.is_old:
             _refuse(data_map)
@@ -49,7 +56,7 @@ class RecordedView(CountedView):
                 kept = data_map.kept
                 if kept.commit == (data_map.raw, self._raw.id()):
                     view.known = kept
-                self._record(view)
+                self._record(view, wall_ns)
                 # Outside the gate the next batch may change the records.
                 view.known = None
             except BaseException as error:

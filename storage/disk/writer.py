@@ -159,7 +159,8 @@ class Writer:
                     return self._rehearse_once(view, task)
 
     def _rehearse_once(self, view: ReadView, task: _Task[T]) -> T:
-        batch = view.rehearsal(self._context(self._map.databases), task.naming)
+        context = self._context(self._map.databases)._replace(catch_up=self._read_cache.catch_up_outside)
+        batch = view.rehearsal(context, task.naming)
         try:
             self._run_prologue(batch)
             return self._change(batch, task)
@@ -173,7 +174,8 @@ class Writer:
 
     def _context(self, databases: dict[str, object]) -> BatchContext:
         data_map = self._map
-        return BatchContext(databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks)
+        cache, marks = self._read_cache, self._received_marks
+        return BatchContext(databases, data_map.clock, data_map.locks, cache, marks, cache.catch_up)
 
     def upgrade(
         self,

@@ -88,7 +88,7 @@ def test_view_knows_the_records_of_the_commit_inside_the_gate_only(bank: Store) 
     state = states.record_of(bank.table("accounts").table_id)
     known_inside: list[bool] = []
 
-    def record(view: ReadView) -> None:
+    def record(view: ReadView, wall_ns: int) -> None:
         assert view.known is not None
         known_inside.append(state in view.known.records)
 
