@@ -83,7 +83,11 @@ class HeldTimestamp:
         self._timestamp = 0
 
     def __del__(self) -> None:
-        if self._timestamp:
+        try:
+            timestamp = self._timestamp
+        except AttributeError:
+            return  # The constructor was interrupted.
+        if timestamp:
             self.release()  # A transaction that no object refers to cannot write.
 
 
@@ -114,15 +118,13 @@ class Beginning:
         request: BeginRequest,
         environment: Environment,
         started: Started | None = None,
+        held: HeldTimestamp | None = None,
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
         self.environment = environment
-        self.held: HeldTimestamp | None = None
-        if started is not None and started.timestamp:
-            locks = environment.data_map.locks
-            self.held = HeldTimestamp(locks.open_timestamps, started.timestamp)
+        self.held = held
         self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
 
@@ -134,8 +136,8 @@ class Beginning:
             StoreClosed, StoreInvalid, WriterBusy
         """
         environment = connection.environment
-        started = _issue_start(connection, environment, request.timeout_ms)
-        return cls(connection, coordinator, request, environment, started)
+        started, held = _issue_start(connection, environment, request.timeout_ms)
+        return cls(connection, coordinator, request, environment, started, held)
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
@@ -190,19 +192,21 @@ class Beginning:
         return record
 
 
-def _issue_start(connection: Connection, environment: Environment, timeout_ms: int) -> Started | None:
-    """The start of a transaction without a record; None if only a record can give a timestamp."""
+def _issue_start(
+    connection: Connection, environment: Environment, timeout_ms: int
+) -> tuple[Started | None, HeldTimestamp | None]:
+    """The start of a transaction without a record, and its timestamp; None if only a record can give a timestamp."""
     clock, cache, locks = connection.clock, environment.read_cache, environment.data_map.locks
     if not cache.is_attached:
         connection.check_writable()
         now_ns = environment.now_ns_without(TABLES)
         if now_ns is not None:
-            return Started(0, clock.wall_ns() // 1_000_000, now_ns)
+            return Started(0, clock.wall_ns() // 1_000_000, now_ns), None
         with environment.view() as view:
             if not view.count(TABLES):
-                return Started(0, clock.wall_ms(), view.now_ns)
+                return Started(0, clock.wall_ms(), view.now_ns), None
 
-    def issue(superblock: Superblock, wall_ns: int) -> Started:
+    def issue(superblock: Superblock, wall_ns: int) -> tuple[Started, HeldTimestamp]:
         # A timestamp from a removed file is below the watermark of the next file.
         if not cache.is_valid(superblock, looks_at_file=True):
             raise NeedsWrite
@@ -213,10 +217,11 @@ def _issue_start(connection: Connection, environment: Environment, timeout_ms: i
             raise NeedsWrite
         started = Started(timestamp, wall_ns // 1_000_000, superblock.now_ns(clock))
         deadline_ns = clock.boot_ns() + timeout_ms * 1_000_000
-        # Held before issued: a reader that knows of the timestamp meets the lock.
+        # Held before issued: a reader that knows of the timestamp meets the lock. An interrupt lets go of it.
+        held = HeldTimestamp(locks.open_timestamps, timestamp)
         locks.open_timestamps.hold(timestamp, deadline_ns)
         cache.note_issued(timestamp)
-        return started
+        return started, held
 
     # A process about to write a key would be refused over a read of this newer transaction, so a newcomer backs off.
     for is_reserved in (False, True):
@@ -226,7 +231,7 @@ def _issue_start(connection: Connection, environment: Environment, timeout_ms: i
             if not is_reserved:
                 # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.
                 connection.write(_reserve_timestamps, share=ReserveShare.PART)
-    return None
+    return None, None
 
 
 def _reserve_timestamps(batch: WriteBatch) -> None:
