@@ -160,12 +160,12 @@ class ReadCacheFile:
 
     def _map(self, descriptor: int, size: int) -> mmap.mmap:
         try:
-            self.data, self._size = mmap.mmap(descriptor, size), size
+            data = mmap.mmap(descriptor, size)
         except OSError as error:
             os.close(descriptor)
             raise refusal(f"cannot open {self._path}", error) from error
-        self._descriptor = descriptor
-        return self.data
+        self._descriptor, self._size, self.data = descriptor, size, data
+        return data
 
 
 def _is_private(status: os.stat_result) -> bool:

@@ -247,11 +247,13 @@ class Writer:
             self._reserve.keep(size)
 
     def _write_once(self, task: _Task[T]) -> T:
-        dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
-        number, kept = raw.id(), self.kept
+        dry_run, data_map, kept = task.dry_run, self._map, self.kept
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
+        raw = data_map.raw.begin(write=True)
         try:
+            # Inside: the traceback of an interrupt (Ctrl-C) would keep the transaction of LMDB, and its lock.
+            number = raw.id()
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
             context = self._last_context
             if (
