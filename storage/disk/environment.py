@@ -197,11 +197,14 @@ class Environment(Protocol):
         """
 
     def recorded_view(
-        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self, record: Callable[[ReadView, int], None], timeout_s: float, on_wait: OnWait | None
     ) -> AbstractContextManager[ReadView]:
         """A view for a serializable read: inside the writer gate `record` notes the coming reads.
 
         A writer either sees what was noted, or committed before the view.
+
+        Args:
+            record: given the view and the wall time in nanoseconds.
         """
 
     def look_at_superblock(

@@ -213,8 +213,10 @@ class PostgresEnvironment:
 
     def context(self, *, is_batch: bool) -> BatchContext:
         """The open store as a batch needs it."""
-        locks = self._batch_locks if is_batch else self.locks
-        return BatchContext(self._handles, self.clock, locks, self.read_tables, self.received_marks)
+        cache, marks = self.read_tables, self.received_marks
+        if is_batch:
+            return BatchContext(self._handles, self.clock, self._batch_locks, cache, marks, cache.catch_up)
+        return BatchContext(self._handles, self.clock, self.locks, cache, marks, cache.catch_up_outside)
 
     # Views
 
@@ -368,7 +370,7 @@ class PostgresEnvironment:
 
     @contextmanager
     def recorded_view(
-        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self, record: Callable[[ReadView, int], None], timeout_s: float, on_wait: OnWait | None
     ) -> Iterator[ReadView]:
         """Inside the gate note the coming reads, then open the view: a writer sees the note, or committed before."""
         self.check_written()
@@ -376,7 +378,7 @@ class PostgresEnvironment:
             reads = self.reads.claim(passed.number)
             view = ServerView(passed.snapshot(reads), self._handles, self.clock)
             try:
-                record(view)
+                record(view, self.clock.wall_ns())
             except TxnctlError as error:
                 raise view.named(error) or error from error
             self.reads.advance(reads, passed.number, {})
