@@ -6,7 +6,7 @@ import os
 
 from storage.disk.codec import pack, seal
 from storage.disk.postgres.environment import FORMAT_KEY, SERVER_KEY
-from storage.disk.postgres.layout import FUNCTIONS, TABLES, Place
+from storage.disk.postgres.layout import FUNCTIONS, TABLES, RecordPlace
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.session import Session
 from storage.disk.postgres.url import StoreUrl
@@ -66,7 +66,7 @@ def _first_records(clock: ServerClock, is_replicated: bool) -> str:
         FORMAT_KEY: pack([FORMAT_NUMBER, store_id, clock.wall_ms()]),
         SERVER_KEY: pack([lock_class, lock_class + _HALF_KEY, is_replicated]),
     }
-    prefix = Place(STORE).prefix
+    prefix = RecordPlace(STORE).prefix
     values = ", ".join(
         f"('\\x{(prefix + key).hex()}', '\\x{seal(STORE, key, payload).hex()}')"
         for key, payload in records.items()

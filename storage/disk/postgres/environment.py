@@ -31,7 +31,7 @@ from storage.disk.postgres.layout import (
     STORE_BYTES,
     STORE_HOLDERS,
     WATCH,
-    Place,
+    RecordPlace,
 )
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
@@ -112,7 +112,7 @@ class PostgresEnvironment:
         self.usability: Usability = self
         self.format_number = FORMAT_NUMBER
         self.flusher = Flusher(clock)
-        self.places = {database.name: Place(database) for database in ALL}
+        self.places = {database.name: RecordPlace(database) for database in ALL}
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
         self._watchers = self._depth = 0

@@ -39,7 +39,7 @@ TABLE_HEADS: Final = "heads"
 TABLE_ENTRIES: Final = "entries"
 
 
-class Place:
+class RecordPlace:
     """The place of a database: its table, and the prefix of its keys there.
 
     Attributes:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage import Store
-from storage.disk import recorded_view, writer
+from storage.disk.lmdb import recorded_view, writer
 from storage.disk.schema import PURGES
 from storage.disk.superblock import Superblock
 from storage.disk.view import ReadView, WriteBatch
