@@ -371,7 +371,9 @@ class TooManyFiles(StoreInvalid):
 
 
 class StoreUnsafe(StoreInvalid):
-    """The directory cannot keep the promises of a store: network file system, links, files of another user."""
+    """The directory or server cannot keep the promises of a store: a network file system, links, files of another user;
+    a server without fsync, or without the synchronous standby that the store is to have.
+    """
 
     code = "store-unsafe"
 

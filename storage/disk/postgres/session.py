@@ -40,7 +40,7 @@ _KEEPALIVE: Final = {
 _SETTINGS: Final = (
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
     "idle_in_transaction_session_timeout=10000", "statement_timeout=0", "lock_timeout=0",
-    "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan",
+    "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
 )  # fmt: skip
 _FORMATS: Final = tuple([1] * count for count in range(32))
 
