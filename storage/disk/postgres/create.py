@@ -6,7 +6,7 @@ import os
 
 from storage.disk.codec import pack, seal
 from storage.disk.postgres.environment import FORMAT_KEY, SERVER_KEY
-from storage.disk.postgres.layout import TABLES, Place
+from storage.disk.postgres.layout import FUNCTIONS, TABLES, Place
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import Session
@@ -43,9 +43,8 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
         server_clock = ServerClock(clock)
         rows = session.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
         server_clock.look(int(rows[0][0] or b"0"))
-        session.execute(
-            f'BEGIN; CREATE SCHEMA "{url.store}"; {TABLES} {_first_records(server_clock, is_replicated)} COMMIT'
-        )
+        records = _first_records(server_clock, is_replicated)
+        session.execute(f'BEGIN; CREATE SCHEMA "{url.store}"; {TABLES} {FUNCTIONS} {records} COMMIT')
     finally:
         session.close()
 

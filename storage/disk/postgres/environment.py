@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
@@ -18,24 +18,37 @@ from storage.disk.environment import Fetch, Follow, HolderProcess, ReaderSlot, S
 from storage.disk.postgres import gate as gates
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8
 from storage.disk.postgres.commit_wait import ServerCommitWait
-from storage.disk.postgres.gate import GatePass
+from storage.disk.postgres.gate import GatePass, GateWait
+from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
 from storage.disk.postgres.layout import (
     DROP_SHARED,
     GATE_HOLDER,
     LAST,
     NO_FLUSH,
+    NOTIFY,
     OPEN,
     SHARE_STORE,
     STORE_BYTES,
     STORE_HOLDERS,
+    WATCH,
     Place,
 )
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_locks import STORE_IN_USE, WAITS, ServerLeases, ServerLocks, SharedLeases
-from storage.disk.postgres.session import BEGIN_VIEW, COMMIT, Row, Session, Statement, Step
+from storage.disk.postgres.session import (
+    BEGIN_VIEW,
+    COMMIT,
+    ROLLBACK,
+    Row,
+    Session,
+    Statement,
+    Step,
+    StepCanceled,
+)
 from storage.disk.postgres.snapshot import ServerView, Snapshot
+from storage.disk.postgres.speculation import Speculation
 from storage.disk.postgres.url import StoreUrl
 from storage.disk.postgres.writer import PostgresWriter
 from storage.disk.schema import ALL, FORMAT_NUMBER, STORE, Database
@@ -70,7 +83,6 @@ class PostgresEnvironment:
         places: the tables of the databases, by name.
         lock_class: the first half of the store's lock keys, as a parameter.
         is_replicated: whether the store was made for commits that wait for a standby.
-        passed: the pass of the gate that a thread of this process is in.
     """
 
     has_directory = False
@@ -140,6 +152,7 @@ class PostgresEnvironment:
         self._batch_locks, self.locks = ServerLocks(self._batch_leases), ServerLocks(self._view_leases)
         self.read_cache = self.read_tables = ReadTables(self._batches)
         self.received_marks = MarkTable(self._opened_session)
+        self.reads = ReadsOfProcess()
         self.writer = PostgresWriter(self)
         self._views.run((((b"unflushed", b"SET synchronous_commit = off"), ()),))
         ((row,),) = self._batches.run(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
@@ -208,10 +221,12 @@ class PostgresEnvironment:
         with self._opened_session() as session:
             rows = session.run(((BEGIN_VIEW, ()), (OPEN, ())))[1]
             view: ServerView | None = None
+            reads: KeptReads | None = None
             try:
                 number, superblock = self._seen(rows)
                 self._view_leases.forget()
-                view = ServerView(Snapshot(session, number, superblock), self._handles, self.clock)
+                reads = self.reads.of_view(number)
+                view = ServerView(Snapshot(session, number, superblock, reads), self._handles, self.clock)
                 yield view
             except BaseException as error:
                 undecodable = view.named(error) if view is not None else None
@@ -219,6 +234,8 @@ class PostgresEnvironment:
                     raise undecodable from error
                 raise
             finally:
+                if reads is not None:
+                    self.reads.give_back(reads)
                 if session.failed is None:
                     session.post(((COMMIT, ()),))
 
@@ -251,7 +268,7 @@ class PostgresEnvironment:
     # The gate
 
     @contextmanager
-    def gate(self, timeout_s: float, on_wait: OnWait | None) -> Iterator[GatePass]:
+    def gate(self, wait: GateWait) -> Iterator[GatePass]:
         """Pass the writer gate within the block; what the block has not committed is undone.
 
         Raises:
@@ -260,14 +277,57 @@ class PostgresEnvironment:
         with self._write_lock:
             self.check_usable()
             with self._losing():
-                passed = self.passed = gates.enter(self, self._batches, timeout_s, on_wait)
+                passed = self._passed = gates.enter(self, self._batches, wait)
                 try:
                     self.server_clock.look(passed.server_us)
                     self._batch_leases.forget()
                     self.read_tables.enter(passed.generation, passed.watermark)
                     yield passed
                 finally:
+                    self.read_tables.leave()
                     passed.leave()
+
+    @contextmanager
+    def speculating(self, number: int, superblock: bytes) -> Iterator[Speculation]:
+        """Make a batch on the last commit that this process knows, without the gate."""
+        with self._write_lock:
+            self.check_usable()
+            self._batch_leases.forget()
+            with self._losing():
+                yield Speculation(self._batches, number, superblock)
+
+    def end_batch(self, steps: Sequence[Step], wait: GateWait | None) -> tuple[list[list[Row]], bool]:
+        """Run the last steps of a batch; return their rows, and whether the commit waited for a standby, if it had to.
+
+        Args:
+            wait: the wait for the gate, for a batch that was made without it.
+
+        Raises:
+            Overtaken, WriterBusy, ServerLost, StoreFull, StoreInvalid
+        """
+        session = self._batches
+        if wait is None:
+            rows = session.run(steps)
+            self._passed.is_open = False
+        else:
+            try:
+                rows = session.run(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
+            except StepCanceled:
+                self._end_failed()
+                raise wait.busy() from None
+            except BaseException:
+                self._end_failed()
+                raise
+        server_us = as_int(rows[0][0][0] if rows[0] else rows[1][0][0])
+        self.server_clock.look(abs(server_us))
+        if server_us < 0:
+            self._wake()
+        return rows, not session.is_local_only
+
+    def _end_failed(self) -> None:
+        """End a transaction that an error has left open: only commits for a standby have begun one."""
+        if self.is_replicated and self._batches.failed is None:
+            self._batches.post(((ROLLBACK, ()),))
 
     @contextmanager
     def recorded_view(
@@ -275,12 +335,14 @@ class PostgresEnvironment:
     ) -> Iterator[ReadView]:
         """Inside the gate note the coming reads, then open the view: a writer sees the note, or committed before."""
         self.check_written()
-        with self.gate(timeout_s, on_wait) as passed:
-            view = ServerView(passed.snapshot(), self._handles, self.clock)
+        with self.gate(GateWait(self, timeout_s, on_wait)) as passed:
+            reads = self.reads.claim(passed.number)
+            view = ServerView(passed.snapshot(reads), self._handles, self.clock)
             try:
                 record(view)
             except TxnctlError as error:
                 raise view.named(error) or error from error
+            self.reads.advance(reads, passed.number, {})
             self._end_unflushed(passed)
         with self.view() as view_after:
             yield view_after
@@ -290,7 +352,7 @@ class PostgresEnvironment:
     ) -> T:
         """Run `look` inside the gate on the superblock of the last commit."""
         self.check_written()
-        with self.gate(timeout_s, on_wait) as passed:
+        with self.gate(GateWait(self, timeout_s, on_wait)) as passed:
             result = look(passed.superblock(), self.clock.wall_ns())
             self._end_unflushed(passed)
         return result
@@ -299,12 +361,18 @@ class PostgresEnvironment:
         """Commit what was recorded in tables that a crash empties, which needs no flush."""
         pending = self.read_tables.pending
         if pending:
-            passed.end([(NO_FLUSH, ()), *pending, (COMMIT, ()), (((b"true", b"SELECT true")), ())])
+            self._batches.run([(NO_FLUSH, ()), *pending, (COMMIT, ())])
+            passed.is_open = False
 
-    def wake(self, notify: Step) -> None:
+    def run_unflushed(self, step: Step) -> None:
+        """Run a step on tables that a crash empties; a lost session is no error of what was done before."""
+        with suppress(StoreInvalid), self._opened_session() as session:
+            session.run((step,))
+
+    def _wake(self) -> None:
         """After a commit, wake the processes that wait for one."""
         with suppress(StoreInvalid):
-            self._batches.post((notify,))
+            self._batches.post(((NOTIFY, ()),))
 
     # Commits
 
@@ -339,7 +407,7 @@ class PostgresEnvironment:
         with self._opened_session() as session:
             self._watchers += 1
             if self._watchers == 1:
-                session.run((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (SHARE_STORE, key)))
+                session.run((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (WATCH, key)))
         try:
             yield
         finally:
@@ -411,6 +479,8 @@ class PostgresEnvironment:
     def close(self) -> None:
         """Close both sessions, which drops every lock of this process."""
         self.flusher.stop()
+        if self.pid == os.getpid() and self.failed is None:
+            self.writer.flush_tally()
         self.fail("the handle is closed")
         if self.pid == os.getpid():
             self._views.close()
