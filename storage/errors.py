@@ -12,7 +12,7 @@
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
     │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid · TooManyFiles
-    │                         OldFormat · ServerLost · ServerUnreachable
+    │                         OldFormat · ServerLost · ServerUnreachable · CommitsLost
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── GroupRefused (4)
@@ -350,6 +350,12 @@ class ServerLost(StoreInvalid):
 
     code = "server-lost"
     retryable = True
+
+
+class CommitsLost(StoreInvalid):
+    """The server of the store lacks commits that this process has seen: a standby without them was promoted."""
+
+    code = "commits-lost"
 
 
 class CorruptStore(StoreInvalid):

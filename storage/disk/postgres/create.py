@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 
 from storage.disk.codec import pack, seal
-from storage.disk.postgres.environment import FORMAT_KEY, SERVER_KEY
+from storage.disk.postgres.environment import FORMAT_KEY
 from storage.disk.postgres.layout import FUNCTIONS, TABLES, Place
 from storage.disk.postgres.server_clock import ServerClock
+from storage.disk.postgres.server_record import SERVER_KEY, ServerRecord
 from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import Session
 from storage.disk.postgres.url import StoreUrl
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
-from storage.errors import AlreadyExists
+from storage.errors import AlreadyExists, OutcomeUnknown, ServerLost
 from storage.process.clock import Clock
 
 _HALF_KEY = 1 << 30
@@ -43,19 +44,43 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
         server_clock = ServerClock(clock)
         rows = session.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
         server_clock.look(int(rows[0][0] or b"0"))
-        records = _first_records(server_clock, is_replicated)
-        session.execute(f'BEGIN; CREATE SCHEMA "{url.store}"; {TABLES} {FUNCTIONS} {records} COMMIT')
+        lock_class = int.from_bytes(os.urandom(4), "big") % _HALF_KEY
+        record = ServerRecord(lock_class, lock_class + _HALF_KEY, is_replicated, *state.identity)
+        records = _first_records(server_clock, record)
+        _run_commit(
+            session,
+            f'BEGIN; CREATE SCHEMA "{url.store}"; {TABLES} {FUNCTIONS} {records} COMMIT',
+            is_replicated=is_replicated,
+        )
     finally:
         session.close()
 
 
-def _first_records(clock: ServerClock, is_replicated: bool) -> str:
+def _run_commit(session: Session, text: str, *, is_replicated: bool) -> None:
+    """Run text that ends in a commit.
+
+    Raises:
+        OutcomeUnknown: the connection was lost, or the commit did not wait for the standby.
+        NotPermitted, StoreFull, StoreInvalid: nothing was made.
+    """
+    try:
+        session.execute(text)
+        why = "the commit did not wait for the standby" if is_replicated and session.is_local_only else None
+    except ServerLost as error:
+        why = error.message
+    if why is not None:
+        raise OutcomeUnknown(
+            f"whether {session.shown} was made, and will last, is not known: {why}",
+            hint="Look whether it opens; see that the standby is connected.",
+        )
+
+
+def _first_records(clock: ServerClock, record: ServerRecord) -> str:
     """The statements that store the first records."""
     store_id = os.urandom(16)
-    lock_class = int.from_bytes(os.urandom(4), "big") % _HALF_KEY
     records = {
         FORMAT_KEY: pack([FORMAT_NUMBER, store_id, clock.wall_ms()]),
-        SERVER_KEY: pack([lock_class, lock_class + _HALF_KEY, is_replicated]),
+        SERVER_KEY: record.encode(),
     }
     prefix = Place(STORE).prefix
     values = ", ".join(
