@@ -297,6 +297,8 @@ def _acquire(
     key = (os.getpid(), path)
     with _open_lock:
         environment, count = _open.get(key, (None, 0))
+        if environment is not None and environment.may_open_anew:
+            environment, count = None, 0
         if environment is not None and environment.read_only and not read_only:
             environment.reopen_for_writing(timeout_s, on_wait)
         if path in _left_open:

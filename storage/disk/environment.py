@@ -173,6 +173,10 @@ class Environment(Protocol):
     @property
     def format_number(self) -> int: ...
 
+    @property
+    def may_open_anew(self) -> bool:
+        """Whether the environment has failed, and this process may open another one of the store beside it."""
+
     def check_usable(self) -> None:
         """Raises:
         StoreClosed: the handle was closed, forked, or latched after a failed commit.

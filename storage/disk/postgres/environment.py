@@ -36,6 +36,7 @@ from storage.disk.postgres.layout import (
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
+from storage.disk.postgres.server_errors import plain
 from storage.disk.postgres.server_locks import STORE_IN_USE, WAITS, ServerLeases, ServerLocks, SharedLeases
 from storage.disk.postgres.server_record import (
     SERVER_KEY,
@@ -252,21 +253,41 @@ class PostgresEnvironment:
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
 
+    @property
+    def may_open_anew(self) -> bool:
+        return self.failed is not None
+
     def fail(self, why: str) -> None:
         """Let every later call fail."""
         if self.failed is None:
-            self.failed = why
+            self.failed = plain(why)
             note_seen(self._seen_as, SeenCommit(self._incarnation, self.last_seen))
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
-        """Within the block, a lost session makes the handle fail."""
+        """Within the block, a lost session makes the handle fail, and its locks are given up."""
         try:
             yield
         finally:
             lost = self._batches.failed or self._views.failed
             if lost is not None:
                 self.fail(lost)
+            if self.failed is not None:
+                self._end_sessions()
+
+    def _end_sessions(self) -> None:
+        """End the sessions of a failed handle, but one that a thread is inside, which ends the session at leaving."""
+        for lock, session in ((self._write_lock, self._batches), (self._view_lock, self._views)):
+            if lock.acquire(blocking=False):
+                try:
+                    session.close()
+                finally:
+                    lock.release()
+
+    @property
+    def lost_unsent(self) -> bool:
+        """Whether the connection was lost before the last steps of a batch were sent."""
+        return self._batches.is_unsent
 
     def context(self, *, is_batch: bool) -> BatchContext:
         """The open store as a batch needs it."""

@@ -34,6 +34,7 @@ _CANCELED: Final = b"57014"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
+_ENDS: Final = (b"FATAL", b"PANIC")
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
 _KEEPALIVE: Final = {
     "keepalives": "1", "keepalives_idle": "3", "keepalives_interval": "1", "keepalives_count": "3",
@@ -61,17 +62,20 @@ class Session:
     Attributes:
         failed: why the session is no longer usable; None while it is usable.
         is_local_only: whether the last pipeline committed without the synchronous standby.
+        is_unsent: whether the session was lost before anything of the last steps was sent, so that nothing was done.
         notifications: how many notifications have come in all.
     """
 
     __slots__ = (
         "_clock",
         "_conn",
+        "_farewell",
         "_poll",
         "_posted",
         "_prepared",
         "failed",
         "is_local_only",
+        "is_unsent",
         "notifications",
         "shown",
     )
@@ -81,7 +85,8 @@ class Session:
         self._clock = clock
         self.shown = shown
         self.failed: str | None = None
-        self.is_local_only = False
+        self.is_local_only = self.is_unsent = False
+        self._farewell = ""
         self.notifications = 0
         self._posted = 0
         self._prepared: set[bytes] = set()
@@ -148,6 +153,7 @@ class Session:
         if self._posted:
             self._drain_posted()
         self.is_local_only = False
+        self._look_for_end()
         kinds = self._send(steps)
         try:
             if timeout_s is not None or on_slow is not None:
@@ -227,6 +233,27 @@ class Session:
     def _check(self) -> None:
         if self.failed is not None:
             raise lost(self.shown, self.failed)
+
+    def _look_for_end(self) -> None:
+        """Find out before a step is sent that the server has ended the session.
+
+        Raises:
+            ServerLost: nothing was sent.
+        """
+        conn = self._conn
+        try:
+            while self._poll.poll(0):
+                conn.consume_input()
+                self._take_notifications()
+                if self._farewell:
+                    break
+        except pq_error() as error:
+            self._lose(self._farewell or error)
+        if self._farewell and self.failed is None:
+            self._lose(self._farewell)
+        if self.failed is not None:
+            self.is_unsent = True
+            self._check()
 
     def _send(self, steps: Sequence[Step]) -> list[bool]:
         """Send steps and a sync; return for each result that will come whether it is of a step."""
@@ -332,6 +359,11 @@ class Session:
             self.notifications += 1
 
     def _take_notice(self, notice: Any) -> None:
+        if notice.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in _ENDS:
+            message = (
+                notice.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"the server ended the session"
+            )
+            self._farewell = message.decode(errors="replace")
         if notice.error_field(pq.DiagnosticField.SOURCE_FUNCTION) == _SYNC_REP:
             self.is_local_only = True
 
@@ -363,9 +395,8 @@ class Session:
         self.failed = "a step was interrupted, and did not end"
 
     def _lose(self, error: Any) -> Exception:
-        text = getattr(error, "error_message", None) or str(
-            error or self._conn.error_message.decode(errors="replace")
-        )
+        message = getattr(error, "error_message", None) or error or self._conn.error_message
+        text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
         self.failed = text.strip().splitlines()[0] if text.strip() else "the server closed the connection"
         return lost(self.shown, self.failed)
 
