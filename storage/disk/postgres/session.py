@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from psycopg import pq
 
-from storage.disk.postgres.server_errors import lost, refused, unreachable
+from storage.disk.postgres.connecting import CONNECT_S, connected
+from storage.disk.postgres.server_errors import behind_pooler, lost, refused
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import ServerLost
 from storage.process.clock import Clock
@@ -35,7 +36,6 @@ BEGIN_VIEW: Final[Statement] = (b"begin_view", b"BEGIN ISOLATION LEVEL REPEATABL
 COMMIT: Final[Statement] = (b"commit", b"COMMIT")
 ROLLBACK: Final[Statement] = (b"rollback", b"ROLLBACK")
 
-CONNECT_S: Final = 10.0
 _CANCELED: Final = b"57014"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
@@ -46,15 +46,16 @@ _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
 _PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
-_KEEPALIVE: Final = {
-    "keepalives": "1", "keepalives_idle": "3", "keepalives_interval": "1", "keepalives_count": "3",
-    "tcp_user_timeout": "5000",
-}  # fmt: skip
 _SETTINGS: Final = (
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
     "idle_in_transaction_session_timeout=10000", "statement_timeout=0", "lock_timeout=0",
     "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
 )  # fmt: skip
+_LOOK_FOR_CLIENT: Final = (
+    "DO $$BEGIN PERFORM set_config('client_connection_check_interval', '500', false);"
+    " EXCEPTION WHEN OTHERS THEN NULL; END$$"
+)
+"""While a step runs or waits, the server looks whether the client lives; PostgreSQL 13 does so at the end of a step."""
 _FORMATS: Final = tuple([1] * count for count in range(32))
 
 
@@ -115,14 +116,16 @@ class Session:
 
         Raises:
             ServerUnreachable, NotPermitted, StoreNotFound
+            StoreUnsafe: a pooler is in between.
         """
-        conn = _connected(url, clock, application, timeout_s)
+        conn = connected(url, clock, application, timeout_s)
         try:
             conn.nonblocking = 1
             session = cls(conn, clock, url.shown)
-            session.execute(
-                "; ".join(f"SET {setting}" for setting in (*_SETTINGS, f'search_path="{url.store}"'))
-            )
+            settings = [f"SET {setting}" for setting in (*_SETTINGS, f'search_path="{url.store}"')]
+            ((pid,),) = session.execute("; ".join([*settings, _LOOK_FOR_CLIENT, "SELECT pg_backend_pid()"]))
+            if int(pid or b"0") != conn.backend_pid:
+                raise behind_pooler(url.shown)
             conn.enter_pipeline_mode()
         except BaseException:
             conn.finish()
@@ -435,37 +438,3 @@ def _rows(result: Any) -> list[Row]:
     count, columns = result.ntuples, range(result.nfields)
     get = result.get_value
     return [tuple([get(row, column) for column in columns]) for row in range(count)]
-
-
-def _connected(url: StoreUrl, clock: Clock, application: str, timeout_s: float) -> Any:
-    """A connection of libpq, made without blocking.
-
-    Raises:
-        ServerUnreachable, NotPermitted, StoreNotFound
-    """
-    from urllib.parse import quote
-
-    conninfo = url.conninfo
-    for name, value in {**_KEEPALIVE, "application_name": application}.items():
-        if f"{name}=" not in conninfo:
-            conninfo += f"&{name}={quote(value)}"
-    until_ns = clock.boot_ns() + int(timeout_s * 1e9)
-    conn = pq.PGconn.connect_start(conninfo.encode())
-    try:
-        while True:
-            status = conn.connect_poll()
-            if status == pq.PollingStatus.OK:
-                return conn
-            if status == pq.PollingStatus.FAILED:
-                raise unreachable(url.shown, conn.error_message.decode(errors="replace"))
-            waiting = select.poll()
-            waiting.register(
-                conn.socket, select.POLLIN if status == pq.PollingStatus.READING else select.POLLOUT
-            )
-            left_s = (until_ns - clock.boot_ns()) / 1e9
-            if left_s <= 0:
-                raise unreachable(url.shown, f"no answer within {timeout_s:g} s")
-            waiting.poll(min(left_s, 1.0) * 1000)
-    except BaseException:
-        conn.finish()
-        raise
