@@ -37,6 +37,7 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
     session = Session.connect(url, clock, application=f"txnctl:{os.uname().nodename}:{os.getpid()}")
     try:
         state = ServerState.read(session)
+        state.check_primary(url.shown)
         if session.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{url.store}'"):
             raise AlreadyExists(f"{url.shown} exists already; nothing was changed", path=url.shown)
         is_replicated = state.chosen_durability(url.shown, is_replicated)

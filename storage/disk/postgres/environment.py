@@ -54,7 +54,7 @@ from storage.disk.postgres.server_record import (
     note_seen,
     seen_of,
 )
-from storage.disk.postgres.server_state import STATE, ServerState
+from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import (
     BEGIN_VIEW,
     COMMIT,
@@ -198,14 +198,16 @@ class PostgresEnvironment:
         Raises:
             ServerUnreachable, StoreUnsafe, CommitsLost
         """
-        (state_row,), (opened,) = self._batches.run(((STATE, ()), (OPEN, ())))
-        state, superblock = ServerState.of(state_row), _superblock(opened[1] or b"")
+        state = ServerState.read(self._batches)
+        state.check_primary(self.path)
         if not self.read_only:
             state.check_writable(self.path, is_replicated=self.is_replicated)
         if ServerState.read(self._views).identity != state.identity:
             raise ServerUnreachable(
                 f"{self.path} was found on two servers at once: a failover is under way", hint="Try again."
             )
+        ((opened,),) = self._batches.run(((OPEN, ()),))
+        superblock = _superblock(opened[1] or b"")
         self._server = state.identity
         self._seen_as = self.path, superblock.store_id
         self._incarnation, self.last_seen = superblock.incarnation, as_int(opened[0])

@@ -78,7 +78,7 @@ def children(path: str) -> Iterator[Children]:
 
 
 @pytest.fixture
-def store(path: str, children: Children) -> Iterator[Store]:  # noqa: ARG001
+def store(path: str, children: Children) -> Iterator[Store]:
     """The store, open in the process of the test."""
     with Store.open(path) as opened:
         yield opened

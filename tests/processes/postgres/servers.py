@@ -176,6 +176,17 @@ class Server:
         standby.sql("SELECT pg_reload_conf()")
         return standby
 
+    def copy_data(self) -> str:
+        """Copy the files of the stopped server; return the copy."""
+        copy = os.path.join(self.directory, "copy")
+        run("cp", "-r", self.data, copy)
+        return copy
+
+    def put_back(self, copy: str) -> None:
+        """Put a copy in the place of the files of the stopped server."""
+        shutil.rmtree(self.data)
+        os.rename(copy, self.data)
+
     def follow(self, primary: Server) -> None:
         """Be made anew, as the standby of another server."""
         self.kill()
@@ -213,6 +224,20 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._process = None
+
+    def pause(self) -> None:
+        """Stop every process of the server by SIGSTOP."""
+        for pid in self.processes():
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused server go on."""
+        for pid in self.processes():
+            os.kill(pid, signal.SIGCONT)
+
+    def wait_for_standby_wait(self) -> None:
+        """Wait until a commit waits for the standby."""
+        self.wait_until("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", "1")
 
     def stop(self) -> None:
         """Shut the server down in order."""

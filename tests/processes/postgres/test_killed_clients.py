@@ -102,7 +102,9 @@ def test_a_client_killed_while_it_waits_for_the_gate(
     stopped.say()
     stopped.expect("inside")
     lock_class = store.connection.environment._lock_number  # type: ignore[attr-defined]
-    held = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND classid = {lock_class}"
+    held = (
+        f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND classid = {lock_class}"
+    )
     assert server.sql(held) == "3"
     waiting.say()
     time.sleep(0.3)
