@@ -27,6 +27,7 @@ from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
 from storage.txn.options import CheckMode, Priority, TransactionIsolation, options_of
 from storage.values.arguments import check_count, check_flags
+from storage.values.durability import Durability
 from storage.values.names import named
 from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -58,16 +59,24 @@ class Store(TransactionRunner):
         self._aborted_sets: dict[int, AbortedSet] = {}
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def create(
+        cls, path: str | os.PathLike[str], *, durability: Durability | str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
         """Create an empty store at `path`, atomically.
+
+        Args:
+            durability: where a change is stored before it is acknowledged: `local`, on the disk of one machine, or
+                `replicated`, on a synchronous standby too. None is `local` for a directory. On a server None is
+                `replicated`: a server without a synchronous standby is refused.
 
         Raises:
             AlreadyExists: the path exists, and is left unchanged.
-            StoreUnsafe, NotPermitted, StoreFull
+            InvalidValue, StoreUnsafe, NotPermitted, StoreFull, ServerUnreachable
         """
         from storage.disk import stores
 
-        stores.create(os.fspath(path), clock)
+        stores.create(os.fspath(path), clock, named(Durability, durability, "durability"))
 
     @classmethod
     def open(

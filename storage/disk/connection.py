@@ -97,7 +97,7 @@ class Connection:
         self._queues: dict[int, QueuedWrites] = {}
         self.before_close: dict[object, Callable[[], None]] = {}
         self.path = stores.resolved(path)
-        self._environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
+        self._environment = _acquire(self.path, path, clock, read_only, lock_timeout_s, on_wait)
         self._commit_wait = self._environment.commit_wait()
         self._write = self._environment.writer.write
         self.view: Callable[[], AbstractContextManager[ReadView]] = self._environment.view
@@ -291,12 +291,18 @@ class Connection:
 
 
 def _acquire(
-    path: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None
+    path: str, name: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None
 ) -> Environment:
-    """Open the environment of a store, or share the one that this process has open; a count keeps track."""
+    """Open the environment of a store, or share the one that this process has open; a count keeps track.
+
+    Args:
+        name: as the caller named the store, with a password if the name has one.
+    """
     key = (os.getpid(), path)
     with _open_lock:
         environment, count = _open.get(key, (None, 0))
+        if environment is not None and environment.may_open_anew:
+            environment, count = None, 0
         if environment is not None and environment.read_only and not read_only:
             environment.reopen_for_writing(timeout_s, on_wait)
         if path in _left_open:
@@ -306,8 +312,8 @@ def _acquire(
             )
         if environment is None:
             environment = stores.opened(
-                path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
-            )
+                name if stores.is_url(name) else path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
+            )  # fmt: skip
         _open[key] = (environment, count + 1)
         return environment
 

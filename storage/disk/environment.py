@@ -141,6 +141,7 @@ class Environment(Protocol):
         flusher: the watch over buffers of this process.
         writer: runs changes.
         has_directory: whether the store is a directory, whose files can be copied and counted.
+        is_moved: whether the store is on another server than its records say, so that a new incarnation begins first.
     """
 
     path: str
@@ -148,6 +149,7 @@ class Environment(Protocol):
     pid: int
     flusher: Flusher
     has_directory: bool
+    is_moved: bool
 
     @property
     def writer(self) -> Writer: ...
@@ -171,6 +173,10 @@ class Environment(Protocol):
     @property
     def format_number(self) -> int: ...
 
+    @property
+    def may_open_anew(self) -> bool:
+        """Whether the environment has failed, and this process may open another one of the store beside it."""
+
     def check_usable(self) -> None:
         """Raises:
         StoreClosed: the handle was closed, forked, or latched after a failed commit.
@@ -179,6 +185,21 @@ class Environment(Protocol):
     def check_written(self) -> None:
         """Raises:
         StoreClosed, StoreInvalid, OldFormat: this process may not change the store.
+        """
+
+    # The server
+
+    def adopt_server(self, batch: WriteBatch) -> str | None:
+        """In the batch of a new incarnation, record the server of a moved store; return the change in words.
+
+        None where another process has made the incarnation since this one opened the store.
+        """
+
+    def end_move(self, incarnation: int) -> None:
+        """After that batch, take the store for settled in the incarnation.
+
+        Raises:
+            CommitsLost: the server lacks commits that earlier handles of this process have seen.
         """
 
     # Views

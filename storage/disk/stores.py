@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from storage.errors import InvalidValue
 from storage.process.clock import Clock
+from storage.values.durability import Durability
 
 if TYPE_CHECKING:
     from storage.disk.environment import Environment
@@ -51,18 +53,28 @@ def opened(
     return LmdbEnvironment(name, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
 
 
-def create(name: str, clock: Clock) -> None:
+def create(name: str, clock: Clock, durability: Durability | None = None) -> None:
     """Create an empty store, atomically.
+
+    Args:
+        durability: None is `local` for a directory, and `replicated` for a store on a server.
 
     Raises:
         AlreadyExists: the path exists, and is left unchanged.
-        StoreUnsafe, NotPermitted, StoreFull
+        InvalidValue, StoreUnsafe, NotPermitted, StoreFull, ServerUnreachable
     """
     if is_url(name):
         from storage.disk.postgres.create import create as create_schema
 
-        create_schema(name, clock)
+        create_schema(
+            name, clock, is_replicated=None if durability is None else durability is Durability.REPLICATED
+        )
         return
+    if durability is Durability.REPLICATED:
+        raise InvalidValue(
+            f"{name} is a directory, which one machine keeps",
+            hint="A replicated store is on a server: postgresql://user@host/database?store=bank.",
+        )
     from storage.disk.lmdb.create import create as create_directory
 
     create_directory(name, clock)

@@ -9,35 +9,18 @@ from __future__ import annotations
 import os
 
 from storage import audit_trail
-from storage.disk.codec import U64X2
 from storage.disk.lmdb.create import building, install, write_lock_file
 from storage.disk.lmdb.directory import resolved
-from storage.disk.schema import LEASES, TXN_DEADLINES
-from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import NotAStore, StoreNotFound
 from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
 from storage.maintenance.upgrade import upgrade
 from storage.process.lock_file import FILE_NAME
-from storage.subscription import attached_consumers, catalogue as subscriptions
-from storage.subscription.open_subscription import OpenSubscription
-from storage.topic import catalogue as topics, descent, state as states
-from storage.topic.open_topic import OpenTopic
-from storage.topic.producers.admission import ProducerRegistry
-from storage.txn.fenced_txns import FencedTransactions
+from storage.reincarnation import Reincarnation, decided_ledgers, reincarnate
 from storage.txn.reaper import EVERY
 from storage.values.arguments import check_flags
 from storage.values.named_tuple import NamedTuple
-from storage.values.txn_state import AbortReason
-
-
-class Reincarnation(NamedTuple):
-    """The new incarnation, and the transactions and consumers ended in it."""
-
-    incarnation: int
-    transactions_aborted: int
-    consumers_detached: int
 
 
 class RestoreResult(NamedTuple):
@@ -80,10 +63,14 @@ def restore_store(
         with Engine.open(build_dir, program=program) as engine:
             format_before = engine.connection.environment.format_number
             # Before anything is ended: the original may decide otherwise what is open in the backup.
-            decided = _decided(engine)
+            with engine.connection.view() as view:
+                decided = decided_ledgers(view)
             upgrade(engine, reason)
             result = engine.connection.write(
-                lambda batch: _reincarnate(batch, engine, decided, reason), naming=EVERY
+                lambda batch: reincarnate(
+                    batch, engine.coordinator, engine.process, decided, action="store restore", reason=reason
+                ),
+                naming=EVERY,
             )
         if not dry_run:
             install(build_dir, destination)
@@ -97,44 +84,3 @@ def _open_backup(source: str, program: str | None) -> Engine:
     except (StoreNotFound, NotAStore) as error:
         error.hint = "Name the directory of a backup, or of a store."
         raise
-
-
-def _decided(engine: Engine) -> dict[int, int]:
-    """The first ledger of each topic that is not closed and decided."""
-    with engine.connection.view() as view:
-        return {
-            topic.topic_id: descent.first_undecided(states.load(view, topic.topic_id))
-            for topic in topics.every(view)
-        }
-
-
-def _reincarnate(
-    batch: WriteBatch, engine: Engine, decided: dict[int, int], reason: str | None
-) -> Reincarnation:
-    """Within a batch, end every transaction, session, consumer and lease that the backup has brought along."""
-    process, batch.superblock.incarnation = engine.process, batch.superblock.incarnation + 1
-    aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
-    for txn in aborted:
-        engine.coordinator.abort(batch, txn, process, AbortReason.INCARNATION)
-    detached = 0
-    for topic in list(topics.every(batch)):
-        # No producer is connected to a copy: sessions end by the restore, not because their process died.
-        registry = ProducerRegistry(
-            OpenTopic.load(batch, topic.topic_id, topic.name),
-            FencedTransactions(engine.coordinator, process),
-            is_swept=False,
-        )
-        registry.fence_producers(process, "restore")
-        descent.note(batch, topic.topic_id, batch.superblock.incarnation - 1, decided[topic.topic_id])
-        for subscription in subscriptions.every(batch, topic.topic_id):
-            opened = OpenSubscription(batch, subscription)
-            for consumer in attached_consumers.every(batch, subscription.subscription_id):
-                attached_consumers.detach(opened, consumer.consumer_id)
-                detached += 1
-            # However old the backup is: nobody could come for a subscription of the copy before now.
-            attached_consumers.note_use(opened)
-    for key in list(batch.keys(LEASES)):
-        batch.delete(LEASES, key)
-    result = Reincarnation(batch.superblock.incarnation, len(aborted), detached)
-    audit_trail.record(batch, process, "store restore", "store", reason, result)
-    return result

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
-from storage.disk.codec import unpack, unseal
+from storage.disk.codec import decoded, unpack, unseal
 from storage.disk.counters import Counters
 from storage.disk.environment import Fetch, Follow, HolderProcess, ReaderSlot, Space, Usability
 from storage.disk.postgres import gate as gates
@@ -36,6 +36,7 @@ from storage.disk.postgres.layout import (
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
+from storage.disk.postgres.server_errors import plain
 from storage.disk.postgres.server_locks import (
     STORE_IN_USE,
     WAITS,
@@ -44,6 +45,16 @@ from storage.disk.postgres.server_locks import (
     ServerTimestamps,
     SharedLeases,
 )
+from storage.disk.postgres.server_record import (
+    SERVER_KEY,
+    SeenCommit,
+    ServerRecord,
+    commits_lost,
+    forget_seen,
+    note_seen,
+    seen_of,
+)
+from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import (
     BEGIN_VIEW,
     COMMIT,
@@ -58,11 +69,12 @@ from storage.disk.postgres.snapshot import ServerView, Snapshot
 from storage.disk.postgres.speculation import Speculation
 from storage.disk.postgres.url import StoreUrl
 from storage.disk.postgres.writer import PostgresWriter
-from storage.disk.schema import ALL, FORMAT_NUMBER, STORE, Database
+from storage.disk.schema import ALL, FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock
-from storage.disk.view import BatchContext, ReadView
+from storage.disk.view import SUPERBLOCK_KEY, BatchContext, ReadView, WriteBatch
 from storage.errors import (
     NotAStore,
+    ServerUnreachable,
     StoreClosed,
     StoreInUse,
     StoreInvalid,
@@ -78,7 +90,6 @@ from storage.process.writer_gate import OnWait
 T = TypeVar("T")
 
 FORMAT_KEY: Final = b"format"
-SERVER_KEY: Final = b"server"
 HAS_TABLES: Final[Statement] = (b"has_tables", b"SELECT to_regclass('commits') IS NOT NULL")
 _CHILD: Final = "the store was opened before this process forked; open the store anew in the child"
 
@@ -90,6 +101,8 @@ class PostgresEnvironment:
         places: the tables of the databases, by name.
         lock_class: the first half of the store's lock keys, as a parameter.
         is_replicated: whether the store was made for commits that wait for a standby.
+        server: the record of the server, as found at opening.
+        last_seen: the number of the highest commit that this process has seen.
     """
 
     has_directory = False
@@ -140,17 +153,18 @@ class PostgresEnvironment:
             raise StoreNotFound(
                 f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
             )
-        server = self._record(SERVER_KEY)
-        number = self._record(FORMAT_KEY)
-        if number is None or server is None:
+        server, form = self._record(SERVER_KEY), self._record(FORMAT_KEY)
+        if form is None or server is None:
             raise NotAStore(f"{self.path} is not a whole store: it was never finished")
-        if number[0] != FORMAT_NUMBER:
+        number = unpack(form, 1)[0]
+        if number != FORMAT_NUMBER:
             raise UnknownFormat(
-                f"{self.path} has format {number[0]}; this release knows format {FORMAT_NUMBER} on a server",
+                f"{self.path} has format {number}; this release knows format {FORMAT_NUMBER} on a server",
                 hint="Use the release that wrote the store, which was left untouched.",
-                format=number[0],
+                format=number,
             )
-        lock_class, lease_class, self.is_replicated = server[:3]
+        self.server = decoded(STORE, SERVER_KEY, server, ServerRecord.decode)
+        lock_class, lease_class, self.is_replicated = self.server[:3]
         self.lock_class = int4(lock_class)
         self._lock_number = lock_class
         own = SharedLeases()
@@ -169,14 +183,70 @@ class PostgresEnvironment:
         ((row,),) = self._batches.run(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
         if not as_bool(row[0]):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
+        self._look_at_server()
 
-    def _record(self, key: bytes) -> list[int] | None:
+    def _record(self, key: bytes) -> memoryview | None:
         place = self.places[STORE.name]
         (rows,) = self._views.run(((place.get, (place.prefix + key,)),))
-        if not rows or rows[0][0] is None:
+        return None if not rows or rows[0][0] is None else unseal(STORE, key, rows[0][0])
+
+    # The server
+
+    def _look_at_server(self) -> None:
+        """Check the server of both sessions for writing, and compare it with the record and with what was seen before.
+
+        Raises:
+            ServerUnreachable, StoreUnsafe, CommitsLost
+        """
+        state = ServerState.read(self._batches)
+        state.check_primary(self.path)
+        if not self.read_only:
+            state.check_writable(self.path, is_replicated=self.is_replicated)
+        if ServerState.read(self._views).identity != state.identity:
+            raise ServerUnreachable(
+                f"{self.path} was found on two servers at once: a failover is under way", hint="Try again."
+            )
+        ((opened,),) = self._batches.run(((OPEN, ()),))
+        superblock = _superblock(opened[1] or b"")
+        self._server = state.identity
+        self._seen_as = self.path, superblock.store_id
+        self._incarnation, self.last_seen = superblock.incarnation, as_int(opened[0])
+        self.lost_commits = self._find_lost()
+        is_other = self.server.server != state.identity or self.lost_commits is not None
+        self.is_moved = is_other and not self.read_only
+        if self.read_only and self.lost_commits is not None:
+            self._refuse_lost(self.lost_commits)
+
+    def _find_lost(self) -> int | None:
+        seen = seen_of(self._seen_as)
+        now = SeenCommit(self._incarnation, self.last_seen)
+        return None if seen is None else self.server.kept_of(seen, now)
+
+    def adopt_server(self, batch: WriteBatch) -> str | None:
+        """As `environment.Environment` says."""
+        before, now = self.server, self._server
+        incarnation = batch.superblock.incarnation
+        if incarnation != self._incarnation:
             return None
-        fields: list[int] = unpack(unseal(STORE, key, rows[0][0]), 1)
-        return fields
+        batch.put(STORE, SERVER_KEY, before.moved(now, incarnation, batch.commit - 1).encode())
+        return f"the server changed from {before.system}, timeline {before.timeline}, to {now[0]}, timeline {now[1]}"
+
+    def end_move(self, incarnation: int) -> None:
+        """As `environment.Environment` says."""
+        self._incarnation, self.is_moved = incarnation, False
+        if self.lost_commits is not None:
+            self._refuse_lost(self.lost_commits)
+
+    def _refuse_lost(self, kept: int) -> None:
+        seen = forget_seen(self._seen_as)
+        self.lost_commits = None
+        if seen is not None:
+            raise commits_lost(self.path, seen, kept)
+
+    def note_commit(self, number: int) -> None:
+        """Note that this process has seen a commit."""
+        if number > self.last_seen:
+            self.last_seen = number
 
     # Usability
 
@@ -196,20 +266,41 @@ class PostgresEnvironment:
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
 
+    @property
+    def may_open_anew(self) -> bool:
+        return self.failed is not None
+
     def fail(self, why: str) -> None:
         """Let every later call fail."""
         if self.failed is None:
-            self.failed = why
+            self.failed = plain(why)
+            note_seen(self._seen_as, SeenCommit(self._incarnation, self.last_seen))
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
-        """Within the block, a lost session makes the handle fail."""
+        """Within the block, a lost session makes the handle fail, and its locks are given up."""
         try:
             yield
         finally:
             lost = self._batches.failed or self._views.failed
             if lost is not None:
                 self.fail(lost)
+            if self.failed is not None:
+                self._end_sessions()
+
+    def _end_sessions(self) -> None:
+        """End the sessions of a failed handle, but one that a thread is inside, which ends the session at leaving."""
+        for lock, session in ((self._write_lock, self._batches), (self._view_lock, self._views)):
+            if lock.acquire(blocking=False):
+                try:
+                    session.close()
+                finally:
+                    lock.release()
+
+    @property
+    def lost_unsent(self) -> bool:
+        """Whether the connection was lost before the last steps of a batch were sent."""
+        return self._batches.is_unsent
 
     def context(self, *, is_batch: bool) -> BatchContext:
         """The open store as a batch needs it."""
@@ -261,6 +352,7 @@ class PostgresEnvironment:
         number, superblock, server_us, *_ = rows[0]
         assert superblock is not None, "the column is not null"
         self.server_clock.look(as_int(server_us))
+        self.note_commit(as_int(number))
         return as_int(number), superblock
 
     def fetcher(self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow) -> Fetch:
@@ -317,6 +409,7 @@ class PostgresEnvironment:
                 passed = self._passed = gates.enter(self, self._batches, wait)
                 try:
                     self.server_clock.look(passed.server_us)
+                    self.note_commit(passed.number)
                     self._batch_leases.forget()
                     self.read_tables.enter(passed.reads)
                     self.known_passes = self.read_tables.passes
@@ -514,6 +607,11 @@ class PostgresEnvironment:
 
     def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:  # noqa: ARG002
         self.read_only = False
+        try:
+            self._look_at_server()
+        except BaseException:
+            self.read_only = True
+            raise
 
     def close(self) -> None:
         """Close both sessions, which drops every lock of this process."""
@@ -544,6 +642,10 @@ class PostgresEnvironment:
         self._views.close_in_child()
         self._batches.close_in_child()
         return True
+
+
+def _superblock(sealed: bytes) -> Superblock:
+    return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, sealed), Superblock.decode)
 
 
 def _holder(row: Row, state: str) -> HolderProcess:

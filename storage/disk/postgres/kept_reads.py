@@ -1,7 +1,8 @@
 """Kept reads: the records that a process has read of one commit, for further views and batches of the same commit.
 
 A process that alone uses a store would ask for the same records again and again, a round trip each. Reads are kept
-until a further process commits, as the commit number tells. A commit of this process takes over the changes of its batch.
+until a further process commits, as the commit number tells. A commit of this process takes over the changes of its
+batch.
 """
 
 from __future__ import annotations

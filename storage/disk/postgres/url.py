@@ -10,6 +10,7 @@ from storage.values.named_tuple import NamedTuple
 
 DEFAULT_STORE = "txnctl"
 _STORE = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+_DEFAULT_SESSION = ("target_session_attrs", "read-write")
 _RESERVED = ("public", "information_schema")
 _EXAMPLE = "postgresql://user@host/database?store=bank"
 
@@ -64,10 +65,13 @@ class StoreUrl(NamedTuple):
                 hint="A name has up to 40 of a-z, 0-9 and _, no digit first, and is no schema of PostgreSQL's own.",
             )
         host = parts.netloc.rpartition("@")[2]
-        given.setdefault("target_session_attrs", "read-write")
+        given.setdefault(*_DEFAULT_SESSION)
         conninfo = f"postgresql://{parts.netloc}{parts.path}?{urlencode(given, quote_via=quote)}"
-        hidden = {
-            name: value for name, value in given.items() if name not in ("password", "target_session_attrs")
+        hidden = ("password", "sslpassword")
+        named = {
+            name: value
+            for name, value in sorted(given.items())
+            if name not in hidden and (name, value) != _DEFAULT_SESSION
         }
-        shown = urlencode({**dict(sorted(hidden.items())), "store": store}, quote_via=quote, safe="/")
+        shown = urlencode({**named, "store": store}, quote_via=quote, safe="/,")
         return cls(conninfo, store, f"postgresql://{user + '@' if user else ''}{host}{parts.path}?{shown}")

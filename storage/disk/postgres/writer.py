@@ -196,10 +196,13 @@ class PostgresWriter(BatchRuns):
         try:
             rows, is_waited_for = environment.end_batch(steps, wait)
         except ServerLost as error:
-            raise self._unknown(f"the connection was lost during the commit: {error.message}") from error
+            if environment.lost_unsent:
+                raise
+            raise self._unknown(error.message) from error
         if environment.is_replicated and not (as_bool(rows[-1][0][0]) and is_waited_for):
             raise self._unknown("the commit is on the primary alone: it did not wait for the standby")
         self._superblock = superblock
+        environment.note_commit(number)
         faults.reach("environment.after_commit")
         return changed
 
