@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from storage.process.clock import Clock
 
 if TYPE_CHECKING:
     from storage.disk.environment import Environment
+    from storage.disk.sealed_records import StoreBuild
     from storage.process.writer_gate import OnWait
 
 _SCHEMES = ("postgresql://", "postgres://")
@@ -66,3 +68,20 @@ def create(name: str, clock: Clock) -> None:
     from storage.disk.lmdb.create import create as create_directory
 
     create_directory(name, clock)
+
+
+def building(destination: str, clock: Clock) -> AbstractContextManager[StoreBuild]:
+    """Begin the build of a copied store, or go on with the one that an interrupt has left; see `sealed_records.py`.
+
+    Raises:
+        AlreadyExists: the destination exists, and is left unchanged.
+        StoreInUse: another process is building there.
+        InvalidValue, StoreInvalid, StoreUnsafe, NotPermitted, StoreFull
+    """
+    if is_url(destination):
+        from storage.disk.postgres.store_build import building as building_schema
+
+        return building_schema(destination, clock)
+    from storage.disk.lmdb.store_build import building as building_directory
+
+    return building_directory(destination, clock)

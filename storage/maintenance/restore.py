@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from storage import audit_trail
+from storage.disk import stores
 from storage.disk.codec import U64X2
 from storage.disk.lmdb.create import building, install, write_lock_file
 from storage.disk.lmdb.directory import resolved
@@ -60,7 +61,7 @@ def restore_store(
 ) -> RestoreResult:
     """Make a new store at `destination` from a backup. A source that is in use is copied from one view.
 
-    A backup of an earlier format becomes a store of the present format.
+    A backup of an earlier format becomes a store of the present format. To or from a server the records are copied.
 
     Args:
         dry_run: build and check the new store, and then drop it.
@@ -70,9 +71,17 @@ def restore_store(
     """
     check_flags(dry_run=dry_run)
     audit_trail.check_reason(reason)
+    if stores.is_url(source) or stores.is_url(destination):
+        from storage.maintenance.store_copy import copy_store
+
+        copied = copy_store(
+            source, destination, action="store restore", program=program, progress=progress, dry_run=dry_run,
+            reason=reason,
+        )  # fmt: skip
+        return RestoreResult(copied.path, copied.format_before, copied.reincarnation, dry_run)
     destination = resolved(destination, os.path.abspath)
     with (
-        _open_backup(source, program) as backed_up,
+        open_source(source, program) as backed_up,
         building(destination) as build_dir,
     ):
         copy_data(backed_up, build_dir, progress)
@@ -80,26 +89,26 @@ def restore_store(
         with Engine.open(build_dir, program=program) as engine:
             format_before = engine.connection.environment.format_number
             # Before anything is ended: the original may decide otherwise what is open in the backup.
-            decided = _decided(engine)
+            decided = decided_ledgers(engine)
             upgrade(engine, reason)
             result = engine.connection.write(
-                lambda batch: _reincarnate(batch, engine, decided, reason), naming=EVERY
+                lambda batch: reincarnate(batch, engine, decided, reason), naming=EVERY
             )
         if not dry_run:
             install(build_dir, destination)
     return RestoreResult(destination, format_before, result, dry_run)
 
 
-def _open_backup(source: str, program: str | None) -> Engine:
+def open_source(source: str, program: str | None) -> Engine:
     """Open the backup; a missing one is no store to create or to choose by `--store`."""
     try:
         return Engine.open(source, read_only=True, program=program)
     except (StoreNotFound, NotAStore) as error:
-        error.hint = "Name the directory of a backup, or of a store."
+        error.hint = "Name the directory of a backup, or a store."
         raise
 
 
-def _decided(engine: Engine) -> dict[int, int]:
+def decided_ledgers(engine: Engine) -> dict[int, int]:
     """The first ledger of each topic that is not closed and decided."""
     with engine.connection.view() as view:
         return {
@@ -108,10 +117,18 @@ def _decided(engine: Engine) -> dict[int, int]:
         }
 
 
-def _reincarnate(
-    batch: WriteBatch, engine: Engine, decided: dict[int, int], reason: str | None
+def reincarnate(
+    batch: WriteBatch,
+    engine: Engine,
+    decided: dict[int, int],
+    reason: str | None,
+    action: str = "store restore",
 ) -> Reincarnation:
-    """Within a batch, end every transaction, session, consumer and lease that the backup has brought along."""
+    """Within a batch, end every transaction, session, consumer and lease that the backup has brought along.
+
+    Args:
+        action: the action that the audit trail names.
+    """
     process, batch.superblock.incarnation = engine.process, batch.superblock.incarnation + 1
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
     for txn in aborted:
@@ -136,5 +153,5 @@ def _reincarnate(
     for key in list(batch.keys(LEASES)):
         batch.delete(LEASES, key)
     result = Reincarnation(batch.superblock.incarnation, len(aborted), detached)
-    audit_trail.record(batch, process, "store restore", "store", reason, result)
+    audit_trail.record(batch, process, action, "store", reason, result)
     return result

@@ -2,7 +2,7 @@
 
 Each store has two numbers of its own, drawn when it is made, as the first halves of its lock keys: one for leases,
 whose second half is the number of the lease, and one for the store: gate (0), the store in use (1), waits for commits
-(2).
+(2), the copy that builds the store (3).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from storage.process.identity import ProcessIdentity, is_stopped
 
 STORE_IN_USE: Final = 1
 WAITS: Final = 2
+COPYING: Final = 3
 
 
 class SharedLeases:
