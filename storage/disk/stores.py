@@ -21,6 +21,18 @@ def is_url(name: str) -> bool:
     return name.startswith(_SCHEMES)
 
 
+def check_typed(name: str) -> None:
+    """Refuse the URL of a store with a password on a command line, which every user of the machine can read.
+
+    Raises:
+        InvalidValue
+    """
+    if is_url(name):
+        from storage.disk.postgres.url import StoreUrl
+
+        StoreUrl.parse(name, with_password=False)
+
+
 def resolved(name: str) -> str:
     """The one name of a store: the real path of its directory, or its URL without a password.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 
-from storage.actions import Action, Hint
 from storage.disk import stores
 from storage.disk.lmdb.create import building, install, write_lock_file
 from storage.disk.lmdb.directory import data_bytes, resolved
@@ -38,7 +37,7 @@ def backup_store(engine: Engine, destination: str, progress: Progress | None = N
     if stores.is_url(destination):
         raise InvalidValue(
             "a backup is a directory, and no store on a server",
-            hint=Hint("Make a store on a server with `{}`.", Action("Store.copy")),
+            hint="Make a store there with `store copy`.",
         )
     if not engine.connection.environment.has_directory:
         return _backup_server(engine, destination, progress)

@@ -35,13 +35,15 @@ RESTORED = fields_of(
 )
 
 
-@argument("source", metavar="SRC", type=click.Path(readable=False), help="The directory of the backup.")
+@argument(
+    "source", metavar="SRC", type=click.Path(readable=False), help="The directory of the backup, or a URL."
+)
 @option(
     "--to",
     "destination",
     metavar="PATH",
     type=click.Path(readable=False),
-    help="The directory to create. [default: that of --store]",
+    help="The directory or URL to create. [default: that of --store]",
 )
 @names_store(effect="writes")
 @administrative
@@ -53,9 +55,15 @@ def restore(context: Context, source: str, destination: str | None) -> None:
     The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
     raised, so that no client of the old store goes on unnoticed. The backup is left alone, and so is a PATH that
     exists (exit 4). A backup of an earlier release is upgraded on the way: the new store has the present format.
+
+    SRC and PATH may be a URL too: the records are then copied as `store copy` does, and an interrupted restore goes on
+    when it is run again.
     """
     from storage import Store
+    from storage.disk.stores import check_typed
 
+    for name in (source, destination or ""):
+        check_typed(name)
     with CopyProgress(context, "Restore") as progress:
         row = Store.restore(
             source,
