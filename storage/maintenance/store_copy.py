@@ -16,8 +16,8 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import CorruptStore
 from storage.json_form import Flat
-from storage.maintenance import restore
 from storage.maintenance.record_copy import Content, copy_records
+from storage.maintenance.restore import Reincarnation, decided_ledgers, open_source, reincarnate
 from storage.maintenance.upgrade import convert
 from storage.txn.reaper import EVERY
 from storage.values.arguments import check_flags
@@ -45,7 +45,7 @@ class CopyResult(NamedTuple):
     is_resumed: bool
     written: int
     removed: int
-    reincarnation: Flat[restore.Reincarnation]
+    reincarnation: Flat[Reincarnation]
     dry_run: bool
 
 
@@ -75,13 +75,13 @@ def copy_store(
     check_flags(dry_run=dry_run)
     audit_trail.check_reason(reason)
     with (
-        restore.open_source(source, program) as original,
+        open_source(source, program) as original,
         stores.building(destination, original.connection.clock) as build,
     ):
         format_before = original.connection.environment.format_number
         copied = copy_records(original, build, progress)
         with Engine.open(build.path, program=program) as engine:
-            reincarnation = _begin_incarnation(engine, format_before, action, reason)
+            incarnation = _begin_incarnation(engine, format_before, action, reason)
             _verify(engine, verify_progress)
         faults.reach("store.copy.before_install")
         if dry_run:
@@ -90,21 +90,19 @@ def copy_store(
             build.install()
         return CopyResult(
             original.connection.path, build.destination, format_before, copied.content, build.is_resumed,
-            copied.written, copied.removed, reincarnation, dry_run,
+            copied.written, copied.removed, incarnation, dry_run,
         )  # fmt: skip
 
 
-def _begin_incarnation(
-    engine: Engine, format_before: int, action: str, reason: str | None
-) -> restore.Reincarnation:
+def _begin_incarnation(engine: Engine, format_before: int, action: str, reason: str | None) -> Reincarnation:
     """Upgrade the finished build if need be, and end what was under way in the source, in one batch."""
     # Before anything is ended: the original may decide otherwise what is open in the copy.
-    decided = restore.decided_ledgers(engine)
+    decided = decided_ledgers(engine)
 
-    def change(batch: WriteBatch) -> restore.Reincarnation:
+    def change(batch: WriteBatch) -> Reincarnation:
         if format_before != FORMAT_NUMBER:
             convert(batch, engine.process, format_before, reason)
-        return restore.reincarnate(batch, engine, decided, reason, action)
+        return reincarnate(batch, engine, decided, reason, action)
 
     return engine.connection.write(change, naming=EVERY)
 
