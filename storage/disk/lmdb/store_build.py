@@ -132,8 +132,8 @@ class DirectoryBuild:
     def install(self) -> int:
         size = directory.data_bytes(self.path)
         create.install(self.path, self.destination)
-        with suppress(OSError):
-            os.rmdir(self.path)  # Into an existing directory the files were moved one by one.
+        # Into an existing directory the files of a store were moved one by one; the engine had made others.
+        shutil.rmtree(self.path, ignore_errors=True)
         return size
 
     def discard(self) -> None:
