@@ -54,12 +54,41 @@ class Engine:
     ) -> Engine:
         """Open an existing store; args and raises as `Store.open`."""
         check_flags(read_only=read_only)
-        return cls(
+        engine = cls(
             Connection(
                 os.fspath(path), clock, read_only=read_only,
                 lock_timeout_s=nanoseconds(lock_timeout, "a lock timeout") / 1e9, on_wait=on_wait, program=program,
             )
         )  # fmt: skip
+        if not read_only and engine.connection.environment.is_moved:
+            engine._begin_incarnation()
+        return engine
+
+    def _begin_incarnation(self) -> None:
+        """End all that was under way on the earlier server of the store, before anything else is done.
+
+        Raises:
+            CommitsLost: the server lacks commits that this process has seen; the handle is closed.
+        """
+        from storage.reincarnation import decided_ledgers, reincarnate
+        from storage.txn.reaper import EVERY
+
+        environment = self.connection.environment
+
+        def change(batch: WriteBatch) -> int:
+            reason = environment.adopt_server(batch)
+            if reason is not None:
+                reincarnate(
+                    batch, self.coordinator, self.process, decided_ledgers(batch), action="failover", reason=reason,
+                    how="failover",
+                )  # fmt: skip
+            return batch.superblock.incarnation
+
+        try:
+            environment.end_move(self.connection.write(change, naming=EVERY))
+        except BaseException:
+            self.connection.close()
+            raise
 
     def __enter__(self) -> Engine:
         return self

@@ -12,7 +12,7 @@
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
     │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid · TooManyFiles
-    │                         OldFormat · ServerLost · ServerUnreachable
+    │                         OldFormat · ServerLost · ServerUnreachable · CommitsLost
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── GroupRefused (4)
@@ -352,6 +352,12 @@ class ServerLost(StoreInvalid):
     retryable = True
 
 
+class CommitsLost(StoreInvalid):
+    """The server of the store lacks commits that this process has seen: a standby without them was promoted."""
+
+    code = "commits-lost"
+
+
 class CorruptStore(StoreInvalid):
     """A record fails its checksum, or the file is shorter than it must be."""
 
@@ -371,7 +377,9 @@ class TooManyFiles(StoreInvalid):
 
 
 class StoreUnsafe(StoreInvalid):
-    """The directory cannot keep the promises of a store: network file system, links, files of another user."""
+    """The directory or server cannot keep the promises of a store: a network file system, links, files of another user;
+    a server without fsync, or without the synchronous standby that the store is to have.
+    """
 
     code = "store-unsafe"
 

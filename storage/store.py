@@ -27,6 +27,7 @@ from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
 from storage.txn.options import CheckMode, Priority, TransactionIsolation, options_of
 from storage.values.arguments import check_count, check_flags
+from storage.values.durability import Durability
 from storage.values.names import named
 from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
@@ -59,16 +60,24 @@ class Store(TransactionRunner):
         self._aborted_sets: dict[int, AbortedSet] = {}
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def create(
+        cls, path: str | os.PathLike[str], *, durability: Durability | str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
         """Create an empty store at `path`, atomically.
+
+        Args:
+            durability: where a change is stored before it is acknowledged: `local`, on the disk of one machine, or
+                `replicated`, on a synchronous standby too. None is `local` for a directory. On a server None is
+                `replicated`: a server without a synchronous standby is refused.
 
         Raises:
             AlreadyExists: the path exists, and is left unchanged.
-            StoreUnsafe, NotPermitted, StoreFull
+            InvalidValue, StoreUnsafe, NotPermitted, StoreFull, ServerUnreachable
         """
         from storage.disk import stores
 
-        stores.create(os.fspath(path), clock)
+        stores.create(os.fspath(path), clock, named(Durability, durability, "durability"))
 
     @classmethod
     def open(
@@ -94,9 +103,12 @@ class Store(TransactionRunner):
     def restore(
         cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
         program: str | None = None, progress: Callable[[int, int], None] | None = None,
-        dry_run: bool = False, reason: str | None = None,
+        durability: Durability | str | None = None, dry_run: bool = False, reason: str | None = None,
     ) -> RestoreResult:  # fmt: skip
         """Make a new store from a backup: open transactions are aborted, consumers detached, epochs raised.
+
+        Args:
+            durability: as `create` has it.
 
         Raises:
             AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
@@ -104,20 +116,24 @@ class Store(TransactionRunner):
         from storage.maintenance.restore import restore_store
 
         return restore_store(
-            os.fspath(source), os.fspath(destination), program=program, progress=progress, dry_run=dry_run,
-            reason=reason,
+            os.fspath(source), os.fspath(destination), program=program, progress=progress,
+            durability=named(Durability, durability, "durability"), dry_run=dry_run, reason=reason,
         )  # fmt: skip
 
     @classmethod
     def copy(
         cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
         program: str | None = None, progress: Callable[[int, int], None] | None = None,
-        verify_progress: Callable[[str, int], None] | None = None, dry_run: bool = False, reason: str | None = None,
+        verify_progress: Callable[[str, int], None] | None = None, durability: Durability | str | None = None,
+        dry_run: bool = False, reason: str | None = None,
     ) -> CopyResult:  # fmt: skip
         """Copy a store, record by record, from a directory or URL to a new directory or URL.
 
         The copy is a new incarnation, as a restored backup is. Both are compared, and the copy is verified, before the
         copy gets its name. After an interrupt the same call goes on.
+
+        Args:
+            durability: as `create` has it.
 
         Raises:
             AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreInUse, StoreFull
@@ -126,7 +142,8 @@ class Store(TransactionRunner):
 
         return copy_store(
             os.fspath(source), os.fspath(destination), program=program, progress=progress,
-            verify_progress=verify_progress, dry_run=dry_run, reason=reason,
+            verify_progress=verify_progress, durability=named(Durability, durability, "durability"),
+            dry_run=dry_run, reason=reason,
         )  # fmt: skip
 
     def close(self) -> None:

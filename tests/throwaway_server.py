@@ -33,6 +33,10 @@ class Server:
         store = name or f"s{self._stores}"
         return f"postgresql://{_ROLE}@/postgres?host={self._directory}&store={store}"
 
+    def run(self, text: LiteralString) -> None:
+        """Run SQL as the owner of all stores."""
+        self.sql(text)
+
     def sql(self, text: LiteralString) -> list[tuple[Any, ...]]:
         """Run SQL as the owner of all stores, and return the rows."""
         with psycopg.connect(

@@ -144,6 +144,7 @@ class Environment(Protocol):
         flusher: the watch over buffers of this process.
         writer: runs changes.
         has_directory: whether the store is a directory, whose files can be copied and counted.
+        is_moved: whether the store is on another server than its records say, so that a new incarnation begins first.
     """
 
     path: str
@@ -151,6 +152,7 @@ class Environment(Protocol):
     pid: int
     flusher: Flusher
     has_directory: bool
+    is_moved: bool
 
     @property
     def writer(self) -> Writer: ...
@@ -182,6 +184,21 @@ class Environment(Protocol):
     def check_written(self) -> None:
         """Raises:
         StoreClosed, StoreInvalid, OldFormat: this process may not change the store.
+        """
+
+    # The server
+
+    def adopt_server(self, batch: WriteBatch) -> str | None:
+        """In the batch of a new incarnation, record the server of a moved store; return the change in words.
+
+        None where another process has made the incarnation since this one opened the store.
+        """
+
+    def end_move(self, incarnation: int) -> None:
+        """After that batch, take the store for settled in the incarnation.
+
+        Raises:
+            CommitsLost: the server lacks commits that earlier handles of this process have seen.
         """
 
     # Views

@@ -57,14 +57,16 @@ class StoreBuild(RecordReader, Protocol):
     Attributes:
         path: the name by which the finished build opens.
         destination: the name of the store that the build becomes, without a password.
-        clock: the clocks of the engine that the build is made for.
         is_resumed: whether an earlier run has begun the build.
     """
 
     path: str
     destination: str
-    clock: Clock
     is_resumed: bool
+
+    @property
+    def clock(self) -> Clock:
+        """The clocks by which the store will go."""
 
     def write(self, changes: Sequence[Change]) -> None:
         """Write changes, all or none of them."""

@@ -6,7 +6,9 @@ import os
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from storage.errors import InvalidValue
 from storage.process.clock import Clock
+from storage.values.durability import Durability
 
 if TYPE_CHECKING:
     from storage.disk.environment import Environment
@@ -65,25 +67,34 @@ def opened(
     return LmdbEnvironment(name, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
 
 
-def create(name: str, clock: Clock) -> None:
+def create(name: str, clock: Clock, durability: Durability | None = None) -> None:
     """Create an empty store, atomically.
+
+    Args:
+        durability: None is `local` for a directory, and `replicated` for a store on a server.
 
     Raises:
         AlreadyExists: the path exists, and is left unchanged.
-        StoreUnsafe, NotPermitted, StoreFull
+        InvalidValue, StoreUnsafe, NotPermitted, StoreFull, ServerUnreachable
     """
     if is_url(name):
         from storage.disk.postgres.create import create as create_schema
 
-        create_schema(name, clock)
+        create_schema(name, clock, is_replicated=_is_replicated(durability))
         return
+    check_local(name, durability)
     from storage.disk.lmdb.create import create as create_directory
 
     create_directory(name, clock)
 
 
-def building(destination: str, clock: Clock) -> AbstractContextManager[StoreBuild]:
+def building(
+    destination: str, clock: Clock, durability: Durability | None = None
+) -> AbstractContextManager[StoreBuild]:
     """Begin the build of a copied store, or go on with the one that an interrupt has left; see `sealed_records.py`.
+
+    Args:
+        durability: as `create` has it.
 
     Raises:
         AlreadyExists: the destination exists, and is left unchanged.
@@ -93,7 +104,23 @@ def building(destination: str, clock: Clock) -> AbstractContextManager[StoreBuil
     if is_url(destination):
         from storage.disk.postgres.store_build import building as building_schema
 
-        return building_schema(destination, clock)
+        return building_schema(destination, clock, is_replicated=_is_replicated(durability))
+    check_local(destination, durability)
     from storage.disk.lmdb.store_build import building as building_directory
 
     return building_directory(destination, clock)
+
+
+def _is_replicated(durability: Durability | None) -> bool | None:
+    return None if durability is None else durability is Durability.REPLICATED
+
+
+def check_local(name: str, durability: Durability | None) -> None:
+    """Raises:
+    InvalidValue: a directory is to be replicated.
+    """
+    if durability is Durability.REPLICATED:
+        raise InvalidValue(
+            f"{name} is a directory, which one machine keeps",
+            hint="A replicated store is on a server: postgresql://user@host/database?store=bank.",
+        )

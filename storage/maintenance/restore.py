@@ -10,35 +10,19 @@ import os
 
 from storage import audit_trail
 from storage.disk import stores
-from storage.disk.codec import U64X2
 from storage.disk.lmdb.create import building, install, write_lock_file
 from storage.disk.lmdb.directory import resolved
-from storage.disk.schema import LEASES, TXN_DEADLINES
-from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import NotAStore, StoreNotFound
 from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
 from storage.maintenance.upgrade import upgrade
 from storage.process.lock_file import FILE_NAME
-from storage.subscription import attached_consumers, catalogue as subscriptions
-from storage.subscription.open_subscription import OpenSubscription
-from storage.topic import catalogue as topics, descent, state as states
-from storage.topic.open_topic import OpenTopic
-from storage.topic.producers.admission import ProducerRegistry
-from storage.txn.fenced_txns import FencedTransactions
+from storage.reincarnation import Reincarnation, decided_ledgers, reincarnate
 from storage.txn.reaper import EVERY
 from storage.values.arguments import check_flags
+from storage.values.durability import Durability
 from storage.values.named_tuple import NamedTuple
-from storage.values.txn_state import AbortReason
-
-
-class Reincarnation(NamedTuple):
-    """The new incarnation, and the transactions and consumers ended in it."""
-
-    incarnation: int
-    transactions_aborted: int
-    consumers_detached: int
 
 
 class RestoreResult(NamedTuple):
@@ -56,6 +40,7 @@ def restore_store(
     *,
     program: str | None = None,
     progress: Progress | None = None,
+    durability: Durability | None = None,
     dry_run: bool = False,
     reason: str | None = None,
 ) -> RestoreResult:
@@ -64,6 +49,7 @@ def restore_store(
     A backup of an earlier format becomes a store of the present format. To or from a server the records are copied.
 
     Args:
+        durability: of the new store, as `Store.create` has it.
         dry_run: build and check the new store, and then drop it.
 
     Raises:
@@ -75,10 +61,11 @@ def restore_store(
         from storage.maintenance.store_copy import copy_store
 
         copied = copy_store(
-            source, destination, action="store restore", program=program, progress=progress, dry_run=dry_run,
-            reason=reason,
+            source, destination, action="store restore", program=program, progress=progress,
+            durability=durability, dry_run=dry_run, reason=reason,
         )  # fmt: skip
         return RestoreResult(copied.path, copied.format_before, copied.reincarnation, dry_run)
+    stores.check_local(destination, durability)
     destination = resolved(destination, os.path.abspath)
     with (
         open_source(source, program) as backed_up,
@@ -89,10 +76,14 @@ def restore_store(
         with Engine.open(build_dir, program=program) as engine:
             format_before = engine.connection.environment.format_number
             # Before anything is ended: the original may decide otherwise what is open in the backup.
-            decided = decided_ledgers(engine)
+            with engine.connection.view() as view:
+                decided = decided_ledgers(view)
             upgrade(engine, reason)
             result = engine.connection.write(
-                lambda batch: reincarnate(batch, engine, decided, reason), naming=EVERY
+                lambda batch: reincarnate(
+                    batch, engine.coordinator, engine.process, decided, action="store restore", reason=reason
+                ),
+                naming=EVERY,
             )
         if not dry_run:
             install(build_dir, destination)
@@ -106,52 +97,3 @@ def open_source(source: str, program: str | None) -> Engine:
     except (StoreNotFound, NotAStore) as error:
         error.hint = "Name the directory of a backup, or a store."
         raise
-
-
-def decided_ledgers(engine: Engine) -> dict[int, int]:
-    """The first ledger of each topic that is not closed and decided."""
-    with engine.connection.view() as view:
-        return {
-            topic.topic_id: descent.first_undecided(states.load(view, topic.topic_id))
-            for topic in topics.every(view)
-        }
-
-
-def reincarnate(
-    batch: WriteBatch,
-    engine: Engine,
-    decided: dict[int, int],
-    reason: str | None,
-    action: str = "store restore",
-) -> Reincarnation:
-    """Within a batch, end every transaction, session, consumer and lease that the backup has brought along.
-
-    Args:
-        action: the action that the audit trail names.
-    """
-    process, batch.superblock.incarnation = engine.process, batch.superblock.incarnation + 1
-    aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
-    for txn in aborted:
-        engine.coordinator.abort(batch, txn, process, AbortReason.INCARNATION)
-    detached = 0
-    for topic in list(topics.every(batch)):
-        # No producer is connected to a copy: sessions end by the restore, not because their process died.
-        registry = ProducerRegistry(
-            OpenTopic.load(batch, topic.topic_id, topic.name),
-            FencedTransactions(engine.coordinator, process),
-            is_swept=False,
-        )
-        registry.fence_producers(process, "restore")
-        descent.note(batch, topic.topic_id, batch.superblock.incarnation - 1, decided[topic.topic_id])
-        for subscription in subscriptions.every(batch, topic.topic_id):
-            opened = OpenSubscription(batch, subscription)
-            for consumer in attached_consumers.every(batch, subscription.subscription_id):
-                attached_consumers.detach(opened, consumer.consumer_id)
-                detached += 1
-            # However old the backup is: nobody could come for a subscription of the copy before now.
-            attached_consumers.note_use(opened)
-    for key in list(batch.keys(LEASES)):
-        batch.delete(LEASES, key)
-    result = Reincarnation(batch.superblock.incarnation, len(aborted), detached)
-    audit_trail.record(batch, process, action, "store", reason, result)
-    return result

@@ -17,10 +17,12 @@ from storage.engine import Engine
 from storage.errors import CorruptStore
 from storage.json_form import Flat
 from storage.maintenance.record_copy import Content, copy_records
-from storage.maintenance.restore import Reincarnation, decided_ledgers, open_source, reincarnate
+from storage.maintenance.restore import open_source
 from storage.maintenance.upgrade import convert
+from storage.reincarnation import Reincarnation, decided_ledgers, reincarnate
 from storage.txn.reaper import EVERY
 from storage.values.arguments import check_flags
+from storage.values.durability import Durability
 from storage.values.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ def copy_store(
     program: str | None = None,
     progress: Progress | None = None,
     verify_progress: VerifyProgress | None = None,
+    durability: Durability | None = None,
     dry_run: bool = False,
     reason: str | None = None,
 ) -> CopyResult:
@@ -67,6 +70,7 @@ def copy_store(
     Args:
         action: the action that the audit trail of the copy names.
         verify_progress: called while the copy is verified.
+        durability: of the copy, as `Store.create` has it.
         dry_run: build, compare and verify the copy, and then drop it.
 
     Raises:
@@ -76,7 +80,7 @@ def copy_store(
     audit_trail.check_reason(reason)
     with (
         open_source(source, program) as original,
-        stores.building(destination, original.connection.clock) as build,
+        stores.building(destination, original.connection.clock, durability) as build,
     ):
         format_before = original.connection.environment.format_number
         copied = copy_records(original, build, progress)
@@ -97,12 +101,13 @@ def copy_store(
 def _begin_incarnation(engine: Engine, format_before: int, action: str, reason: str | None) -> Reincarnation:
     """Upgrade the finished build if need be, and end what was under way in the source, in one batch."""
     # Before anything is ended: the original may decide otherwise what is open in the copy.
-    decided = decided_ledgers(engine)
+    with engine.connection.view() as view:
+        decided = decided_ledgers(view)
 
     def change(batch: WriteBatch) -> Reincarnation:
         if format_before != FORMAT_NUMBER:
             convert(batch, engine.process, format_before, reason)
-        return reincarnate(batch, engine, decided, reason, action)
+        return reincarnate(batch, engine.coordinator, engine.process, decided, action=action, reason=reason)
 
     return engine.connection.write(change, naming=EVERY)
 

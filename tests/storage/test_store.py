@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from pathlib import Path
+
+import pytest
 
 from storage import Message, Store, SubscriptionType
+from storage.errors import InvalidValue
 from tests.row_json import row_json
 from tests.storage.store_steps import run_in_threads
+
+
+class TestDurability:
+    """A directory is kept by one machine."""
+
+    def test_a_directory_is_local(self, tmp_path: Path) -> None:
+        Store.create(tmp_path / "a", durability="local")
+        with Store.open(tmp_path / "a") as store:
+            assert store.topics() == []
+
+    def test_a_replicated_directory_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidValue, match="is a directory"):
+            Store.create(tmp_path / "a", durability="replicated")
+        with pytest.raises(InvalidValue, match="is no durability"):
+            Store.create(tmp_path / "a", durability="two")
+        assert not (tmp_path / "a").exists()
 
 
 class TestThreads:

@@ -29,6 +29,7 @@ from storage.disk.lmdb.recorded_view import RecordedView, look_at_superblock
 from storage.disk.lmdb.writer import LmdbWriter
 from storage.disk.schema import Database
 from storage.disk.superblock import Superblock
+from storage.disk.view import WriteBatch
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background_flush import Flusher
 from storage.process.byte_locks import check_platform
@@ -55,6 +56,7 @@ class LmdbEnvironment:
     """
 
     has_directory = True
+    is_moved = False
 
     def __init__(
         self,
@@ -126,6 +128,13 @@ class LmdbEnvironment:
         self._counters.close()
         self.locks.close()
         self.data_map.failed = "the handle is closed"
+
+    def adopt_server(self, batch: WriteBatch) -> str | None:  # noqa: ARG002
+        """None: a directory has no server."""
+        return None
+
+    def end_move(self, incarnation: int) -> None:
+        """Do nothing, as there is no server."""
 
     def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
         """Switch to writing when a writing handle joins reading handles; if that fails, the readers go on as before."""

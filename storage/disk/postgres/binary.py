@@ -55,3 +55,8 @@ def int4_array(values: Sequence[int]) -> bytes:
     """An array of integers of four bytes."""
     elements = b"".join([b"\0\0\0\x04" + int4(value) for value in values])
     return _ARRAY.pack(1, 0, _INT4, len(values), 1) + elements
+
+
+def as_bytes(truth: bool) -> bytes:
+    """A truth value as a parameter."""
+    return _TRUE if truth else b"\0"

@@ -4,44 +4,53 @@ from __future__ import annotations
 
 import os
 
-from storage.disk.codec import pack, seal, unpack, unseal
-from storage.disk.postgres.environment import FORMAT_KEY, SERVER_KEY
-from storage.disk.postgres.layout import TABLES, Place
+from storage.disk.codec import pack, seal
+from storage.disk.postgres.environment import FORMAT_KEY
+from storage.disk.postgres.layout import FUNCTIONS, TABLES, Place
 from storage.disk.postgres.server_clock import ServerClock
+from storage.disk.postgres.server_record import SERVER_KEY, ServerRecord
+from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import Session
 from storage.disk.postgres.url import COPY_SUFFIX, StoreUrl
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
-from storage.errors import AlreadyExists, InvalidValue
+from storage.errors import AlreadyExists, InvalidValue, OutcomeUnknown, ServerLost
 from storage.process.clock import Clock
 
 _HALF_KEY = 1 << 30
 
 
-def create(name: str, clock: Clock, *, is_replicated: bool = False) -> None:
+def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> None:
     """Create an empty store, atomically.
 
     Args:
-        is_replicated: whether each commit is to wait for a synchronous standby.
+        is_replicated: whether each commit is to wait for a synchronous standby; None: yes, and a server without one
+            is refused.
 
     Raises:
         AlreadyExists: the schema exists, and is left unchanged.
-        ServerUnreachable, NotPermitted, StoreNotFound, InvalidValue
+        StoreUnsafe: the server may lose what it confirms.
+        ServerUnreachable, NotPermitted, StoreNotFound, OutcomeUnknown
     """
     url = StoreUrl.parse(name)
     if url.store.endswith(COPY_SUFFIX):
         raise InvalidValue(f"{url.store!r} is the name of an unfinished copy", hint="Choose another name.")
     session = Session.connect(url, clock, application=application())
     try:
-        check_server(session, url)
+        state = ServerState.read(session)
         if session.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{url.store}'"):
             raise AlreadyExists(f"{url.shown} exists already; nothing was changed", path=url.shown)
+        is_replicated = state.chosen_durability(url.shown, is_replicated)
+        state.check_writable(url.shown, is_replicated=is_replicated)
         server_clock = ServerClock(clock)
         rows = session.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
         server_clock.look(int(rows[0][0] or b"0"))
-        session.execute(
-            f'BEGIN; CREATE SCHEMA "{url.store}"; {TABLES} {_first_records(server_clock, is_replicated)} COMMIT'
+        records = _first_records(server_clock, new_record(state, is_replicated))
+        run_commit(
+            session,
+            f'BEGIN; CREATE SCHEMA "{url.store}"; {TABLES} {FUNCTIONS} {records} COMMIT',
+            is_replicated=is_replicated,
         )
     finally:
         session.close()
@@ -52,51 +61,45 @@ def application() -> str:
     return f"txnctl:{os.uname().nodename}:{os.getpid()}"
 
 
-def check_server(session: Session, url: StoreUrl) -> None:
-    """Refuse a server that would not keep what it has confirmed.
+def new_record(state: ServerState, is_replicated: bool) -> ServerRecord:
+    """The record of a new store about its server, with lock keys that are drawn."""
+    lock_class = int.from_bytes(os.urandom(4), "big") % _HALF_KEY
+    return ServerRecord(lock_class, lock_class + _HALF_KEY, is_replicated, *state.identity)
+
+
+def run_commit(session: Session, text: str, *, is_replicated: bool) -> None:
+    """Run text that ends in a commit.
 
     Raises:
-        InvalidValue
+        OutcomeUnknown: the connection was lost, or the commit did not wait for the standby.
+        NotPermitted, StoreFull, StoreInvalid: nothing was made.
     """
-    (row,) = session.execute("SELECT current_setting('fsync'), current_setting('full_page_writes')")
-    if b"off" in row:
-        raise InvalidValue(
-            f"the server of {url.shown} runs with fsync or full_page_writes off, and may lose what it has confirmed",
-            hint="Switch both on in postgresql.conf.",
+    try:
+        session.execute(text)
+        why = "the commit did not wait for the standby" if is_replicated and session.is_local_only else None
+    except ServerLost as error:
+        why = error.message
+    if why is not None:
+        raise OutcomeUnknown(
+            f"whether {session.shown} was made, and will last, is not known: {why}",
+            hint="Look whether it opens; see that the standby is connected.",
         )
 
 
-def _first_records(clock: ServerClock, is_replicated: bool) -> str:
+def _first_records(clock: ServerClock, record: ServerRecord) -> str:
     """The statements that store the first records."""
     store_id = os.urandom(16)
     records = {
-        FORMAT_KEY: seal(STORE, FORMAT_KEY, pack([FORMAT_NUMBER, store_id, clock.wall_ms()])),
-        SERVER_KEY: sealed_server_record(is_replicated),
+        FORMAT_KEY: pack([FORMAT_NUMBER, store_id, clock.wall_ms()]),
+        SERVER_KEY: record.encode(),
     }
     prefix = Place(STORE).prefix
     values = ", ".join(
-        f"('\\x{(prefix + key).hex()}', '\\x{record.hex()}')" for key, record in records.items()
+        f"('\\x{(prefix + key).hex()}', '\\x{seal(STORE, key, payload).hex()}')"
+        for key, payload in records.items()
     )
     superblock = seal(HEADS, SUPERBLOCK_KEY, Superblock(store_id, clock).encode()).hex()
     return (
         f"INSERT INTO kv VALUES {values}; INSERT INTO commits VALUES (1, '\\x{superblock}');"
         f" INSERT INTO counters VALUES (-1, {clock.wall_ms()});"
     )
-
-
-def sealed_server_record(is_replicated: bool) -> bytes:
-    """The record of a new store's lock keys, which are drawn, and of whether commits wait for a standby."""
-    lock_class = int.from_bytes(os.urandom(4), "big") % _HALF_KEY
-    return seal(STORE, SERVER_KEY, pack([lock_class, lock_class + _HALF_KEY, is_replicated]))
-
-
-def lock_class_of(record: bytes) -> tuple[int, bool]:
-    """The first half of the lock keys of a store, and whether its commits wait for a standby, of its sealed record."""
-    lock_class, _, is_replicated = unpack(unseal(STORE, SERVER_KEY, record), 3)[:3]
-    return lock_class, is_replicated
-
-
-def is_replicated(session: Session) -> bool:
-    """Whether commits on the server wait for a standby."""
-    (row,) = session.execute("SELECT current_setting('synchronous_standby_names') <> ''")
-    return row[0] == b"t"

@@ -8,41 +8,65 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from storage.disk.codec import unpack, unseal
+from storage.disk.codec import decoded, unpack, unseal
 from storage.disk.counters import Counters
 from storage.disk.environment import Fetch, Follow, HolderProcess, ReaderSlot, Space, Usability
 from storage.disk.postgres import gate as gates
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8
 from storage.disk.postgres.commit_wait import ServerCommitWait
-from storage.disk.postgres.gate import GatePass
+from storage.disk.postgres.gate import GatePass, GateWait
+from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
 from storage.disk.postgres.layout import (
     DROP_SHARED,
     GATE_HOLDER,
     LAST,
     NO_FLUSH,
+    NOTIFY,
     OPEN,
     SHARE_STORE,
     STORE_BYTES,
     STORE_HOLDERS,
+    WATCH,
     Place,
 )
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_locks import STORE_IN_USE, WAITS, ServerLeases, ServerLocks, SharedLeases
-from storage.disk.postgres.session import BEGIN_VIEW, COMMIT, Row, Session, Statement, Step
+from storage.disk.postgres.server_record import (
+    SERVER_KEY,
+    SeenCommit,
+    ServerRecord,
+    commits_lost,
+    forget_seen,
+    note_seen,
+    seen_of,
+)
+from storage.disk.postgres.server_state import STATE, ServerState
+from storage.disk.postgres.session import (
+    BEGIN_VIEW,
+    COMMIT,
+    ROLLBACK,
+    Row,
+    Session,
+    Statement,
+    Step,
+    StepCanceled,
+)
 from storage.disk.postgres.snapshot import ServerView, Snapshot
+from storage.disk.postgres.speculation import Speculation
 from storage.disk.postgres.url import StoreUrl
 from storage.disk.postgres.writer import PostgresWriter
-from storage.disk.schema import ALL, FORMAT_NUMBER, STORE, Database
+from storage.disk.schema import ALL, FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock
-from storage.disk.view import BatchContext, ReadView
+from storage.disk.view import SUPERBLOCK_KEY, BatchContext, ReadView, WriteBatch
 from storage.errors import (
     NotAStore,
+    ServerUnreachable,
     StoreClosed,
     StoreInUse,
     StoreInvalid,
@@ -61,7 +85,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FORMAT_KEY: Final = b"format"
-SERVER_KEY: Final = b"server"
 HAS_TABLES: Final[Statement] = (b"has_tables", b"SELECT to_regclass('commits') IS NOT NULL")
 _CHILD: Final = "the store was opened before this process forked; open the store anew in the child"
 
@@ -73,7 +96,8 @@ class PostgresEnvironment:
         places: the tables of the databases, by name.
         lock_class: the first half of the store's lock keys, as a parameter.
         is_replicated: whether the store was made for commits that wait for a standby.
-        passed: the pass of the gate that a thread of this process is in.
+        server: the record of the server, as found at opening.
+        last_seen: the number of the highest commit that this process has seen.
     """
 
     has_directory = False
@@ -125,17 +149,18 @@ class PostgresEnvironment:
             raise StoreNotFound(
                 f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
             )
-        server = self._record(SERVER_KEY)
-        number = self._record(FORMAT_KEY)
-        if number is None or server is None:
+        server, form = self._record(SERVER_KEY), self._record(FORMAT_KEY)
+        if form is None or server is None:
             raise NotAStore(f"{self.path} is not a whole store: it was never finished")
-        if number[0] != FORMAT_NUMBER:
+        number = unpack(form, 1)[0]
+        if number != FORMAT_NUMBER:
             raise UnknownFormat(
-                f"{self.path} has format {number[0]}; this release knows format {FORMAT_NUMBER} on a server",
+                f"{self.path} has format {number}; this release knows format {FORMAT_NUMBER} on a server",
                 hint="Use the release that wrote the store, which was left untouched.",
-                format=number[0],
+                format=number,
             )
-        lock_class, lease_class, self.is_replicated = server[:3]
+        self.server = decoded(STORE, SERVER_KEY, server, ServerRecord.decode)
+        lock_class, lease_class, self.is_replicated = self.server[:3]
         self.lock_class = int4(lock_class)
         self._lock_number = lock_class
         own = SharedLeases()
@@ -144,19 +169,74 @@ class PostgresEnvironment:
         self._batch_locks, self.locks = ServerLocks(self._batch_leases), ServerLocks(self._view_leases)
         self.read_cache = self.read_tables = ReadTables(self._batches)
         self.received_marks = MarkTable(self._opened_session)
+        self.reads = ReadsOfProcess()
         self.writer = PostgresWriter(self)
         self._views.run((((b"unflushed", b"SET synchronous_commit = off"), ()),))
         ((row,),) = self._batches.run(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
         if not as_bool(row[0]):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
+        self._look_at_server()
 
-    def _record(self, key: bytes) -> list[int] | None:
+    def _record(self, key: bytes) -> memoryview | None:
         place = self.places[STORE.name]
         (rows,) = self._views.run(((place.get, (place.prefix + key,)),))
-        if not rows or rows[0][0] is None:
+        return None if not rows or rows[0][0] is None else unseal(STORE, key, rows[0][0])
+
+    # The server
+
+    def _look_at_server(self) -> None:
+        """Check the server of both sessions for writing, and compare it with the record and with what was seen before.
+
+        Raises:
+            ServerUnreachable, StoreUnsafe, CommitsLost
+        """
+        (state_row,), (opened,) = self._batches.run(((STATE, ()), (OPEN, ())))
+        state, superblock = ServerState.of(state_row), _superblock(opened[1] or b"")
+        if not self.read_only:
+            state.check_writable(self.path, is_replicated=self.is_replicated)
+        if ServerState.read(self._views).identity != state.identity:
+            raise ServerUnreachable(
+                f"{self.path} was found on two servers at once: a failover is under way", hint="Try again."
+            )
+        self._server = state.identity
+        self._seen_as = self.path, superblock.store_id
+        self._incarnation, self.last_seen = superblock.incarnation, as_int(opened[0])
+        self.lost_commits = self._find_lost()
+        is_other = self.server.server != state.identity or self.lost_commits is not None
+        self.is_moved = is_other and not self.read_only
+        if self.read_only and self.lost_commits is not None:
+            self._refuse_lost(self.lost_commits)
+
+    def _find_lost(self) -> int | None:
+        seen = seen_of(self._seen_as)
+        now = SeenCommit(self._incarnation, self.last_seen)
+        return None if seen is None else self.server.kept_of(seen, now)
+
+    def adopt_server(self, batch: WriteBatch) -> str | None:
+        """As `environment.Environment` says."""
+        before, now = self.server, self._server
+        incarnation = batch.superblock.incarnation
+        if incarnation != self._incarnation:
             return None
-        fields: list[int] = unpack(unseal(STORE, key, rows[0][0]), 1)
-        return fields
+        batch.put(STORE, SERVER_KEY, before.moved(now, incarnation, batch.commit - 1).encode())
+        return f"the server changed from {before.system}, timeline {before.timeline}, to {now[0]}, timeline {now[1]}"
+
+    def end_move(self, incarnation: int) -> None:
+        """As `environment.Environment` says."""
+        self._incarnation, self.is_moved = incarnation, False
+        if self.lost_commits is not None:
+            self._refuse_lost(self.lost_commits)
+
+    def _refuse_lost(self, kept: int) -> None:
+        seen = forget_seen(self._seen_as)
+        self.lost_commits = None
+        if seen is not None:
+            raise commits_lost(self.path, seen, kept)
+
+    def note_commit(self, number: int) -> None:
+        """Note that this process has seen a commit."""
+        if number > self.last_seen:
+            self.last_seen = number
 
     # Usability
 
@@ -180,6 +260,7 @@ class PostgresEnvironment:
         """Let every later call fail."""
         if self.failed is None:
             self.failed = why
+            note_seen(self._seen_as, SeenCommit(self._incarnation, self.last_seen))
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
@@ -212,10 +293,12 @@ class PostgresEnvironment:
         with self._opened_session() as session:
             rows = session.run(((BEGIN_VIEW, ()), (OPEN, ())))[1]
             view: ServerView | None = None
+            reads: KeptReads | None = None
             try:
                 number, superblock = self._seen(rows)
                 self._view_leases.forget()
-                view = ServerView(Snapshot(session, number, superblock), self._handles, self.clock)
+                reads = self.reads.of_view(number)
+                view = ServerView(Snapshot(session, number, superblock, reads), self._handles, self.clock)
                 yield view
             except BaseException as error:
                 undecodable = view.named(error) if view is not None else None
@@ -223,6 +306,8 @@ class PostgresEnvironment:
                     raise undecodable from error
                 raise
             finally:
+                if reads is not None:
+                    self.reads.give_back(reads)
                 if session.failed is None:
                     session.post(((COMMIT, ()),))
 
@@ -242,6 +327,7 @@ class PostgresEnvironment:
         number, superblock, server_us, *_ = rows[0]
         assert superblock is not None, "the column is not null"
         self.server_clock.look(as_int(server_us))
+        self.note_commit(as_int(number))
         return as_int(number), superblock
 
     def fetcher(self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow) -> Fetch:
@@ -262,7 +348,7 @@ class PostgresEnvironment:
     # The gate
 
     @contextmanager
-    def gate(self, timeout_s: float, on_wait: OnWait | None) -> Iterator[GatePass]:
+    def gate(self, wait: GateWait) -> Iterator[GatePass]:
         """Pass the writer gate within the block; what the block has not committed is undone.
 
         Raises:
@@ -271,14 +357,58 @@ class PostgresEnvironment:
         with self._write_lock:
             self.check_usable()
             with self._losing():
-                passed = self.passed = gates.enter(self, self._batches, timeout_s, on_wait)
+                passed = self._passed = gates.enter(self, self._batches, wait)
                 try:
                     self.server_clock.look(passed.server_us)
+                    self.note_commit(passed.number)
                     self._batch_leases.forget()
                     self.read_tables.enter(passed.generation, passed.watermark)
                     yield passed
                 finally:
+                    self.read_tables.leave()
                     passed.leave()
+
+    @contextmanager
+    def speculating(self, number: int, superblock: bytes) -> Iterator[Speculation]:
+        """Make a batch on the last commit that this process knows, without the gate."""
+        with self._write_lock:
+            self.check_usable()
+            self._batch_leases.forget()
+            with self._losing():
+                yield Speculation(self._batches, number, superblock)
+
+    def end_batch(self, steps: Sequence[Step], wait: GateWait | None) -> tuple[list[list[Row]], bool]:
+        """Run the last steps of a batch; return their rows, and whether the commit waited for a standby, if it had to.
+
+        Args:
+            wait: the wait for the gate, for a batch that was made without it.
+
+        Raises:
+            Overtaken, WriterBusy, ServerLost, StoreFull, StoreInvalid
+        """
+        session = self._batches
+        if wait is None:
+            rows = session.run(steps)
+            self._passed.is_open = False
+        else:
+            try:
+                rows = session.run(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
+            except StepCanceled:
+                self._end_failed()
+                raise wait.busy() from None
+            except BaseException:
+                self._end_failed()
+                raise
+        server_us = as_int(rows[0][0][0] if rows[0] else rows[1][0][0])
+        self.server_clock.look(abs(server_us))
+        if server_us < 0:
+            self._wake()
+        return rows, not session.is_local_only
+
+    def _end_failed(self) -> None:
+        """End a transaction that an error has left open: only commits for a standby have begun one."""
+        if self.is_replicated and self._batches.failed is None:
+            self._batches.post(((ROLLBACK, ()),))
 
     @contextmanager
     def recorded_view(
@@ -286,12 +416,14 @@ class PostgresEnvironment:
     ) -> Iterator[ReadView]:
         """Inside the gate note the coming reads, then open the view: a writer sees the note, or committed before."""
         self.check_written()
-        with self.gate(timeout_s, on_wait) as passed:
-            view = ServerView(passed.snapshot(), self._handles, self.clock)
+        with self.gate(GateWait(self, timeout_s, on_wait)) as passed:
+            reads = self.reads.claim(passed.number)
+            view = ServerView(passed.snapshot(reads), self._handles, self.clock)
             try:
                 record(view)
             except TxnctlError as error:
                 raise view.named(error) or error from error
+            self.reads.advance(reads, passed.number, {})
             self._end_unflushed(passed)
         with self.view() as view_after:
             yield view_after
@@ -301,7 +433,7 @@ class PostgresEnvironment:
     ) -> T:
         """Run `look` inside the gate on the superblock of the last commit."""
         self.check_written()
-        with self.gate(timeout_s, on_wait) as passed:
+        with self.gate(GateWait(self, timeout_s, on_wait)) as passed:
             result = look(passed.superblock(), self.clock.wall_ns())
             self._end_unflushed(passed)
         return result
@@ -310,12 +442,18 @@ class PostgresEnvironment:
         """Commit what was recorded in tables that a crash empties, which needs no flush."""
         pending = self.read_tables.pending
         if pending:
-            passed.end([(NO_FLUSH, ()), *pending, (COMMIT, ()), (((b"true", b"SELECT true")), ())])
+            self._batches.run([(NO_FLUSH, ()), *pending, (COMMIT, ())])
+            passed.is_open = False
 
-    def wake(self, notify: Step) -> None:
+    def run_unflushed(self, step: Step) -> None:
+        """Run a step on tables that a crash empties; a lost session is no error of what was done before."""
+        with suppress(StoreInvalid), self._opened_session() as session:
+            session.run((step,))
+
+    def _wake(self) -> None:
         """After a commit, wake the processes that wait for one."""
         with suppress(StoreInvalid):
-            self._batches.post((notify,))
+            self._batches.post(((NOTIFY, ()),))
 
     # Commits
 
@@ -350,7 +488,7 @@ class PostgresEnvironment:
         with self._opened_session() as session:
             self._watchers += 1
             if self._watchers == 1:
-                session.run((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (SHARE_STORE, key)))
+                session.run((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (WATCH, key)))
         try:
             yield
         finally:
@@ -421,10 +559,17 @@ class PostgresEnvironment:
 
     def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:  # noqa: ARG002
         self.read_only = False
+        try:
+            self._look_at_server()
+        except BaseException:
+            self.read_only = True
+            raise
 
     def close(self) -> None:
         """Close both sessions, which drops every lock of this process."""
         self.flusher.stop()
+        if self.pid == os.getpid() and self.failed is None:
+            self.writer.flush_tally()
         self.fail("the handle is closed")
         if self.pid == os.getpid():
             self._views.close()
@@ -449,6 +594,10 @@ class PostgresEnvironment:
         self._views.close_in_child()
         self._batches.close_in_child()
         return True
+
+
+def _superblock(sealed: bytes) -> Superblock:
+    return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, sealed), Superblock.decode)
 
 
 def _holder(row: Row, state: str) -> HolderProcess:

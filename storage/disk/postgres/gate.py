@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 from storage.actions import Action, Hint, Keyword
 from storage.disk.codec import decoded, unseal
-from storage.disk.postgres.binary import as_bool, as_int
+from storage.disk.postgres.binary import as_int
+from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import LOCK_GATE, OPEN
 from storage.disk.postgres.session import BEGIN, ROLLBACK, Row, Session, Step, StepCanceled
 from storage.disk.postgres.snapshot import Snapshot
@@ -46,26 +47,12 @@ class GatePass:
         self.server_us, self.generation, self.watermark = map(as_int, opened[2:5])
         self.is_open = True
 
-    def snapshot(self, number: int | None = None) -> Snapshot:
+    def snapshot(self, reads: KeptReads, number: int | None = None) -> Snapshot:
         """The state of the store inside the gate, for a batch that becomes commit `number`, or for a look."""
-        return Snapshot(self._session, self.number if number is None else number, self._bytes)
+        return Snapshot(self._session, self.number if number is None else number, self._bytes, reads)
 
     def superblock(self) -> Superblock:
         return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, self._bytes), Superblock.decode)
-
-    def end(self, steps: Sequence[Step]) -> bool:
-        """Run the last steps, of which the last but one commits; return the truth that the last one reads.
-
-        Raises:
-            ServerLost, StoreFull, StoreInvalid
-        """
-        self.is_open = False
-        try:
-            rows = self._session.run(steps)
-        except BaseException:
-            self.is_open = True
-            raise
-        return as_bool(rows[-1][0][0]) and not self._session.is_local_only
 
     def leave(self) -> None:
         """End the transaction without its changes, if it is open."""
@@ -74,37 +61,50 @@ class GatePass:
             self._session.post(((ROLLBACK, ()),))
 
 
-def enter(
-    environment: PostgresEnvironment, session: Session, timeout_s: float, on_wait: OnWait | None
-) -> GatePass:
+class GateWait:
+    """A wait for the gate: how long, and who is told of it.
+
+    Attributes:
+        timeout_s: how long to wait.
+    """
+
+    __slots__ = ("_environment", "_on_wait", "timeout_s")
+
+    def __init__(self, environment: PostgresEnvironment, timeout_s: float, on_wait: OnWait | None) -> None:
+        self._environment = environment
+        self._on_wait = on_wait
+        self.timeout_s = timeout_s
+
+    def note(self, waited_s: float) -> None:
+        """Name the holder, after a second of waiting."""
+        holder = self._environment.gate_holder()
+        if self._on_wait is not None and holder is not None:
+            self._on_wait(holder.holder, waited_s)
+
+    def busy(self) -> WriterBusy:
+        """The error for a gate that was not free in time."""
+        holder = self._environment.gate_holder()
+        name = "another process" if holder is None else holder.holder
+        return WriterBusy(
+            f"the writer gate was not free within {self.timeout_s:g} s: held by {name}",
+            hint=Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS),
+            holder=name,
+        )
+
+
+def enter(environment: PostgresEnvironment, session: Session, wait: GateWait) -> GatePass:
     """Enter the gate, waiting if need be; an interrupt (Ctrl-C) ends the wait.
 
     Raises:
         WriterBusy: the gate was not free in time.
         CorruptStore, ServerLost
     """
-
-    def note(waited_s: float) -> None:
-        holder = environment.gate_holder()
-        if on_wait is not None and holder is not None:
-            on_wait(holder.holder, waited_s)
-
     steps: Sequence[Step] = ((BEGIN, ()), (LOCK_GATE, (environment.lock_class,)), (OPEN, ()))
     try:
-        rows = session.run(steps, timeout_s=timeout_s, on_slow=note)[2]
+        rows = session.run(steps, timeout_s=wait.timeout_s, on_slow=wait.note)[2]
     except StepCanceled:
         session.post(((ROLLBACK, ()),))
-        holder = environment.gate_holder()
-        name = "another process" if holder is None else holder.holder
-        raise WriterBusy(
-            f"the writer gate was not free within {timeout_s:g} s: held by {name}",
-            hint=Hint(
-                "Try again, raise {}, or look at `{}`.",
-                Keyword("lock_timeout"),
-                Action("store.reports.list_locks"),
-            ),
-            holder=name,
-        ) from None
+        raise wait.busy() from None
     except BaseException:
         if session.failed is None:
             session.post(((ROLLBACK, ()),))

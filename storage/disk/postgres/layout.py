@@ -124,30 +124,73 @@ OPEN: Final[Statement] = (
 
 LAST: Final[Statement] = (b"last", b"SELECT n FROM commits ORDER BY n DESC LIMIT 1")
 
-PUT_KV: Final[Statement] = (
-    b"put_kv",
+APPLY: Final[Statement] = (
+    b"apply",
     (
-        b"INSERT INTO kv SELECT * FROM unnest($1::bytea[], $2::bytea[])"
-        b" ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+        b"SELECT apply($1::int4, $2::bool, $3::int8, $4::bytea, $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[],"
+        b" $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[])"
     ),
 )
-PUT_ENTRIES: Final[Statement] = (
-    b"put_entries",
-    (
-        b"INSERT INTO entries SELECT * FROM unnest($1::bytea[], $2::bytea[])"
-        b" ON CONFLICT (k) DO UPDATE SET v = excluded.v"
-    ),
-)
-PUT_HEADS: Final[Statement] = (
-    b"put_heads",
-    b"INSERT INTO heads SELECT k, $3::int8, v FROM unnest($1::bytea[], $2::bytea[]) AS u (k, v)",
-)
-DELETE: Final[dict[str, Statement]] = {
-    table: (f"delete_{table}".encode(), f"DELETE FROM {table} WHERE k = ANY($1::bytea[])".encode())
-    for table in (TABLE_KV, TABLE_HEADS, TABLE_ENTRIES)
-}
-COMMITTED: Final[Statement] = (b"committed", b"INSERT INTO commits VALUES ($1::int8, $2::bytea)")
-FORGET_COMMITS: Final[Statement] = (b"forget_commits", b"DELETE FROM commits WHERE n < $1::int8")
+"""Store the changes of a batch; the parameters are those of the function."""
+
+OVERTAKEN: Final = "TX001"
+"""The SQLSTATE of `apply` where another commit came first."""
+
+FUNCTIONS: Final = """
+CREATE FUNCTION apply(
+    class int4, takes_gate bool, before int8, superblock bytea,
+    kv_gone bytea[], kv_keys bytea[], kv_values bytea[],
+    entries_gone bytea[], entries_keys bytea[], entries_values bytea[],
+    heads_gone bytea[], heads_keys bytea[], heads_values bytea[]
+) RETURNS int8 LANGUAGE plpgsql AS $body$
+BEGIN
+    IF takes_gate THEN
+        PERFORM pg_advisory_xact_lock(class, 0);
+        IF (SELECT n FROM commits ORDER BY n DESC LIMIT 1) IS DISTINCT FROM before THEN
+            RAISE EXCEPTION 'another commit came first' USING ERRCODE = 'TX001';
+        END IF;
+    END IF;
+    IF kv_gone IS NOT NULL THEN
+        DELETE FROM kv WHERE k = ANY(kv_gone);
+    END IF;
+    IF kv_keys IS NOT NULL THEN
+        INSERT INTO kv SELECT * FROM unnest(kv_keys, kv_values) ON CONFLICT (k) DO UPDATE SET v = excluded.v;
+    END IF;
+    IF entries_gone IS NOT NULL THEN
+        DELETE FROM entries WHERE k = ANY(entries_gone);
+    END IF;
+    IF entries_keys IS NOT NULL THEN
+        INSERT INTO entries SELECT * FROM unnest(entries_keys, entries_values)
+            ON CONFLICT (k) DO UPDATE SET v = excluded.v;
+    END IF;
+    IF heads_gone IS NOT NULL THEN
+        FOR i IN 1 .. cardinality(heads_gone) LOOP
+            DELETE FROM heads WHERE k = heads_gone[i]
+                AND n = (SELECT h.n FROM heads h WHERE h.k = heads_gone[i] ORDER BY h.n DESC LIMIT 1);
+        END LOOP;
+    END IF;
+    IF heads_keys IS NOT NULL THEN
+        FOR i IN 1 .. cardinality(heads_keys) LOOP
+            UPDATE heads SET n = before + 1, v = heads_values[i] WHERE k = heads_keys[i]
+                AND n = (SELECT h.n FROM heads h WHERE h.k = heads_keys[i] ORDER BY h.n DESC LIMIT 1);
+            IF NOT FOUND THEN
+                INSERT INTO heads VALUES (heads_keys[i], before + 1, heads_values[i]);
+            END IF;
+        END LOOP;
+    END IF;
+    INSERT INTO commits VALUES (before + 1, superblock);
+    IF (before + 1) % 64 = 0 THEN
+        DELETE FROM commits WHERE n <= before - 16;
+    END IF;
+    RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::int8
+        * CASE WHEN pg_try_advisory_xact_lock(class, 2) THEN 1 ELSE -1 END;
+END
+$body$;
+"""
+"""The function that stores a batch as the commit after `before`. It takes the gate itself where asked, and refuses then
+where another commit came first: each of its statements sees what is committed when it starts. It returns the server's
+clock in microseconds; negative if a process waits for a commit, which holds the lock of the waits."""
+
 COUNT_EVENTS: Final[Statement] = (
     b"count_events",
     (
@@ -255,11 +298,8 @@ STORE_HOLDERS: Final[Statement] = (
 )
 """Processes of the server that hold the gate, or have the store open: pid there, name, address, state."""
 
-NOTIFY: Final[Statement] = (
-    b"notify",
-    b"SELECT pg_notify(current_schema()::text, '') WHERE NOT pg_try_advisory_xact_lock($1::int4, 2)",
-)
-"""Wake those that wait for a commit: each holds the shared lock of the waits, so that nobody is notified in vain."""
+NOTIFY: Final[Statement] = (b"notify", b"SELECT pg_notify(current_schema()::text, '')")
+WATCH: Final[Statement] = (b"watch", b"SELECT pg_advisory_lock_shared($1::int4, $2::int4)")
 STORE_BYTES: Final[Statement] = (
     b"store_bytes",
     (

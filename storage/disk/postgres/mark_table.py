@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
@@ -17,6 +18,7 @@ from storage.values.position import MessageId
 _DURATION: Final = COUNTERS
 _FIRST_BUCKET: Final = COUNTERS + 1
 _SINCE: Final = -1
+_SEND_NS: Final = 250_000_000
 
 OpenSession = Callable[[], AbstractContextManager[Session]]
 
@@ -57,14 +59,41 @@ class MarkTable:
         return rows[0] if rows else None
 
 
-def count_step(events: Sequence[int], duration_ns: int) -> Step:
-    """The step that counts the events of a batch and the duration of its commit so far, within the batch."""
-    bucket = _FIRST_BUCKET + next(
-        (index for index, bound_ns in enumerate(BOUNDS_NS) if duration_ns <= bound_ns), len(BOUNDS_NS)
-    )
-    counted = {counter: number for counter, number in enumerate(events) if number}
-    counted |= {_DURATION: duration_ns, bucket: 1}
-    return COUNT_EVENTS, (int4_array(list(counted)), int8_array(list(counted.values())))
+class Tally:
+    """Events and durations that this process has counted and not sent: one commit in a quarter of a second takes them.
+
+    A process that is killed loses the counts of that time, and no more.
+    """
+
+    __slots__ = ("_counted", "_due_ns")
+
+    def __init__(self) -> None:
+        self._counted: dict[int, int] = {}
+        self._due_ns = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._counted
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether the counts are to be sent now."""
+        return now_ns >= self._due_ns
+
+    def count(self, events: Sequence[int], duration_ns: int) -> None:
+        """Count the events of a batch, and the duration of its commit up to its end."""
+        counted = self._counted
+        bucket = _FIRST_BUCKET + bisect_left(BOUNDS_NS, duration_ns)
+        counted[_DURATION] = counted.get(_DURATION, 0) + duration_ns
+        counted[bucket] = counted.get(bucket, 0) + 1
+        for counter, number in enumerate(events):
+            if number:
+                counted[counter] = counted.get(counter, 0) + number
+
+    def step(self, now_ns: int) -> Step:
+        """The step that adds the counts to those of the store."""
+        counted, self._counted = self._counted, {}
+        self._due_ns = now_ns + _SEND_NS
+        return COUNT_EVENTS, (int4_array(list(counted)), int8_array(list(counted.values())))
 
 
 def read_counters(session: Session) -> Counters:

@@ -20,6 +20,7 @@ from storage.disk.postgres.layout import (
     RECORD_RANGE,
 )
 from storage.disk.postgres.session import Session, Step
+from storage.disk.postgres.speculation import NeedsGate
 from storage.disk.shared_state import LaterRead, ReadPlace
 from storage.disk.superblock import Superblock
 
@@ -40,6 +41,7 @@ class ReadTables:
 
     __slots__ = (
         "_generation",
+        "_is_inside",
         "_recorded",
         "_session",
         "_watermark",
@@ -55,14 +57,26 @@ class ReadTables:
         self.pending: list[Step] = []
         self.is_attached = False
         self.issues = False
+        self._is_inside = False
         self.issued = 0
 
     def enter(self, generation: int, watermark: int) -> None:
         """Take over the state of the cache, as read inside the gate."""
         self._generation, self._watermark = generation, watermark
         self.pending = []
+        self._is_inside = True
+
+    def leave(self) -> None:
+        """Note that the gate is left, outside of which the cache is not looked at."""
+        self._is_inside = False
+        self.pending = []
+
+    def _check_inside(self) -> None:
+        if not self._is_inside:
+            raise NeedsGate
 
     def is_valid(self, superblock: Superblock) -> bool:
+        self._check_inside()
         return 0 < superblock.read_generation == self._generation
 
     def drop_lost(self) -> None:
@@ -78,6 +92,7 @@ class ReadTables:
         raise AssertionError("timestamps are issued with a record alone")
 
     def start_anew(self, superblock: Superblock, *, knows_issued: bool = False) -> None:  # noqa: ARG002
+        self._check_inside()
         if superblock.read_generation:
             superblock.read_watermark = superblock.last_timestamp
         superblock.read_generation += 1

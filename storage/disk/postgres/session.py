@@ -31,6 +31,8 @@ ROLLBACK: Final[Statement] = (b"rollback", b"ROLLBACK")
 
 CONNECT_S: Final = 10.0
 _CANCELED: Final = b"57014"
+_OVERTAKEN: Final = b"TX001"
+"""Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
 _KEEPALIVE: Final = {
@@ -40,13 +42,17 @@ _KEEPALIVE: Final = {
 _SETTINGS: Final = (
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
     "idle_in_transaction_session_timeout=10000", "statement_timeout=0", "lock_timeout=0",
-    "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan",
+    "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
 )  # fmt: skip
 _FORMATS: Final = tuple([1] * count for count in range(32))
 
 
 class StepCanceled(Exception):
     """The server ended a step on our request, after a time limit; the session stays usable."""
+
+
+class Overtaken(Exception):
+    """Another commit came before the one that a step would have stored."""
 
 
 class Session:
@@ -257,7 +263,11 @@ class Session:
                     failed = failed or result
                 elif result.status != pq.ExecStatus.PIPELINE_ABORTED and is_step:
                     rows.append(_rows(result))
-        self._next()  # the sync
+        while (result := self._next()) is None or result.status != pq.ExecStatus.PIPELINE_SYNC:
+            if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
+                failed = failed or result  # of the commit, which the sync makes where no step does
+            if self._conn.status == pq.ConnStatus.BAD:
+                break
         if self._conn.status == pq.ConnStatus.BAD:
             raise self._lose(failed)
         self._take_notifications()
@@ -364,6 +374,8 @@ class Session:
         message = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode(errors="replace")
         if state == _CANCELED:
             return StepCanceled(message)
+        if state == _OVERTAKEN:
+            return Overtaken(message)
         if state[:2] in (b"57", b"08") or self._conn.status == pq.ConnStatus.BAD:
             self.failed = message
             return lost(self.shown, message)

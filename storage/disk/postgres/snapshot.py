@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from storage.disk.overlay import Overlay
 from storage.disk.postgres.binary import as_int, bytea_array, int8
+from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import SIZES, Place, fetch_of
-from storage.disk.postgres.session import Row, Session
+from storage.disk.postgres.session import Session, Statement
 from storage.disk.schema import HEADS, Database
 from storage.disk.view import SUPERBLOCK_KEY, ReadView
 
@@ -33,13 +34,14 @@ class Snapshot:
         superblock: the stored superblock, sealed.
     """
 
-    __slots__ = ("_known", "_session", "number", "superblock")
+    __slots__ = ("_known", "_reads", "_session", "number", "superblock")
 
-    def __init__(self, session: Session, number: int, superblock: bytes) -> None:
+    def __init__(self, session: Session, number: int, superblock: bytes, reads: KeptReads) -> None:
         self._session = session
         self.number = number
         self.superblock = superblock
-        self._known: dict[bytes, bytes | None] = {}
+        self._reads = reads
+        self._known = reads.values
 
     def get(self, key: bytes, *, db: object) -> bytes | None:
         """The value under a key, or None."""
@@ -51,22 +53,27 @@ class Snapshot:
         if place.name == HEADS.name and key == SUPERBLOCK_KEY:
             return self.superblock
         (rows,) = self._session.run(((place.get, (at,)),))
-        value = known[at] = rows[0][0] if rows else None
+        value = rows[0][0] if rows else None
+        if not place.is_bulky:
+            known[at] = value
         return value
 
     def fetch(self, keys: Sequence[bytes], place: Place) -> list[bytes | None]:
         """The values under keys, each None if there is none, in one round trip."""
-        known = self._known
-        wanted = [at for key in keys if (at := place.prefix + key) not in known]
+        values = {key: self._known[key] for key in [place.prefix + key for key in keys] if key in self._known}
+        wanted = [at for key in keys if (at := place.prefix + key) not in values]
         if wanted:
             (rows,) = self._session.run(((fetch_of(place.table), (bytea_array(wanted),)),))
-            known.update(dict.fromkeys(wanted))
-            known.update((bytes(key), value) for key, value in rows if key is not None)
-        return [known[place.prefix + key] for key in keys]
+            read: dict[bytes, bytes | None] = dict.fromkeys(wanted)
+            read.update((key, value) for key, value in rows if key is not None)
+            values |= read
+            if not place.is_bulky:
+                self._known.update(read)
+        return [values[place.prefix + key] for key in keys]
 
     def cursor(self, *, db: object) -> SnapshotCursor:
         """A cursor over a database."""
-        return SnapshotCursor(self._session, cast("Place", db), self._known)
+        return SnapshotCursor(self._session, cast("Place", db), self._reads)
 
     def stat(self, db: object) -> dict[str, int]:
         """The number of records of a database."""
@@ -96,15 +103,15 @@ class SnapshotCursor:
     Rows are read in stretches, each longer than the one before; a move within the stretch costs no round trip.
     """
 
-    __slots__ = ("_at", "_is_whole", "_keys", "_known", "_low", "_place", "_session", "_size", "_values")
+    __slots__ = ("_at", "_is_whole", "_keys", "_low", "_place", "_reads", "_session", "_size", "_values")
 
-    def __init__(self, session: Session, place: Place, known: dict[bytes, bytes | None]) -> None:
+    def __init__(self, session: Session, place: Place, reads: KeptReads) -> None:
         """Args:
-        known: values by key of the table, to which the cursor adds what it reads.
+        reads: the reads of the commit, to which the cursor adds its own.
         """
         self._session = session
         self._place = place
-        self._known = known
+        self._reads = reads
         self._keys: list[bytes] = []
         self._values: list[bytes] = []
         self._at = -1
@@ -174,26 +181,33 @@ class SnapshotCursor:
     def _read_on(self, key: bytes) -> bool:
         """Read a stretch from `key` on, and move to its first row."""
         place, size = self._place, self._grown()
-        (rows,) = self._session.run(((place.next, (place.prefix + key, place.end, int8(size))),))
-        self._take(rows)
-        self._low, self._is_whole, self._at = key, len(rows) < size, 0
-        return bool(rows)
+        self._read(place.next, place.prefix + key, place.end, size)
+        self._low, self._is_whole, self._at = key, len(self._keys) < size, 0
+        return bool(self._keys)
 
     def _read_back(self, end: bytes) -> bool:
         """Read a stretch of keys below `end`, a key of the table, and move to its last row."""
         place, size = self._place, self._grown()
-        (rows,) = self._session.run(((place.back, (place.prefix, end, int8(size))),))
-        rows.reverse()
-        self._take(rows)
-        self._low = b"" if len(rows) < size or not rows else self._keys[0]
-        self._is_whole, self._at = end == place.end, len(rows) - 1
-        return bool(rows)
+        keys = self._read(place.back, place.prefix, end, size)
+        self._low = b"" if len(keys) < size or not keys else keys[0]
+        self._is_whole, self._at = end == place.end, len(keys) - 1
+        return bool(keys)
 
-    def _take(self, rows: Sequence[Row]) -> None:
-        stored = [cast("bytes", row[0]) for row in rows]
-        self._keys = [key[1:] for key in stored]
-        self._values = [cast("bytes", row[1]) for row in rows]
-        self._known.update(zip(stored, self._values, strict=True))
+    def _read(self, statement: Statement, start: bytes, end: bytes, size: int) -> list[bytes]:
+        """Take the rows of a statement, in the order of keys, and return their keys."""
+        place, reads = self._place, self._reads
+        stretch = reads.stretch(place, (statement[0] + start, end, size))
+        if stretch is None:
+            (rows,) = self._session.run(((statement, (start, end, int8(size))),))
+            if statement is place.back:
+                rows.reverse()
+            keys = [cast("bytes", row[0]) for row in rows]
+            stretch = [key[1:] for key in keys], [cast("bytes", row[1]) for row in rows]
+            if not place.is_bulky:
+                reads.values.update(zip(keys, stretch[1], strict=True))
+                reads.keep_stretch(place, (statement[0] + start, end, size), stretch)
+        self._keys, self._values = stretch
+        return self._keys
 
     def _grown(self) -> int:
         """The rows of the next stretch."""
@@ -218,9 +232,13 @@ class ServerView(ReadView):
 
 
 class Changes(Overlay):
-    """The changes of a batch over the snapshot inside the gate, which the commit sends in one round trip."""
+    """The changes of a batch over its snapshot, which the commit sends in one round trip."""
 
-    __slots__ = ()
+    __slots__ = ("_places",)
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot)
+        self._places: list[Place] = []
 
     def put(self, key: bytes, value: bytes, *, db: object) -> None:
         """Keep a value under a key. Unlike a dry run, the batch asks the server for numbers of records."""
@@ -249,15 +267,13 @@ class Changes(Overlay):
         """The number that the commit will have."""
         return cast("int", self._raw.number)
 
-    def changed(self, db: object) -> dict[bytes, bytes | None]:
-        """The changed keys of a database with their values; None for a removed record."""
+    def _of(self, db: object) -> Any:
         changes = self._changes.get(id(db))
-        return {} if changes is None else changes.values
+        if changes is None:
+            changes = super()._of(db)
+            self._places.append(cast("Place", db))
+        return changes
 
-    def forget(self) -> None:
-        """Drop all changes."""
-        self._changes.clear()
-
-    def abort(self) -> None:
-        """Drop all changes; the writer ends the transaction of the server."""
-        self.forget()
+    def changed(self) -> dict[Place, dict[bytes, bytes | None]]:
+        """The changed keys of each database with their values; None for a removed record."""
+        return {place: values for place in self._places if (values := self._changes[id(place)].values)}

@@ -11,16 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from storage.disk.codec import decoded, seal, unseal
 from storage.disk.postgres import create
 from storage.disk.postgres.binary import as_bool, as_int, bytea_array, int4, int8
+from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import (
-    COMMITTED,
-    DELETE,
     DROP_LEASE,
+    FUNCTIONS,
     OPEN,
-    PUT_ENTRIES,
-    PUT_HEADS,
-    PUT_KV,
     STORE_BYTES,
     TABLE_ENTRIES,
     TABLE_HEADS,
@@ -30,24 +28,44 @@ from storage.disk.postgres.layout import (
 )
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_locks import COPYING
+from storage.disk.postgres.server_record import ServerRecord, forget_seen
+from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import BEGIN, BEGIN_VIEW, COMMIT, Session, Statement, Step
 from storage.disk.postgres.snapshot import ServerView, Snapshot
 from storage.disk.postgres.url import COPY_SUFFIX, StoreUrl
-from storage.disk.schema import ALL, STORE, Database
+from storage.disk.schema import ALL, HEADS, STORE, Database
 from storage.disk.sealed_records import CHUNK_BYTES, FORMAT_KEY, SERVER_KEY, Change, Record
-from storage.disk.view import ReadView
-from storage.errors import AlreadyExists, OutcomeUnknown, StoreInUse, StoreInvalid, StoreNotFound
+from storage.disk.superblock import Superblock
+from storage.disk.view import SUPERBLOCK_KEY, ReadView
+from storage.errors import AlreadyExists, StoreInUse, StoreInvalid, StoreNotFound
 from storage.process.clock import Clock
 
 _ROWS_MIN: Final = 16
 _ROWS_MAX: Final = 1 << 15
 _ROWS_FIRST: Final = 1024
-_FIRST_COMMIT: Final = int8(1)
 _WAIT_LONG: Final[Statement] = (
     b"wait_long", b"SET LOCAL idle_in_transaction_session_timeout = '10min'"
 )  # fmt: skip
 _TRY_COPYING: Final[Statement] = (b"try_copying", b"SELECT pg_try_advisory_lock($1::int4, $2::int4)")
-_PUT: Final[dict[str, Statement]] = {TABLE_KV: PUT_KV, TABLE_ENTRIES: PUT_ENTRIES, TABLE_HEADS: PUT_HEADS}
+_DELETE: Final[dict[str, Statement]] = {
+    table: (f"remove_{table}".encode(), f"DELETE FROM {table} WHERE k = ANY($1::bytea[])".encode())
+    for table in (TABLE_KV, TABLE_HEADS, TABLE_ENTRIES)
+}
+_PUT: Final[dict[str, Statement]] = {
+    TABLE_HEADS: (
+        b"build_heads", b"INSERT INTO heads SELECT k, 1, v FROM unnest($1::bytea[], $2::bytea[]) AS u (k, v)"
+    ),
+    **{
+        table: (
+            f"build_{table}".encode(),
+            f"INSERT INTO {table} SELECT * FROM unnest($1::bytea[], $2::bytea[])"
+            " ON CONFLICT (k) DO UPDATE SET v = excluded.v".encode(),
+        )
+        for table in (TABLE_KV, TABLE_ENTRIES)
+    },
+}  # fmt: skip
+_COMMITTED: Final[Statement] = (b"build_commit", b"INSERT INTO commits VALUES (1, $1::bytea)")
+_COUNTED: Final[Statement] = (b"build_counters", b"INSERT INTO counters VALUES (-1, $1::int8)")
 _NO_WAIT: Final = "SET synchronous_commit = off"
 _TRANSIENT: Final = "TRUNCATE reads, read_keys, read_ranges, marks, counters"
 _CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
@@ -93,7 +111,8 @@ def copy_view(url: StoreUrl, clock: ServerClock, application: str) -> Iterator[S
         if not opened or opened[0][1] is None:
             raise StoreNotFound(f"the store at {url.shown} was removed")
         clock.look(as_int(opened[0][2]))
-        snapshot = Snapshot(session, as_int(opened[0][0]), opened[0][1])
+        number = as_int(opened[0][0])
+        snapshot = Snapshot(session, number, opened[0][1], KeptReads(number))
         handles: dict[str, object] = {database.name: Place(database) for database in ALL}
         yield SchemaView(session, ServerView(snapshot, handles, clock), as_int(size))
     finally:
@@ -109,27 +128,33 @@ def remove_left_copy(session: Session, url: StoreUrl) -> None:
     (row,) = session.execute(f"""SELECT v FROM "{schema}".kv WHERE k = '{key}'""") or (None,)
     if row is None or row[0] is None:
         return
-    lock_class, _ = create.lock_class_of(bytes.fromhex(row[0][2:].decode()))
-    lock = (int4(lock_class), int4(COPYING))
+    lock = (int4(_server_record(bytes.fromhex(row[0][2:].decode())).lock_class), int4(COPYING))
     ((locked,),) = session.run(((_TRY_COPYING, lock),))
     if as_bool(locked[0]):
         session.execute(f'DROP SCHEMA "{schema}" CASCADE')
         session.run(((DROP_LEASE, lock),))
 
 
+def _server_record(sealed: bytes) -> ServerRecord:
+    return decoded(STORE, SERVER_KEY, unseal(STORE, SERVER_KEY, sealed), ServerRecord.decode)
+
+
 @contextmanager
-def building(destination: str, clock: Clock) -> Iterator[SchemaBuild]:
+def building(destination: str, clock: Clock, *, is_replicated: bool | None) -> Iterator[SchemaBuild]:
     """Begin the build of a store at the URL `destination`, or go on with the one that an interrupt has left.
+
+    Args:
+        is_replicated: as `create.create` has it.
 
     Raises:
         AlreadyExists: the destination exists, and is left unchanged.
         StoreInUse: another process is building there.
-        InvalidValue, ServerUnreachable, NotPermitted, StoreNotFound
+        InvalidValue, ServerUnreachable, StoreUnsafe, NotPermitted, StoreNotFound
     """
     url = StoreUrl.parse(destination)
     session = Session.connect(url.for_copy(), clock, application=create.application())
     try:
-        yield SchemaBuild(session, url, clock)
+        yield SchemaBuild(session, url, clock, is_replicated)
     finally:
         session.close()
 
@@ -137,14 +162,17 @@ def building(destination: str, clock: Clock) -> Iterator[SchemaBuild]:
 class SchemaBuild(_TableReader):
     """See the module; attributes as `sealed_records.StoreBuild` has them."""
 
-    def __init__(self, session: Session, url: StoreUrl, clock: Clock) -> None:
+    def __init__(self, session: Session, url: StoreUrl, clock: Clock, is_replicated: bool | None) -> None:
         super().__init__(session)
+        state = ServerState.read(session)
         self.destination, self.path = url.shown, url.for_copy().whole
+        self._shown = url.for_copy().shown
         self._store, self._schema = url.store, url.store + COPY_SUFFIX
         self._clock = ServerClock(clock)
-        self.clock: Clock = self._clock
-        create.check_server(session, url)
         self._check_free()
+        self._is_replicated = state.chosen_durability(url.shown, is_replicated)
+        state.check_writable(url.shown, is_replicated=self._is_replicated)
+        self._record = create.new_record(state, self._is_replicated)
         self.is_resumed = self._has(self._schema)
         if not self.is_resumed:
             self._make()
@@ -167,9 +195,9 @@ class SchemaBuild(_TableReader):
         return f"\\x{(self._places[STORE.name].prefix + key).hex()}"
 
     def _make(self) -> None:
-        record = create.sealed_server_record(is_replicated=create.is_replicated(self._session)).hex()
+        record = seal(STORE, SERVER_KEY, self._record.encode()).hex()
         self._session.execute(
-            f'BEGIN; CREATE SCHEMA "{self._schema}"; {TABLES}'
+            f'BEGIN; CREATE SCHEMA "{self._schema}"; {TABLES} {FUNCTIONS}'
             f" INSERT INTO kv VALUES ('{self._key(SERVER_KEY)}', '\\x{record}'); COMMIT"
         )
 
@@ -182,8 +210,11 @@ class SchemaBuild(_TableReader):
                 f"the schema {self._schema} of the server is no unfinished copy of ours; nothing was changed",
                 hint="Rename it, or copy to a store of another name.",
             )
-        lock_class, self.is_replicated = create.lock_class_of(rows[0][0])
-        ((row,),) = self._session.run(((_TRY_COPYING, (int4(lock_class), int4(COPYING))),))
+        left = _server_record(rows[0][0])
+        # The keys stay; server and durability are those of this run.
+        self._record = self._record._replace(lock_class=left.lock_class, lease_class=left.lease_class)
+        lock = (int4(left.lock_class), int4(COPYING))
+        ((row,),) = self._session.run(((_TRY_COPYING, lock),))
         if not as_bool(row[0]):
             raise StoreInUse(f"another process is copying to {self.destination}", hint="Wait for its end.")
 
@@ -200,11 +231,12 @@ class SchemaBuild(_TableReader):
                 keys[place.table].append(place.prefix + key)
                 values[place.table].append(value)
         steps: list[Step] = [(BEGIN, ())]
-        steps += [(DELETE[table], (bytea_array(gone),)) for table, gone in deleted.items() if gone]
-        for table, put in keys.items():
-            if put:
-                arrays = (bytea_array(put), bytea_array(values[table]))
-                steps.append((_PUT[table], (*arrays, _FIRST_COMMIT) if table == TABLE_HEADS else arrays))
+        steps += [(_DELETE[table], (bytea_array(gone),)) for table, gone in deleted.items() if gone]
+        steps += [
+            (_PUT[table], (bytea_array(put), bytea_array(values[table])))
+            for table, put in keys.items()
+            if put
+        ]
         steps.append((COMMIT, ()))
         self._transact(steps)
 
@@ -217,34 +249,32 @@ class SchemaBuild(_TableReader):
             raise
 
     def finish(self, superblock: bytes, format_record: bytes) -> None:
-        self.look()
-        began = (
-            (b"begin_counters", b"INSERT INTO counters VALUES (-1, $1::int8)"),
-            (int8(self.clock.wall_ms()),),
-        )
-        key = self._places[STORE.name].prefix + FORMAT_KEY
+        prefix, server = self._places[STORE.name].prefix, seal(STORE, SERVER_KEY, self._record.encode())
+        keys, records = [prefix + FORMAT_KEY, prefix + SERVER_KEY], [format_record, server]
+        # An earlier build of this process had commits that this one will not have.
+        store_id = Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, superblock)).store_id
+        forget_seen((self._shown, store_id))
+        began_ms = self.clock.wall_ms()
         self._transact([
-            (BEGIN, ()), began, (COMMITTED, (_FIRST_COMMIT, superblock)),
-            (PUT_KV, (bytea_array([key]), bytea_array([format_record]))), (COMMIT, ()),
+            (BEGIN, ()), (_COUNTED, (int8(began_ms),)), (_COMMITTED, (superblock,)),
+            (_PUT[TABLE_KV], (bytea_array(keys), bytea_array(records))), (COMMIT, ()),
         ])  # fmt: skip
         self._session.execute("ANALYZE kv; ANALYZE entries; ANALYZE heads")
 
-    def look(self) -> None:
-        """Look at the server's clock."""
+    @property
+    def clock(self) -> Clock:
+        """The clocks of the store, by the server's clock now."""
         rows = self._session.execute(_CLOCK)
         self._clock.look(int(rows[0][0] or b"0"))
+        return self._clock
 
     def install(self) -> int:
         """Rename the schema, durably; no session of the engine has the build open any more."""
         ((row,),) = self._session.run(((STORE_BYTES, ()),))
         self._check_free()
         self._session.execute("SET synchronous_commit = on")
-        self._session.execute(f'ALTER SCHEMA "{self._schema}" RENAME TO "{self._store}"')
-        if self.is_replicated and self._session.is_local_only:
-            raise OutcomeUnknown(
-                f"{self.destination} was made on the primary alone: the commit did not wait for the standby",
-                hint="See that the standby is connected; the store is whole on the primary.",
-            )
+        rename = f'ALTER SCHEMA "{self._schema}" RENAME TO "{self._store}"'
+        create.run_commit(self._session, rename, is_replicated=self._is_replicated)
         return as_int(row[0])
 
     def discard(self) -> None:

@@ -7,31 +7,28 @@ use any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from storage import faults
 from storage.actions import Action, Hint
 from storage.disk.batch_runs import BatchRuns, RunAgain, Task
 from storage.disk.kept_records import KeptRecords
-from storage.disk.postgres.binary import bytea_array, int8
+from storage.disk.postgres.binary import as_bool, as_bytes, bytea_array, int8
+from storage.disk.postgres.gate import GatePass, GateWait
 from storage.disk.postgres.layout import (
-    COMMITTED,
-    DELETE,
+    APPLY,
     DURABLE,
-    FORGET_COMMITS,
-    NOTIFY,
-    PUT_ENTRIES,
-    PUT_HEADS,
-    PUT_KV,
     TABLE_ENTRIES,
     TABLE_HEADS,
     TABLE_KV,
+    Place,
 )
-from storage.disk.postgres.mark_table import count_step
-from storage.disk.postgres.session import COMMIT, Statement, Step
+from storage.disk.postgres.mark_table import Tally
+from storage.disk.postgres.session import BEGIN, COMMIT, Overtaken, Step
 from storage.disk.postgres.snapshot import Changes
+from storage.disk.postgres.speculation import NeedsGate, Speculation
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import HEADS
 from storage.disk.view import SUPERBLOCK_KEY, BatchContext, DurableRefusal, ReadView, WriteBatch
@@ -41,13 +38,8 @@ from storage.process.writer_gate import OnWait
 
 if TYPE_CHECKING:
     from storage.disk.postgres.environment import PostgresEnvironment
-    from storage.disk.postgres.gate import GatePass
 
 T = TypeVar("T")
-
-_COMMITS_KEPT: Final = 16
-_FORGET_EVERY: Final = 64
-_PUT: Final[dict[str, Statement]] = {TABLE_KV: PUT_KV, TABLE_ENTRIES: PUT_ENTRIES, TABLE_HEADS: PUT_HEADS}
 
 
 class PostgresWriter(BatchRuns):
@@ -57,6 +49,11 @@ class PostgresWriter(BatchRuns):
         super().__init__()
         self._environment = environment
         self.kept = KeptRecords()
+        self._tally = Tally()
+        # The stored superblock of the last commit of this process; and whether no other process has committed since the
+        # commit before, so that the next batch may be made without the gate.
+        self._superblock = b""
+        self._is_alone = False
 
     @property
     def uses_reserve(self) -> bool:
@@ -105,22 +102,34 @@ class PostgresWriter(BatchRuns):
         environment = self._environment
         task.asked_ns = environment.clock.boot_ns()
         while True:
-            with environment.gate(timeout_s, on_wait) as passed:
-                try:
-                    return self._write_once(task, passed)
-                except RunAgain:
-                    continue
+            wait = GateWait(environment, timeout_s, on_wait)
+            with suppress(RunAgain, Overtaken, NeedsGate):
+                if self._is_alone:
+                    # Made anew inside the gate unless it succeeds.
+                    self._is_alone = False
+                    with environment.speculating(self.kept.commit[1], self._superblock) as known:
+                        result = self._write_once(task, known, wait)
+                    self._is_alone = True
+                    return result
+            with suppress(RunAgain), environment.gate(wait) as passed:
+                return self._write_once(task, passed, None)
 
-    def _write_once(self, task: Task[T], passed: GatePass) -> T:
-        environment, number = self._environment, passed.number + 1
+    def _write_once(self, task: Task[T], at: GatePass | Speculation, wait: GateWait | None) -> T:
+        """Run the task on the last commit.
+
+        Args:
+            at: the last commit; inside the gate, or as this process knows it.
+            wait: the wait for the gate with the commit; None inside the gate.
+        """
+        environment, number = self._environment, at.number + 1
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
         try:
-            changes = Changes(passed.snapshot(number))
+            reads = environment.reads.claim(at.number)
+            changes = Changes(at.snapshot(reads, number))
             kept = self.kept.take(self, number)
-            recorded_ns = (
-                kept.superblock if kept is not None and kept.superblock is not None else passed.superblock()
-            ).last_clock_ns
+            known = kept.superblock if kept is not None else None
+            recorded_ns = (known or at.superblock()).last_clock_ns
             batch = WriteBatch(changes, environment.context(is_batch=True), task.naming, kept)
             batch.now_ns = environment.server_clock.settle(batch.superblock, recorded_ns)
             faults.reach("environment.before_change")
@@ -133,8 +142,10 @@ class PostgresWriter(BatchRuns):
             if not task.dry_run:
                 batch.write_open()
                 if batch.superblock.changes or batch.starts_clock:
-                    self._commit(changes, batch, number, task.asked_ns)
+                    changed = self._commit(changes, batch, task.asked_ns, wait)
+                    environment.reads.advance(reads, number, changed)
                     self.kept.keep(self, number, batch)
+                    self._is_alone = kept is not None
                 self.prologue_due_ns = due_ns
         except BaseException as error:
             ours = self._translated(error, batch)
@@ -150,55 +161,48 @@ class PostgresWriter(BatchRuns):
 
     # Committing
 
-    def _commit(self, changes: Changes, batch: WriteBatch, number: int, asked_ns: int) -> None:
-        """Send the changes and the commit in one round trip.
+    def _commit(
+        self, changes: Changes, batch: WriteBatch, asked_ns: int, wait: GateWait | None
+    ) -> dict[Place, dict[bytes, bytes | None]]:
+        """Send the changes and the commit in one round trip; return the changes by database.
 
         Raises:
+            Overtaken: another commit came first; nothing was stored.
             OutcomeUnknown: the connection was lost, or the commit did not reach the standby.
+            WriterBusy
         """
         environment = self._environment
         batch.finish()
-        steps = self._steps(changes, number)
+        changed = changes.changed()
+        number = changes.id()
+        parameters, superblock = _parameters(changed, number)
+        steps: list[Step] = [(APPLY, (environment.lock_class, as_bytes(wait is not None), *parameters))]
         steps += environment.read_tables.pending
-        steps.append(count_step(batch.counted, environment.clock.boot_ns() - asked_ns))
-        steps += (COMMIT, ()), (DURABLE, ())
+        now_ns = environment.clock.boot_ns()
+        self._tally.count(batch.counted, now_ns - asked_ns)
+        if self._tally.is_due(now_ns):
+            steps.append(self._tally.step(now_ns))
+        # Without a BEGIN the steps up to the sync are one transaction, which the sync commits.
+        if wait is None or environment.is_replicated:
+            steps = [*([] if wait is None else [(BEGIN, ())]), *steps, (COMMIT, ())]
+        if environment.is_replicated:
+            steps.append((DURABLE, ()))
         faults.reach("environment.before_commit")
-        passed = environment.passed
         try:
-            is_replicated = passed.end(steps)
+            rows, is_waited_for = environment.end_batch(steps, wait)
         except ServerLost as error:
             raise self._unknown(f"the connection was lost during the commit: {error.message}") from error
-        if environment.is_replicated and not is_replicated:
+        if environment.is_replicated and not (as_bool(rows[-1][0][0]) and is_waited_for):
             raise self._unknown("the commit is on the primary alone: it did not wait for the standby")
-        environment.wake((NOTIFY, (environment.lock_class,)))
+        self._superblock = superblock
+        environment.note_commit(number)
         faults.reach("environment.after_commit")
+        return changed
 
-    def _steps(self, changes: Changes, number: int) -> list[Step]:
-        """The steps that store the changes as commit `number`."""
-        deleted: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
-        keys: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
-        values: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
-        superblock = b""
-        for place in self._environment.places.values():
-            prefix, table = place.prefix, place.table
-            for key, value in changes.changed(place).items():
-                if key == SUPERBLOCK_KEY and place.name == HEADS.name:
-                    superblock = cast("bytes", value)
-                    continue
-                if value is None or table == TABLE_HEADS:
-                    deleted[table].append(prefix + key)
-                if value is not None:
-                    keys[table].append(prefix + key)
-                    values[table].append(bytes(value))
-        steps: list[Step] = [(DELETE[table], (bytea_array(gone),)) for table, gone in deleted.items() if gone]
-        for table, put in keys.items():
-            if put:
-                arrays = (bytea_array(put), bytea_array(values[table]))
-                steps.append((_PUT[table], (*arrays, int8(number)) if table == TABLE_HEADS else arrays))
-        steps.append((COMMITTED, (int8(number), superblock)))
-        if number % _FORGET_EVERY == 0:
-            steps.append((FORGET_COMMITS, (int8(number - _COMMITS_KEPT),)))
-        return steps
+    def flush_tally(self) -> None:
+        """Send the counts that no commit has taken along; called before the sessions are closed."""
+        if not self._tally.is_empty:
+            self._environment.run_unflushed(self._tally.step(self._environment.clock.boot_ns()))
 
     def _unknown(self, why: str) -> OutcomeUnknown:
         environment = self._environment
@@ -210,3 +214,29 @@ class PostgresWriter(BatchRuns):
                 Action("store.reports.show_transaction", "TXN"),
             ),
         )
+
+
+def _parameters(
+    changed: Mapping[Place, Mapping[bytes, bytes | None]], number: int
+) -> tuple[list[bytes | None], bytes]:
+    """The parameters of `apply` for the changes of a commit, behind the gate; and the superblock among them."""
+    gone: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
+    keys: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
+    values: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
+    superblock = b""
+    for place, records in changed.items():
+        prefix, table = place.prefix, place.table
+        for key, value in records.items():
+            if key == SUPERBLOCK_KEY and place.name == HEADS.name:
+                superblock = cast("bytes", value)
+                continue
+            if value is None or table == TABLE_HEADS:
+                gone[table].append(prefix + key)
+            if value is not None:
+                keys[table].append(prefix + key)
+                values[table].append(value)
+    parameters: list[bytes | None] = [int8(number - 1), superblock]
+    for table in (TABLE_KV, TABLE_ENTRIES, TABLE_HEADS):
+        arrays = (gone[table], keys[table], values[table])
+        parameters += [bytea_array(array) if array else None for array in arrays]
+    return parameters, superblock

@@ -181,7 +181,7 @@ class ProducerRegistry:
         """Evict all producers, as an owner that leaves at once; return evicted sessions and aborted transactions.
 
         Args:
-            how: `fence` for an operator, `restore` for a new incarnation of the store.
+            how: `fence` for an operator; `restore` or `failover` for a new incarnation of the store.
             spares_waiting: leave the queue as it is: the next waiting producer may have the topic.
         """
         waiting = [session for session in self.present if spares_waiting and session.is_waiting]

@@ -137,6 +137,8 @@ def _lost_to(view: ReadView, taker: Ownership) -> str:
         reason = audit_trail.reason_of(view, taker.granted_ms, "producers fence", "transactions abort")
         said = f": {reason}" if reason else ""
         return f"the operator {taker.by} fenced its producers at {at}, epoch {taker.epoch}{said}"
+    if taker.how == "failover":
+        return f"the store moved to another server, as {taker.by} found at {at}, epoch {taker.epoch}"
     return f"the store was restored from a backup by {taker.by} at {at}, epoch {taker.epoch}"
 
 

@@ -1,7 +1,7 @@
 """Ownership of a topic: one record per epoch, for operators, for `verify`, and for an owner that reconnects.
 
 Each grant of a new epoch writes a record: to an exclusive producer, to an operator's `fence` (an owner that leaves at
-once), to a restored backup (likewise). The last OWNERS_KEPT records are kept.
+once), to a restored backup or a store on another server (likewise). The last OWNERS_KEPT records are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Ownership:
 
     Attributes:
         session: the session at the time of the grant; None where an operator took the epoch.
-        how: the access mode, or `fence` or `restore`.
+        how: the access mode, or `fence`, `restore` or `failover`.
         after, through: lastConfirmedEntry at the grant, and at the end or None.
         ended_by: closed, dead, expired, fenced, restored; None while the ownership lasts.
         successor: the epoch that fenced it.

@@ -21,7 +21,8 @@ def remove_session(
     """Delete the record of a session.
 
     Args:
-        how: closed, dead, expired, fenced or restored; only a dead or expired owner may resume.
+        how: closed, dead, expired, fenced or restored (by any new incarnation); only a dead or expired owner may
+            resume.
         closed_by: the process of the operator who closes the session; None for its owner.
     """
     topic.view.delete(PRODUCERS, key2(session.topic_id, session.number))

@@ -12,6 +12,7 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress, VerifyProgress
+from txnctl.commands.store.durability import durability_option
 from txnctl.commands.store.upgraded_copy import upgraded_words
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
@@ -48,12 +49,13 @@ COPIED = fields_of(
 @argument(
     "destination", metavar="DEST", type=click.Path(readable=False), help="The directory or URL to create."
 )
+@durability_option
 @effect("writes")
 @administrative
 @output(COPIED, name_field="path")
 @example("txnctl store copy bank.store other.store", setup="txnctl store init bank.store")
 @example("txnctl store copy bank.store other.store --dry-run", setup="txnctl store init bank.store")
-def copy(context: Context, source: str, destination: str) -> None:
+def copy(context: Context, source: str, destination: str, durability: str | None) -> None:
     """Copy a store to a new one, between directories and servers.
 
     SRC and DEST are a directory or the URL of a store on a server, each way:
@@ -85,6 +87,7 @@ def copy(context: Context, source: str, destination: str) -> None:
             program=context.program,
             progress=progress,
             verify_progress=verify_progress,
+            durability=durability,
             dry_run=context.dry_run,
             reason=context.reason,
         )

@@ -13,6 +13,7 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
+from txnctl.commands.store.durability import durability_option
 from txnctl.commands.store.upgraded_copy import upgraded_words
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
@@ -45,11 +46,12 @@ RESTORED = fields_of(
     type=click.Path(readable=False),
     help="The directory or URL to create. [default: that of --store]",
 )
+@durability_option
 @names_store(effect="writes")
 @administrative
 @output(RESTORED, name_field="path")
 @example("txnctl store restore bank.backup --to bank.store", setup="txnctl store backup bank.backup")
-def restore(context: Context, source: str, destination: str | None) -> None:
+def restore(context: Context, source: str, destination: str | None, durability: str | None) -> None:
     """Make a store from a backup.
 
     The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
@@ -70,6 +72,7 @@ def restore(context: Context, source: str, destination: str | None) -> None:
             destination or context.store_path,
             program=context.program,
             progress=progress,
+            durability=durability,
             dry_run=context.dry_run,
             reason=context.reason,
         )

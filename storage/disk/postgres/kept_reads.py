@@ -1,0 +1,115 @@
+"""Kept reads: what a process has read of one commit, for its next views and batches of the same commit.
+
+A process that alone uses a store would ask for the same records again and again, a round trip each. Reads are kept as
+long as no other process commits, which the commit number tells; a commit of this process takes its own changes over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from storage.disk.postgres.layout import Place
+
+Stretch = tuple[list[bytes], list[bytes]]
+"""Keys and values of neighbouring records, in the order of keys."""
+
+_RECORDS_MAX: Final = 4096
+_BYTES_MAX: Final = 1 << 14
+
+
+class KeptReads:
+    """The reads of one commit.
+
+    Attributes:
+        number: the number of the commit.
+        values: stored values by key of the table; None where there is no record.
+        views: how many open views use this object.
+    """
+
+    __slots__ = ("_stretches", "number", "values", "views")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.values: dict[bytes, bytes | None] = {}
+        self.views = 0
+        self._stretches: dict[str, dict[tuple[bytes, bytes, int], Stretch]] = {}
+
+    def stretch(self, place: Place, which: tuple[bytes, bytes, int]) -> Stretch | None:
+        """A stretch of a database that was read before."""
+        kept = self._stretches.get(place.name)
+        return None if kept is None else kept.get(which)
+
+    def keep_stretch(self, place: Place, which: tuple[bytes, bytes, int], stretch: Stretch) -> None:
+        """Keep a stretch as read, unless it is large."""
+        if sum(map(len, stretch[1])) <= _BYTES_MAX:
+            self._stretches.setdefault(place.name, {})[which] = stretch
+
+    def _copied(self) -> KeptReads:
+        copy = KeptReads(self.number)
+        copy.values = dict(self.values)
+        copy._stretches = {name: dict(kept) for name, kept in self._stretches.items()}
+        return copy
+
+    def advanced(self, number: int, changes: Mapping[Place, Mapping[bytes, bytes | None]]) -> KeptReads:
+        """The reads of the next commit, with its changes; this object itself where no view uses it."""
+        count = len(self.values) + sum(map(len, self._stretches.values()))
+        if count > _RECORDS_MAX:
+            return KeptReads(number)
+        reads = self._copied() if self.views else self
+        reads.number = number
+        for place, changed in changes.items():
+            reads._stretches.pop(place.name, None)
+            for key, value in changed.items():
+                if value is not None and len(value) > _BYTES_MAX:
+                    reads.values.pop(place.prefix + key, None)
+                else:
+                    reads.values[place.prefix + key] = value
+        return reads
+
+
+class ReadsOfProcess:
+    """The kept reads that views and batches of a process share."""
+
+    __slots__ = ("_lock", "_reads")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reads = KeptReads(0)
+
+    def of_view(self, number: int) -> KeptReads:
+        """The reads of a commit, for a view, which gives them back."""
+        with self._lock:
+            reads = self._reads
+            if reads.number != number:
+                reads = KeptReads(number)
+                # A view that began before a commit of this process must not displace newer reads.
+                if number > self._reads.number:
+                    self._reads = reads
+            reads.views += 1
+            return reads
+
+    def claim(self, number: int) -> KeptReads:
+        """The reads of a commit, for the one batch of the process: no view shares them from now on.
+
+        A batch that is made without the gate may read what a later commit has written; it is refused then, and what it
+        has read goes with it.
+        """
+        with self._lock:
+            reads, self._reads = self._reads, KeptReads(number)
+            if reads.number != number:
+                return KeptReads(number)
+            return reads._copied() if reads.views else reads
+
+    def give_back(self, reads: KeptReads) -> None:
+        """End the use by a view."""
+        with self._lock:
+            reads.views -= 1
+
+    def advance(
+        self, reads: KeptReads, number: int, changes: Mapping[Place, Mapping[bytes, bytes | None]]
+    ) -> None:
+        """Take over the changes of a commit of this process, which were made on `reads`."""
+        with self._lock:
+            self._reads = reads.advanced(number, changes)

@@ -1,0 +1,52 @@
+"""A batch before the gate: made on what this process knows of the last commit, and stored in one round trip.
+
+A process that alone writes to a store knows every record of the last commit that its next batch needs. The batch is
+made without the gate, and the function `apply` takes the gate, compares the number of the last commit, and stores the
+changes, or refuses them because another commit came first; then the batch is made again inside the gate. So every batch
+is made on the commit just before its own, either way.
+
+A change that looks at the read cache needs the gate: reads are recorded there without a commit, which no number tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from storage.disk.codec import decoded, unseal
+from storage.disk.postgres.kept_reads import KeptReads
+from storage.disk.postgres.session import Session, Step
+from storage.disk.postgres.snapshot import Snapshot
+from storage.disk.schema import HEADS
+from storage.disk.superblock import Superblock
+from storage.disk.view import SUPERBLOCK_KEY
+
+Run = Callable[[Sequence[Step]], bool]
+
+
+class NeedsGate(Exception):
+    """The change looks at the read cache, and so has to be made inside the gate."""
+
+
+class Speculation:
+    """The last commit of the store, as this process knows it.
+
+    Attributes:
+        number: the number of the commit.
+    """
+
+    __slots__ = ("_bytes", "_session", "number")
+
+    def __init__(self, session: Session, number: int, superblock: bytes) -> None:
+        """Args:
+        superblock: the stored superblock of the commit, sealed.
+        """
+        self._session = session
+        self.number = number
+        self._bytes = superblock
+
+    def snapshot(self, reads: KeptReads, number: int) -> Snapshot:
+        """The state of the store, where no other commit has come: a later look tells."""
+        return Snapshot(self._session, number, self._bytes, reads)
+
+    def superblock(self) -> Superblock:
+        return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, self._bytes), Superblock.decode)
