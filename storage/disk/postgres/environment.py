@@ -36,7 +36,14 @@ from storage.disk.postgres.layout import (
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
-from storage.disk.postgres.server_locks import STORE_IN_USE, WAITS, ServerLeases, ServerLocks, SharedLeases
+from storage.disk.postgres.server_locks import (
+    STORE_IN_USE,
+    WAITS,
+    ServerLeases,
+    ServerLocks,
+    ServerTimestamps,
+    SharedLeases,
+)
 from storage.disk.postgres.server_record import (
     SERVER_KEY,
     SeenCommit,
@@ -123,7 +130,7 @@ class PostgresEnvironment:
         self.places = {database.name: Place(database) for database in ALL}
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
-        self._watchers = 0
+        self._watchers = self._depth = 0
         self._url, self._application = url, f"txnctl:{os.uname().nodename}:{self.pid}"
         application = self._application
         self._batches = Session.connect(url, clock, application=application)
@@ -166,8 +173,12 @@ class PostgresEnvironment:
         own = SharedLeases()
         self._batch_leases = ServerLeases(self._batches, lease_class, own)
         self._view_leases = ServerLeases(self._views, lease_class, own)
-        self._batch_locks, self.locks = ServerLocks(self._batch_leases), ServerLocks(self._view_leases)
-        self.read_cache = self.read_tables = ReadTables(self._batches)
+        self.timestamps = ServerTimestamps(
+            self._batches, self._opened_session, self._send_released, lock_class, self.clock
+        )
+        self._batch_locks = ServerLocks(self._batch_leases, self.timestamps)
+        self.locks = ServerLocks(self._view_leases, self.timestamps)
+        self.read_cache = self.read_tables = ReadTables(self._batches, self._views)
         self.received_marks = MarkTable(self._opened_session)
         self.reads = ReadsOfProcess()
         self.writer = PostgresWriter(self)
@@ -348,13 +359,37 @@ class PostgresEnvironment:
     # The gate
 
     @contextmanager
+    def _using_batches(self) -> Iterator[None]:
+        """Use the session of batches, one thread at a time; what was released meanwhile is sent at the end."""
+        with self._write_lock:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                self._send_released()
+
+    def _send_released(self) -> None:
+        """Send released timestamps, unless the session is in use: also by this thread, which a finalizer interrupts."""
+        if not self.timestamps.has_released or not self._write_lock.acquire(blocking=False):
+            return
+        try:
+            if not self._depth and self.failed is None:
+                self._depth = 1
+                with suppress(StoreInvalid):
+                    self._batches.post(self.timestamps.steps())
+                self._depth = 0
+        finally:
+            self._write_lock.release()
+
+    @contextmanager
     def gate(self, wait: GateWait) -> Iterator[GatePass]:
         """Pass the writer gate within the block; what the block has not committed is undone.
 
         Raises:
             WriterBusy, StoreClosed, ServerLost
         """
-        with self._write_lock:
+        with self._using_batches():
             self.check_usable()
             with self._losing():
                 passed = self._passed = gates.enter(self, self._batches, wait)
@@ -362,7 +397,8 @@ class PostgresEnvironment:
                     self.server_clock.look(passed.server_us)
                     self.note_commit(passed.number)
                     self._batch_leases.forget()
-                    self.read_tables.enter(passed.generation, passed.watermark)
+                    self.read_tables.enter(passed.reads)
+                    self.known_passes = self.read_tables.passes
                     yield passed
                 finally:
                     self.read_tables.leave()
@@ -371,9 +407,10 @@ class PostgresEnvironment:
     @contextmanager
     def speculating(self, number: int, superblock: bytes) -> Iterator[Speculation]:
         """Make a batch on the last commit that this process knows, without the gate."""
-        with self._write_lock:
+        with self._using_batches():
             self.check_usable()
             self._batch_leases.forget()
+            self.known_passes = self.read_tables.passes
             with self._losing():
                 yield Speculation(self._batches, number, superblock)
 
@@ -440,7 +477,7 @@ class PostgresEnvironment:
 
     def _end_unflushed(self, passed: GatePass) -> None:
         """Commit what was recorded in tables that a crash empties, which needs no flush."""
-        pending = self.read_tables.pending
+        pending = [*self.timestamps.steps(), *self.read_tables.pending]
         if pending:
             self._batches.run([(NO_FLUSH, ()), *pending, (COMMIT, ())])
             passed.is_open = False

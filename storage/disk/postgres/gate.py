@@ -34,17 +34,17 @@ class GatePass:
     Attributes:
         number: the number of the last commit.
         server_us: the server's clock, in microseconds.
-        generation, watermark: the state of the read cache.
+        reads: the state of the read cache, for `ReadTables.enter`.
         is_open: whether the transaction has not ended.
     """
 
-    __slots__ = ("_bytes", "_session", "generation", "is_open", "number", "server_us", "watermark")
+    __slots__ = ("_bytes", "_session", "is_open", "number", "reads", "server_us")
 
     def __init__(self, session: Session, opened: Row) -> None:
         self._session = session
         self.number = as_int(opened[0])
         self._bytes = cast("bytes", opened[1])
-        self.server_us, self.generation, self.watermark = map(as_int, opened[2:5])
+        self.server_us, self.reads = as_int(opened[2]), opened[3:]
         self.is_open = True
 
     def snapshot(self, reads: KeptReads, number: int | None = None) -> Snapshot:

@@ -98,7 +98,9 @@ CREATE TABLE kv (k bytea PRIMARY KEY, v bytea NOT NULL) WITH (fillfactor = 85);
 CREATE TABLE entries (k bytea PRIMARY KEY, v bytea NOT NULL) WITH (fillfactor = 100);
 ALTER TABLE kv ALTER v SET STORAGE EXTERNAL;
 ALTER TABLE entries ALTER v SET STORAGE EXTERNAL;
-CREATE UNLOGGED TABLE reads (one bool PRIMARY KEY CHECK (one), generation int8 NOT NULL, watermark int8 NOT NULL);
+CREATE UNLOGGED TABLE reads (one bool PRIMARY KEY CHECK (one), generation int8 NOT NULL, watermark int8 NOT NULL,
+    issued int8 NOT NULL, passes int8 NOT NULL) WITH (fillfactor = 10);
+CREATE UNLOGGED TABLE open_timestamps (ts int8 PRIMARY KEY, presence int4 NOT NULL);
 CREATE UNLOGGED TABLE read_keys (t int8, k bytea, ts int8 NOT NULL, txn int8 NOT NULL, PRIMARY KEY (t, k));
 CREATE INDEX read_keys_ts ON read_keys (ts);
 CREATE UNLOGGED TABLE read_ranges (t int8, a bytea NOT NULL, b bytea, ts int8 NOT NULL, txn int8 NOT NULL);
@@ -115,9 +117,9 @@ LOCK_GATE: Final[Statement] = (b"gate", b"SELECT pg_advisory_xact_lock($1::int4,
 OPEN: Final[Statement] = (
     b"open",
     (
-        b"SELECT n, superblock, (extract(epoch FROM clock_timestamp()) * 1000000)::int8,"
-        b" (SELECT generation FROM reads), (SELECT watermark FROM reads)"
-        b" FROM commits ORDER BY n DESC LIMIT 1"
+        b"SELECT c.n, c.superblock, (extract(epoch FROM clock_timestamp()) * 1000000)::int8,"
+        b" r.generation, r.watermark, r.issued, r.passes"
+        b" FROM (SELECT n, superblock FROM commits ORDER BY n DESC LIMIT 1) AS c LEFT JOIN reads AS r ON true"
     ),
 )
 """The newest commit with its superblock, the server's clock in microseconds, and the state of the read cache."""
@@ -128,7 +130,7 @@ APPLY: Final[Statement] = (
     b"apply",
     (
         b"SELECT apply($1::int4, $2::bool, $3::int8, $4::bytea, $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[],"
-        b" $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[])"
+        b" $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::int8)"
     ),
 )
 """Store the changes of a batch; the parameters are those of the function."""
@@ -141,13 +143,15 @@ CREATE FUNCTION apply(
     class int4, takes_gate bool, before int8, superblock bytea,
     kv_gone bytea[], kv_keys bytea[], kv_values bytea[],
     entries_gone bytea[], entries_keys bytea[], entries_values bytea[],
-    heads_gone bytea[], heads_keys bytea[], heads_values bytea[]
+    heads_gone bytea[], heads_keys bytea[], heads_values bytea[],
+    known_passes int8
 ) RETURNS int8 LANGUAGE plpgsql AS $body$
 BEGIN
     IF takes_gate THEN
         PERFORM pg_advisory_xact_lock(class, 0);
-        IF (SELECT n FROM commits ORDER BY n DESC LIMIT 1) IS DISTINCT FROM before THEN
-            RAISE EXCEPTION 'another commit came first' USING ERRCODE = 'TX001';
+        IF (SELECT n FROM commits ORDER BY n DESC LIMIT 1) IS DISTINCT FROM before
+                OR (SELECT passes FROM reads) IS DISTINCT FROM known_passes THEN
+            RAISE EXCEPTION 'another commit or read came first' USING ERRCODE = 'TX001';
         END IF;
     END IF;
     IF kv_gone IS NOT NULL THEN
@@ -187,9 +191,12 @@ BEGIN
 END
 $body$;
 """
-"""The function that stores a batch as the commit after `before`. It takes the gate itself where asked, and refuses then
-where another commit came first: each of its statements sees what is committed when it starts. It returns the server's
-clock in microseconds; negative if a process waits for a commit, which holds the lock of the waits."""
+"""The function that stores a batch as the commit after `before`.
+
+It takes the gate itself where asked, and refuses then where another commit, or a change of the read cache, came first:
+each of its statements sees what is committed when it starts. It returns the clock of the server in microseconds; negative
+if a process waits for a commit, which holds the lock of the waits.
+"""
 
 COUNT_EVENTS: Final[Statement] = (
     b"count_events",
@@ -251,7 +258,26 @@ CLEAR_READS: Final = (
     (b"clear_ranges", b"DELETE FROM read_ranges"),
     (b"clear_reads", b"DELETE FROM reads"),
 )
-BEGIN_READS: Final[Statement] = (b"begin_reads", b"INSERT INTO reads VALUES (true, $1::int8, 0)")
+BEGIN_READS: Final[Statement] = (
+    b"begin_reads",
+    b"INSERT INTO reads VALUES (true, $1::int8, 0, $2::int8, $3::int8)",
+)
+ISSUED: Final[Statement] = (b"issued", b"SELECT issued FROM reads WHERE generation = $1::int8")
+PASSED: Final[Statement] = (b"passed", b"UPDATE reads SET issued = $1::int8, passes = $2::int8")
+"""Count a pass of the gate that has recorded reads or issued a timestamp, both without a commit."""
+
+HOLD_TIMESTAMP: Final[Statement] = (
+    b"hold_timestamp",
+    (
+        b"INSERT INTO open_timestamps VALUES ($1::int8, $2::int4)"
+        b" ON CONFLICT (ts) DO UPDATE SET presence = excluded.presence"
+    ),
+)
+DROP_TIMESTAMPS: Final[Statement] = (
+    b"drop_timestamps",
+    b"DELETE FROM open_timestamps WHERE ts = ANY($1::int8[])",
+)
+
 NO_FLUSH: Final[Statement] = (b"no_flush", b"SET LOCAL synchronous_commit = off")
 
 MARK: Final[Statement] = (
@@ -283,6 +309,14 @@ _HELD = (
 HELD_LEASES: Final[Statement] = (
     b"held_leases", b"SELECT objid::int8" + _HELD + b" AND classid = $1::int8::oid"
 )  # fmt: skip
+LOWEST_TIMESTAMP: Final[Statement] = (
+    b"lowest_timestamp",
+    b"SELECT min(ts) FROM open_timestamps WHERE ts <= $1::int8 AND presence IN (SELECT objid::int8"
+    + _HELD
+    + b" AND classid = $2::int8::oid)",
+)
+"""The lowest open timestamp up to a bound, of processes that live."""
+
 TRY_LEASE: Final[Statement] = (b"try_lease", b"SELECT pg_try_advisory_lock($1::int4, $2::int4)")
 DROP_LEASE: Final[Statement] = (b"drop_lease", b"SELECT pg_advisory_unlock($1::int4, $2::int4)")
 SHARE_STORE: Final[Statement] = (b"share_store", b"SELECT pg_try_advisory_lock_shared($1::int4, $2::int4)")

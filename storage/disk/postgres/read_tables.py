@@ -2,7 +2,8 @@
 
 Reads are sent with the end of the gate's transaction, so that recording costs no round trip of its own. A cache that
 is empty, or of a former generation, starts a new generation, in a batch that first raises the durable watermark:
-forgetting can only refuse. Transactions have their timestamps from records, so none is issued without a commit.
+forgetting can only refuse. Timestamps
+that are issued without a commit are in the same row as the generation.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from storage.disk.postgres.layout import (
     BEGIN_READS,
     CLEAR_READS,
     FORGET_READS,
+    ISSUED,
+    PASSED,
     READS_OF_KEYS,
     RECORD_KEYS,
     RECORD_RANGE,
 )
-from storage.disk.postgres.session import Session, Step
-from storage.disk.postgres.speculation import NeedsGate
+from storage.disk.postgres.session import Row, Session, Step
 from storage.disk.shared_state import LaterRead, ReadPlace
 from storage.disk.superblock import Superblock
 
@@ -34,78 +36,92 @@ _RECORDED_BETWEEN: Final = 4096
 class ReadTables:
     """The read cache in one process.
 
+    A batch that is made without the gate works on the state as this process knows it: each pass of the gate that
+    records a read or issues a timestamp is counted, and `apply` compares the count.
+
     Attributes:
         pending: steps that the end of the gate's transaction sends.
-        issues: whether timestamps are issued without a commit.
+        issued: the last timestamp issued without a commit.
+        passes: the count of passes; None without a cache.
     """
 
     __slots__ = (
-        "_generation",
-        "_is_inside",
-        "_recorded",
-        "_session",
-        "_watermark",
-        "is_attached",
-        "issued",
-        "issues",
-        "pending",
-    )
+        "_generation", "_recorded", "_session", "_view_session", "_watermark",
+        "is_attached", "issued", "passes", "pending",
+    )  # fmt: skip
 
-    def __init__(self, session: Session) -> None:
+    issues = True
+
+    def __init__(self, session: Session, view_session: Session) -> None:
+        """Args:
+        session: the session of batches.
+        view_session: the session of views, whose thread asks for the last timestamp issued.
+        """
         self._session = session
+        self._view_session = view_session
         self._generation = self._watermark = self._recorded = 0
         self.pending: list[Step] = []
         self.is_attached = False
-        self.issues = False
-        self._is_inside = False
         self.issued = 0
+        self.passes: int | None = None
 
-    def enter(self, generation: int, watermark: int) -> None:
-        """Take over the state of the cache, as read inside the gate."""
-        self._generation, self._watermark = generation, watermark
+    def enter(self, row: Row) -> None:
+        """Take over the state of the cache, as read inside the gate: generation, watermark, issued, passes."""
+        self._generation, self._watermark, self.issued, passes = map(as_int, row)
+        self.passes = None if row[0] is None else passes
+        self.is_attached = self.is_attached or row[0] is not None
         self.pending = []
-        self._is_inside = True
 
     def leave(self) -> None:
-        """Note that the gate is left, outside of which the cache is not looked at."""
-        self._is_inside = False
+        """Drop what was not sent: the gate is left."""
         self.pending = []
 
-    def _check_inside(self) -> None:
-        if not self._is_inside:
-            raise NeedsGate
-
     def is_valid(self, superblock: Superblock) -> bool:
-        self._check_inside()
         return 0 < superblock.read_generation == self._generation
 
     def drop_lost(self) -> None:
         return
 
-    def catch_up(self, superblock: Superblock) -> None:  # noqa: ARG002
-        return
+    def catch_up(self, superblock: Superblock) -> None:
+        issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
+        superblock.last_timestamp = max(superblock.last_timestamp, issued)
 
     def last_issued(self, superblock: Superblock) -> int:
-        return superblock.last_timestamp
+        if not superblock.read_generation:
+            return superblock.last_timestamp
+        (rows,) = self._view_session.run(((ISSUED, (int8(superblock.read_generation),)),))
+        return max(superblock.last_timestamp, as_int(rows[0][0]) if rows else superblock.timestamp_mark)
 
-    def note_issued(self, timestamp: int) -> None:  # noqa: ARG002
-        raise AssertionError("timestamps are issued with a record alone")
+    def note_issued(self, timestamp: int) -> None:
+        self.issued = timestamp
+        self._count_pass()
 
-    def start_anew(self, superblock: Superblock, *, knows_issued: bool = False) -> None:  # noqa: ARG002
-        self._check_inside()
+    def _count_pass(self) -> None:
+        assert self.passes is not None, "the cache is valid"
+        self.passes += 1
+        self.pending.append((PASSED, (int8(self.issued), int8(self.passes))))
+
+    def start_anew(self, superblock: Superblock, *, knows_issued: bool = False) -> None:
+        if not knows_issued:
+            superblock.last_timestamp = max(superblock.last_timestamp, superblock.timestamp_mark)
         if superblock.read_generation:
             superblock.read_watermark = superblock.last_timestamp
         superblock.read_generation += 1
         superblock.changes += 1
+        generation, issued = superblock.read_generation, superblock.last_timestamp
+        self._generation, self._watermark, self.issued = generation, 0, issued
+        self.passes = (self.passes or 0) + 1
+        self.is_attached = True
         self.pending = [(statement, ()) for statement in CLEAR_READS]
-        self.pending.append((BEGIN_READS, (int8(superblock.read_generation),)))
-        self._generation, self._watermark = superblock.read_generation, 0
+        self.pending.append((BEGIN_READS, (int8(generation), int8(issued), int8(self.passes))))
 
     def record_key(self, table_id: int, key: bytes, timestamp: int, txn: int) -> None:
+        self._count_pass()
         self.pending.append((RECORD_KEYS, (int8(table_id), key, int8(timestamp), int8(txn))))
         self._forget_some(timestamp)
 
     def record_range(self, table_id: int, start: bytes, end: bytes | None, timestamp: int, txn: int) -> None:
+        self._count_pass()
         self.pending.append((RECORD_RANGE, (int8(table_id), start, end, int8(timestamp), int8(txn))))
         self._forget_some(timestamp)
 

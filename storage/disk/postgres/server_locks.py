@@ -9,16 +9,31 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final
 
-from storage.disk.postgres.binary import as_bool, as_int, int4, int8
-from storage.disk.postgres.layout import DROP_LEASE, HELD_LEASES, TRY_LEASE
-from storage.disk.postgres.session import Session
+from storage.disk.postgres.binary import as_bool, as_int, int4, int8, int8_array
+from storage.disk.postgres.layout import (
+    DROP_LEASE,
+    DROP_TIMESTAMPS,
+    HELD_LEASES,
+    HOLD_TIMESTAMP,
+    LOWEST_TIMESTAMP,
+    TRY_LEASE,
+)
+from storage.disk.postgres.session import Session, Step
+from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, is_stopped
 
 STORE_IN_USE: Final = 1
 WAITS: Final = 2
 COPYING: Final = 3
+_PRESENCE_FROM: Final = 1 << 16
+_PRESENCES: Final = 1 << 30
+
+OpenSession = Callable[[], AbstractContextManager[Session]]
 
 
 class SharedLeases:
@@ -85,19 +100,97 @@ class ServerLeases:
         return "stopped" if is_here and is_stopped(holder.pid, holder.started) else "alive"
 
 
-class NoTimestamps:
-    """On a server every transaction with a timestamp has a record, so no timestamp is held without one."""
+class ServerTimestamps:
+    """The timestamps of transactions that are open in a process and have no record: rows, and a lock for the process.
 
-    __slots__ = ()
+    A row counts as long as its process holds the lock of its *presence*, a random number. Rows are written with the
+    pass of the gate that issues the timestamp. A release is sent at once if the session is idle, or behind its use.
+    """
 
-    def hold(self, timestamp: int, deadline_ns: int) -> None:  # noqa: ARG002
-        raise AssertionError("timestamps are issued with a record alone")
+    __slots__ = (
+        "_clock",
+        "_deadlines_ns",
+        "_lock_class",
+        "_presence",
+        "_released",
+        "_send_released",
+        "_session",
+        "_to_hold",
+        "_views",
+    )
 
-    def release(self, timestamp: int) -> None:  # noqa: ARG002
-        return
+    def __init__(
+        self,
+        session: Session,
+        views: OpenSession,
+        send_released: Callable[[], None],
+        lock_class: int,
+        clock: Clock,
+    ) -> None:
+        """Args:
+        session: the session of batches, which holds the lock.
+        views: opens the session of views.
+        send_released: sends releases, unless the session of batches is in use.
+        """
+        self._send_released = send_released
+        self._session = session
+        self._views = views
+        self._lock_class = lock_class
+        self._clock = clock
+        self._presence = 0
+        self._deadlines_ns: dict[int, int] = {}
+        self._to_hold: list[int] = []
+        self._released: deque[int] = deque()
 
-    def lowest(self, up_to: int) -> int | None:  # noqa: ARG002
-        return None
+    def hold(self, timestamp: int, deadline_ns: int) -> None:
+        """Hold a timestamp that is about to be issued, inside the gate."""
+        now_ns = self._clock.boot_ns()
+        for held in [held for held, until_ns in list(self._deadlines_ns.items()) if until_ns <= now_ns]:
+            self.release(held)
+        if not self._presence:
+            self._take_presence()
+        self._deadlines_ns[timestamp] = deadline_ns
+        self._to_hold.append(timestamp)
+
+    def _take_presence(self) -> None:
+        while not self._presence:
+            number = _PRESENCE_FROM + int.from_bytes(os.urandom(4), "big") % _PRESENCES
+            (rows,) = self._session.run(((TRY_LEASE, (int4(self._lock_class), int4(number))),))
+            self._presence = number if as_bool(rows[0][0]) else 0
+
+    def release(self, timestamp: int) -> None:
+        """Let go of a timestamp; any thread may call, a finalizer too."""
+        if self._deadlines_ns.pop(timestamp, None) is not None:
+            self._released.append(timestamp)
+            self._send_released()
+
+    @property
+    def has_released(self) -> bool:
+        """Whether releases wait to be sent."""
+        return bool(self._released)
+
+    def steps(self) -> list[Step]:
+        """The steps that write what was held and released since the last ones."""
+        steps: list[Step] = [
+            (HOLD_TIMESTAMP, (int8(timestamp), int4(self._presence))) for timestamp in self._to_hold
+        ]
+        self._to_hold = []
+        released: list[int] = []
+        while self._released:
+            released.append(self._released.popleft())
+        if released:
+            steps.append((DROP_TIMESTAMPS, (int8_array(released),)))
+        return steps
+
+    def lowest(self, up_to: int) -> int | None:
+        """The lowest timestamp up to a bound that a process holds, this one included; None if there is none."""
+        own = min((held for held in list(self._deadlines_ns) if held <= up_to), default=None)
+        with self._views() as session:
+            ((row,),) = session.run(((LOWEST_TIMESTAMP, (int8(up_to), int8(self._lock_class))),))
+        lowest = None if row[0] is None else as_int(row[0])
+        if lowest in self._released or (lowest is not None and own is not None and own < lowest):
+            return own
+        return lowest if lowest is not None else own
 
 
 class ServerLocks:
@@ -105,6 +198,6 @@ class ServerLocks:
 
     __slots__ = ("leases", "open_timestamps")
 
-    def __init__(self, leases: ServerLeases) -> None:
+    def __init__(self, leases: ServerLeases, open_timestamps: ServerTimestamps) -> None:
         self.leases = leases
-        self.open_timestamps = NoTimestamps()
+        self.open_timestamps = open_timestamps

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import os
 import select
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from psycopg import pq
 
 from storage.disk.postgres.server_errors import lost, refused, unreachable
 from storage.disk.postgres.url import StoreUrl
+from storage.errors import ServerLost
 from storage.process.clock import Clock
 
 Statement = tuple[bytes, bytes]
 """The name under which a session prepares a statement, and its text; all parameters and results are binary."""
+
+Kinds = list[bytes | None]
+"""Of each result that a pipeline will bring: the name of the statement that it prepares; None for a step."""
 
 Step = tuple[Statement, Sequence[bytes | None]]
 Row = tuple[bytes | None, ...]
@@ -34,6 +40,10 @@ _CANCELED: Final = b"57014"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
+_DRAIN_POLL_MS: Final = 50
+_FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
+_PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
+_PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
 _KEEPALIVE: Final = {
     "keepalives": "1", "keepalives_idle": "3", "keepalives_interval": "1", "keepalives_count": "3",
@@ -67,6 +77,7 @@ class Session:
     __slots__ = (
         "_clock",
         "_conn",
+        "_is_receiving",
         "_poll",
         "_posted",
         "_prepared",
@@ -83,7 +94,8 @@ class Session:
         self.failed: str | None = None
         self.is_local_only = False
         self.notifications = 0
-        self._posted = 0
+        self._posted: deque[Kinds] = deque()
+        self._is_receiving = False
         self._prepared: set[bytes] = set()
         self._poll = select.poll()
         self._poll.register(conn.socket, select.POLLIN)
@@ -150,13 +162,14 @@ class Session:
         self.is_local_only = False
         kinds = self._send(steps)
         try:
-            if timeout_s is not None or on_slow is not None:
-                self._wait_long(timeout_s, on_slow, slow_s)
+            self._is_receiving = False
+            self._wait_long(timeout_s, on_slow, slow_s)
+            self._is_receiving = True
             return self._results(kinds)
         except pq_error() as error:
             raise self._lose(error) from error
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            self._cancel_and_drain()
+            self._cancel_and_drain(kinds)
             raise
 
     def post(self, steps: Sequence[Step]) -> None:
@@ -164,8 +177,7 @@ class Session:
         self._check()
         if self._posted:
             self._drain_posted()
-        self._send(steps)
-        self._posted += 1
+        self._posted.append(self._send(steps))
 
     def execute(self, text: str) -> list[Row]:
         """Run text of one or more statements outside of pipelines, for making a store; return the rows of the last.
@@ -183,8 +195,8 @@ class Session:
                 conn.exit_pipeline_mode()
             conn.send_query(text.encode())
             self._flush()
-            while (result := self._next()) is not None:
-                if result.status == pq.ExecStatus.FATAL_ERROR:
+            while (result := self._next(None)) is not None:
+                if result.status == _FATAL_ERROR:
                     error = error or result
                 else:
                     rows = _rows(result)
@@ -228,17 +240,18 @@ class Session:
         if self.failed is not None:
             raise lost(self.shown, self.failed)
 
-    def _send(self, steps: Sequence[Step]) -> list[bool]:
-        """Send steps and a sync; return for each result that will come whether it is of a step."""
-        conn, kinds, known = self._conn, [], self._prepared
+    def _send(self, steps: Sequence[Step]) -> Kinds:
+        """Send steps and a sync; return the kinds of the results that will come."""
+        conn, known = self._conn, self._prepared
+        kinds: Kinds = []
         try:
             for (name, text), parameters in steps:
                 if name not in known:
                     conn.send_prepare(name, text)
-                    kinds.append(False)
+                    kinds.append(name)
                     known.add(name)
                 conn.send_query_prepared(name, parameters, _FORMATS[len(parameters)], 1)
-                kinds.append(True)
+                kinds.append(None)
             conn.pipeline_sync()
             self._flush()
         except pq_error() as error:
@@ -253,34 +266,56 @@ class Session:
             self._poll.modify(conn.socket, select.POLLIN)
             conn.consume_input()
 
-    def _results(self, kinds: Sequence[bool]) -> list[list[Row]]:
+    def _results(self, kinds: Kinds) -> list[list[Row]]:
         """The rows of each step up to the sync; the first error is raised behind the sync."""
+        rows, failed = self._received(kinds)
+        if failed is not None:
+            raise self._error(failed)
+        return rows
+
+    def _received(self, kinds: Kinds, until_ns: int | None = None) -> tuple[list[list[Row]], Any]:
+        """The rows of each step up to the sync, and the result of the first error.
+
+        A statement whose preparation failed, or was skipped after an error, is prepared again at its next use.
+
+        Args:
+            until_ns: the boot time at which the wait ends; None waits for ever.
+
+        Raises:
+            ServerLost
+        """
         rows: list[list[Row]] = []
         failed: Any = None
-        for is_step in kinds:
-            while (result := self._next()) is not None:
-                if result.status == pq.ExecStatus.FATAL_ERROR:
+        for prepared in kinds:
+            while (result := self._next(until_ns)) is not None:
+                status = result.status
+                if status == _FATAL_ERROR:
                     failed = failed or result
-                elif result.status != pq.ExecStatus.PIPELINE_ABORTED and is_step:
-                    rows.append(_rows(result))
-        while (result := self._next()) is None or result.status != pq.ExecStatus.PIPELINE_SYNC:
-            if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
+                elif status != _PIPELINE_ABORTED:
+                    if prepared is None:
+                        rows.append(_rows(result))
+                    continue
+                if prepared is not None:
+                    self._prepared.discard(prepared)
+        while (result := self._next(until_ns)) is None or result.status != _PIPELINE_SYNC:
+            if result is not None and result.status == _FATAL_ERROR:
                 failed = failed or result  # of the commit, which the sync makes where no step does
             if self._conn.status == pq.ConnStatus.BAD:
                 break
         if self._conn.status == pq.ConnStatus.BAD:
             raise self._lose(failed)
         self._take_notifications()
-        if failed is not None:
-            # Statements whose preparation the error skipped are prepared again; a name that exists is no harm to find.
-            self._forget_prepared()
-            raise self._error(failed)
-        return rows
+        return rows, failed
 
-    def _next(self) -> Any:
+    def _next(self, until_ns: int | None) -> Any:
         conn = self._conn
         while conn.is_busy():
-            self._poll.poll()
+            if until_ns is None:
+                self._poll.poll()
+            elif self._clock.boot_ns() >= until_ns:
+                raise self._lose("an interrupted step did not end")
+            else:
+                self._poll.poll(_DRAIN_POLL_MS)
             conn.consume_input()
         return conn.get_result()
 
@@ -306,26 +341,9 @@ class Session:
         """Read the results of posted steps, up to their syncs."""
         try:
             while self._posted:
-                result = self._next()
-                if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
-                    self._posted -= 1
-                elif result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
-                    self._forget_prepared()
-                    if self._conn.status == pq.ConnStatus.BAD:
-                        raise self._lose(result)
-            self._take_notifications()
+                self._received(self._posted.popleft())
         except pq_error() as error:
             raise self._lose(error) from error
-
-    def _forget_prepared(self) -> None:
-        """After an error no statement is known to be prepared: deallocate all."""
-        self._prepared.clear()
-        conn = self._conn
-        conn.send_query_params(b"DEALLOCATE ALL", None)
-        conn.pipeline_sync()
-        self._flush()
-        for _ in range(3):
-            self._next()
 
     def _take_notifications(self) -> None:
         while self._conn.notifies() is not None:
@@ -343,24 +361,17 @@ class Session:
         except pq_error():
             return
 
-    def _cancel_and_drain(self) -> None:
-        """After an interrupt, end the steps and bring the session back to a sync, or give the session up."""
+    def _cancel_and_drain(self, kinds: Kinds) -> None:
+        """After an interrupt, end the steps and bring the session back to a sync, or give the session up.
+
+        Results that had been received are gone, so a session that was inside them cannot be brought back.
+        """
         self._cancel()
-        until_ns = self._clock.boot_ns() + int(_DRAIN_S * 1e9)
-        conn = self._conn
-        try:
-            while self._clock.boot_ns() < until_ns:
-                if conn.is_busy():
-                    self._poll.poll(50)
-                    conn.consume_input()
-                    continue
-                result = conn.get_result()
-                if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
-                    self._forget_prepared()
-                    return
-        except pq_error():
-            pass
-        self.failed = "a step was interrupted, and did not end"
+        if self._is_receiving:
+            self.failed = "a step was interrupted while its results came in"
+            return
+        with suppress(ServerLost, pq_error()):
+            self._received(kinds, self._clock.boot_ns() + int(_DRAIN_S * 1e9))
 
     def _lose(self, error: Any) -> Exception:
         text = getattr(error, "error_message", None) or str(

@@ -5,26 +5,19 @@ made without the gate, and the function `apply` takes the gate, compares the num
 changes, or refuses them because another commit came first; then the batch is made again inside the gate. So every batch
 is made on the commit just before its own, either way.
 
-A change that looks at the read cache needs the gate: reads are recorded there without a commit, which no number tells.
+A read that is recorded, and a timestamp that is issued, come without a commit: they are counted, and `apply` compares
+that count too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from storage.disk.codec import decoded, unseal
 from storage.disk.postgres.kept_reads import KeptReads
-from storage.disk.postgres.session import Session, Step
+from storage.disk.postgres.session import Session
 from storage.disk.postgres.snapshot import Snapshot
 from storage.disk.schema import HEADS
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
-
-Run = Callable[[Sequence[Step]], bool]
-
-
-class NeedsGate(Exception):
-    """The change looks at the read cache, and so has to be made inside the gate."""
 
 
 class Speculation:

@@ -67,7 +67,11 @@ _PUT: Final[dict[str, Statement]] = {
 _COMMITTED: Final[Statement] = (b"build_commit", b"INSERT INTO commits VALUES (1, $1::bytea)")
 _COUNTED: Final[Statement] = (b"build_counters", b"INSERT INTO counters VALUES (-1, $1::int8)")
 _NO_WAIT: Final = "SET synchronous_commit = off"
-_TRANSIENT: Final = "TRUNCATE reads, read_keys, read_ranges, marks, counters"
+_TRANSIENT: Final = (
+    "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relkind = 'r' AND relpersistence = 'u'"
+    " AND relnamespace = current_schema()::regnamespace"
+)
+"""The tables that a crash empties: what an earlier run of the copy has left in them is no use."""
 _CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 
 
@@ -177,8 +181,9 @@ class SchemaBuild(_TableReader):
         if not self.is_resumed:
             self._make()
         self._lock()
+        transient = (session.execute(_TRANSIENT)[0][0] or b"").decode()
         session.execute(
-            f"{_NO_WAIT}; BEGIN; {_TRANSIENT}; DELETE FROM commits; DELETE FROM kv WHERE k = '{self._key(FORMAT_KEY)}';"
+            f"{_NO_WAIT}; BEGIN; TRUNCATE {transient}; DELETE FROM commits; DELETE FROM kv WHERE k = '{self._key(FORMAT_KEY)}';"
             " COMMIT"
         )
 

@@ -28,7 +28,7 @@ from storage.disk.postgres.layout import (
 from storage.disk.postgres.mark_table import Tally
 from storage.disk.postgres.session import BEGIN, COMMIT, Overtaken, Step
 from storage.disk.postgres.snapshot import Changes
-from storage.disk.postgres.speculation import NeedsGate, Speculation
+from storage.disk.postgres.speculation import Speculation
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import HEADS
 from storage.disk.view import SUPERBLOCK_KEY, BatchContext, DurableRefusal, ReadView, WriteBatch
@@ -103,7 +103,7 @@ class PostgresWriter(BatchRuns):
         task.asked_ns = environment.clock.boot_ns()
         while True:
             wait = GateWait(environment, timeout_s, on_wait)
-            with suppress(RunAgain, Overtaken, NeedsGate):
+            with suppress(RunAgain, Overtaken):
                 if self._is_alone:
                     # Made anew inside the gate unless it succeeds.
                     self._is_alone = False
@@ -176,8 +176,13 @@ class PostgresWriter(BatchRuns):
         changed = changes.changed()
         number = changes.id()
         parameters, superblock = _parameters(changed, number)
-        steps: list[Step] = [(APPLY, (environment.lock_class, as_bytes(wait is not None), *parameters))]
+        passes = environment.known_passes
+        known = None if passes is None else int8(passes)
+        steps: list[Step] = [
+            (APPLY, (environment.lock_class, as_bytes(wait is not None), *parameters, known))
+        ]
         steps += environment.read_tables.pending
+        steps += environment.timestamps.steps()
         now_ns = environment.clock.boot_ns()
         self._tally.count(batch.counted, now_ns - asked_ns)
         if self._tally.is_due(now_ns):
