@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from storage.maintenance.copy import Progress
     from storage.process.clock import Clock
 
-_BATCH_BYTES: Final = 8 << 20
+BATCH_BYTES = 8 << 20
+"""The bytes of records that are written at a time."""
 _STEP_BYTES: Final = 1 << 20
 _LENGTHS: Final = Struct(">HI")
 
@@ -165,7 +166,7 @@ class _Batches:
             self.removed += 1
         else:
             self.written += 1
-        if self._bytes >= _BATCH_BYTES:
+        if self._bytes >= BATCH_BYTES:
             self.flush()
 
     def flush(self) -> None:

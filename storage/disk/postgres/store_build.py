@@ -183,8 +183,8 @@ class SchemaBuild(_TableReader):
         self._lock()
         transient = (session.execute(_TRANSIENT)[0][0] or b"").decode()
         session.execute(
-            f"{_NO_WAIT}; BEGIN; TRUNCATE {transient}; DELETE FROM commits; DELETE FROM kv WHERE k = '{self._key(FORMAT_KEY)}';"
-            " COMMIT"
+            f"{_NO_WAIT}; BEGIN; TRUNCATE {transient}; DELETE FROM commits;"
+            f" DELETE FROM kv WHERE k = '{self._key(FORMAT_KEY)}'; COMMIT"
         )
 
     def _check_free(self) -> None:
