@@ -371,9 +371,15 @@ class LmdbEnvironment:
 
     @contextmanager
     def copy_view(self) -> Iterator[DirectoryView]:
-        """Open a view of all sealed records, for a copy."""
+        """Open a view of all sealed records, for a copy.
+
+        Raises:
+            CorruptStore: a page is damaged. LMDB would copy it, or end the process.
+        """
         from storage.disk.lmdb.store_build import DirectoryView
 
+        self.check_usable()
+        self._check_pages()
         total_bytes = directory.data_bytes(self.path)
         with self.view() as view:
             yield DirectoryView(view, total_bytes)
