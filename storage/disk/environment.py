@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from storage.disk.batch_runs import HolderEnds
 from storage.disk.counters import Counters
@@ -22,6 +22,9 @@ from storage.process.clock import Clock
 from storage.process.locks import Locks
 from storage.process.writer_gate import OnWait
 from storage.values.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from storage.disk.sealed_records import CopyView
 
 T = TypeVar("T")
 
@@ -207,6 +210,9 @@ class Environment(Protocol):
     @property
     def view(self) -> Callable[[], AbstractContextManager[ReadView]]:
         """Opens one consistent view."""
+
+    def copy_view(self) -> AbstractContextManager[CopyView]:
+        """Open one consistent view of all sealed records, for a copy of the store."""
 
     def fetcher(self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow) -> Fetch:
         """Make a function that gets the record under a key and the record that the first one refers to.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.disk.codec import decoded, unpack, unseal
 from storage.disk.counters import Counters
@@ -87,6 +87,9 @@ from storage.process.background_flush import Flusher
 from storage.process.clock import Clock
 from storage.process.writer_gate import OnWait
 
+if TYPE_CHECKING:
+    from storage.disk.postgres.store_build import SchemaView
+
 T = TypeVar("T")
 
 FORMAT_KEY: Final = b"format"
@@ -129,7 +132,8 @@ class PostgresEnvironment:
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
         self._watchers = self._depth = 0
-        application = f"txnctl:{os.uname().nodename}:{self.pid}"
+        self._url, self._application = url, f"txnctl:{os.uname().nodename}:{self.pid}"
+        application = self._application
         self._batches = Session.connect(url, clock, application=application)
         try:
             self._views = Session.connect(url, clock, application=application)
@@ -342,6 +346,13 @@ class PostgresEnvironment:
                     self.reads.give_back(reads)
                 if session.failed is None:
                     session.post(((COMMIT, ()),))
+
+    def copy_view(self) -> AbstractContextManager[SchemaView]:
+        """Open one consistent view of all sealed records, in a third session, for the time of a copy."""
+        from storage.disk.postgres.store_build import copy_view
+
+        self.check_usable()
+        return copy_view(self._url, self.server_clock, self._application)
 
     def _seen(self, rows: list[Row]) -> tuple[int, bytes]:
         """Number and superblock of the newest commit, from the row of `OPEN`."""
@@ -586,7 +597,10 @@ class PostgresEnvironment:
         return 0
 
     def remove_leftovers(self) -> None:
-        return
+        from storage.disk.postgres.store_build import remove_left_copy
+
+        with self._opened_session() as session:
+            remove_left_copy(session, self._url)
 
     def check_pages(
         self,

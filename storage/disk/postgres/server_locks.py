@@ -2,7 +2,7 @@
 
 Each store has two numbers of its own, drawn when it is made, as the first halves of its lock keys: one for leases,
 whose second half is the number of the lease, and one for the store: gate (0), the store in use (1), waits for commits
-(2).
+(2), the copy that builds the store (3).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from storage.process.identity import ProcessIdentity, is_stopped
 
 STORE_IN_USE: Final = 1
 WAITS: Final = 2
+COPYING: Final = 3
 _PRESENCE_FROM: Final = 1 << 16
 _PRESENCES: Final = 1 << 30
 
