@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import Final
 
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8
 from storage.disk.postgres.layout import DROP_LEASE, HELD_LEASES, TRY_LEASE
 from storage.disk.postgres.session import Session
+from storage.errors import ServerLost
 from storage.process.identity import ProcessIdentity, is_stopped
 
 STORE_IN_USE: Final = 1
@@ -60,10 +62,11 @@ class ServerLeases:
         return True
 
     def drop(self, lease: int) -> None:
-        """Let go of a lease of this process. With a lost session the lease is gone."""
+        """Let go of a lease of this process. With a lost session the lease is gone, known or found out just now."""
         self._own.held.discard(lease)
         if self._session.failed is None:
-            self._session.run(((DROP_LEASE, (int4(self._class), int4(lease))),))
+            with suppress(ServerLost):
+                self._session.run(((DROP_LEASE, (int4(self._class), int4(lease))),))
 
     def is_held(self, lease: int) -> bool:
         if lease in self._own.held:
