@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -31,16 +30,6 @@ def test_every_check_of_the_story_holds(capsys: pytest.CaptureFixture[str]) -> N
     held, of = re.findall(r"(\d+) of (\d+) checks held", told)[0]
     assert held == of
     assert int(held) >= 20
-
-
-@pytest.mark.usefixtures("_postgres")
-def test_a_cluster_leaves_nothing_behind() -> None:
-    """Both servers end with the block, and their directory is removed."""
-    with cluster.running_cluster() as running:
-        place = Path(running.primary.directory)
-        pids = [server.pid for server in (running.primary, running.standby)]
-    assert not place.parent.exists()
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 def test_without_postgresql_the_message_says_how_to_get_it(

@@ -170,8 +170,9 @@ def options_of(context: Context, **given: str | int | None) -> dict[str, str]:
     Raises:
         StoreInvalid
     """
-    import os
+    from txnctl.spark.store_name import shown_name
 
+    path = shown_name(context.store_path)
     context.open_store(context.store_path, read_only=True).close()
     options = {name: str(value) for name, value in given.items() if value is not None}
-    return {"path": os.path.abspath(context.store_path), **options}
+    return {"path": path, **options}
