@@ -282,9 +282,11 @@ class Connection:
             for call in list(self.before_close.values()):
                 call()
             self.is_closed, self.view, self.reads_at_once = True, self._refuse, False
-            if self._lease and self._environment.pid == os.getpid():
-                self._environment.locks.leases.drop(self._lease)
-            _release(self._environment)
+            try:
+                if self._lease and self._environment.pid == os.getpid():
+                    self._environment.locks.leases.drop(self._lease)
+            finally:
+                _release(self._environment)
 
     def _refuse(self) -> Never:
         raise StoreClosed(f"this handle of {self.path} is closed")

@@ -68,6 +68,7 @@ class StoreUrl(NamedTuple):
             raise InvalidValue(
                 "the URL of a store has a password, which every user of this machine could read",
                 hint="Put the password into a file that PGPASSFILE names, or the URL into TXNCTL_STORE.",
+                parameter="password",
             )
         given = dict(parameters)
         store = given.pop("store", DEFAULT_STORE)
