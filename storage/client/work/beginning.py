@@ -91,6 +91,10 @@ class HeldTimestamp:
             self.release()  # A transaction that no object refers to cannot write.
 
 
+Start = tuple[Started | None, HeldTimestamp | None]
+"""The start of a transaction without a record, and its timestamp if one was issued."""
+
+
 class Beginning:
     """See the module.
 
@@ -117,16 +121,14 @@ class Beginning:
         coordinator: Coordinator,
         request: BeginRequest,
         environment: Environment,
-        started: Started | None = None,
-        held: HeldTimestamp | None = None,
+        start: Start = (None, None),
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
         self.environment = environment
-        self.held = held
+        self.started, self.held = start
         self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
-        self.started = started
 
     @classmethod
     def now(cls, connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Beginning:
@@ -136,8 +138,8 @@ class Beginning:
             StoreClosed, StoreInvalid, WriterBusy
         """
         environment = connection.environment
-        started, held = _issue_start(connection, environment, request.timeout_ms)
-        return cls(connection, coordinator, request, environment, started, held)
+        start = _issue_start(connection, environment, request.timeout_ms)
+        return cls(connection, coordinator, request, environment, start)
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
@@ -192,9 +194,7 @@ class Beginning:
         return record
 
 
-def _issue_start(
-    connection: Connection, environment: Environment, timeout_ms: int
-) -> tuple[Started | None, HeldTimestamp | None]:
+def _issue_start(connection: Connection, environment: Environment, timeout_ms: int) -> Start:
     """The start of a transaction without a record, and its timestamp; None if only a record can give a timestamp."""
     clock, cache, locks = connection.clock, environment.read_cache, environment.locks
     if not cache.is_attached:

@@ -55,8 +55,15 @@ class RecordedView(CountedView):
                     check_wall(wall_ns)
                 view = opened = super().__enter__()
                 kept = data_map.kept
-                if kept.commit == (data_map.raw, self._raw.id()):
+                number = data_map.raw.info()["last_txnid"]
+                if kept.commit == (data_map.raw, number):
                     view.known = kept
+                elif self._raw.id() != number:
+                    # Of a killed writer, whose writes were judged before this read: they may not show up behind it.
+                    self.__exit__(None, None, None)
+                    opened = None
+                    data_map.show_last_commit()
+                    view = opened = super().__enter__()
                 self._record(view, wall_ns)
                 # Outside the gate the next batch may change the records.
                 view.known = None
@@ -96,6 +103,10 @@ def look_at_superblock(
         superblock = data_map.kept_superblock()
         if superblock is not None:
             return look(superblock, wall_ns)
+        with data_map.view() as view:
+            if view.commit == data_map.raw.info()["last_txnid"]:
+                return look(view.superblock, wall_ns)
+        data_map.show_last_commit()
         with data_map.view() as view:
             return look(view.superblock, wall_ns)
     except OSError as error:
