@@ -1,7 +1,7 @@
 """Sealed records in key order, as a copy of a store reads and writes them: the same bytes in both engines.
 
-A sealed record is a key with its stored value, checksum and payload (`schema.py`). Each engine reads them from one
-view of a store (`CopyView`), and writes them into a store that is being built (`StoreBuild`).
+A sealed record is a key with the stored value, checksum and payload (`schema.py`). Each engine reads sealed records
+from one view of a store (`CopyView`), and writes sealed records into a store that is being built (`StoreBuild`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RecordReader(Protocol):
     """Reads sealed records in stretches."""
 
     def read(self, database: Database, start: bytes) -> Sequence[Record]:
-        """Records from `start` on in key order, about `CHUNK_BYTES` of them; none at the end. Nothing is checked."""
+        """Records from `start` on in key order, about `CHUNK_BYTES` in all; none at the end. Nothing is checked."""
 
 
 class CopyView(RecordReader, Protocol):

@@ -80,7 +80,7 @@ class Tally:
                 _, kind, _, messages, *_ = HEADER.unpack_from(payload)
                 self._messages += messages if kind == MESSAGES else 0
             if self._report is not None:
-                self._report.add(len(key) + len(value))
+                self._report.advance(len(key) + len(value))
             yield record
         self._counts[database.name] += count
 
@@ -112,7 +112,7 @@ class Meter:
         self._total = 2 * total_bytes
         self._done = self._reported = 0
 
-    def add(self, size: int) -> None:
+    def advance(self, size: int) -> None:
         self._done += size
         if self._done - self._reported >= _STEP_BYTES:
             self._reported = self._done
@@ -132,8 +132,8 @@ def copy_records(engine: Engine, build: StoreBuild, progress: Progress | None) -
         batches = _Batches(build)
         for database in ALL:
             for key, value in _changes(copied.read(source, database), scan(build, database)):
-                batches.add(database, key, value)
-        batches.flush()
+                batches.change(database, key, value)
+        batches.send()
         superblock, format_record = source.view.superblock, _format_record(source.view)
     faults.reach("store.copy.before_comparison")
     built = Tally(meter)
@@ -159,7 +159,7 @@ class _Batches:
         self._bytes = 0
         self.written = self.removed = 0
 
-    def add(self, database: Database, key: bytes, value: bytes | None) -> None:
+    def change(self, database: Database, key: bytes, value: bytes | None) -> None:
         self._changes.append((database, key, value))
         self._bytes += len(key) + (0 if value is None else len(value))
         if value is None:
@@ -167,9 +167,9 @@ class _Batches:
         else:
             self.written += 1
         if self._bytes >= BATCH_BYTES:
-            self.flush()
+            self.send()
 
-    def flush(self) -> None:
+    def send(self) -> None:
         if self._changes:
             self._build.write(self._changes)
             self._changes, self._bytes = [], 0

@@ -152,7 +152,7 @@ class PostgresEnvironment:
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, StoreInUse
         """
-        ((row,),) = self._views.run(((HAS_TABLES, ()),))
+        ((row,),) = self._views.run_steps(((HAS_TABLES, ()),))
         if not as_bool(row[0]):
             raise StoreNotFound(
                 f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
@@ -183,15 +183,15 @@ class PostgresEnvironment:
         self.received_marks = MarkTable(self._opened_session)
         self.reads = ReadsOfProcess()
         self.writer = PostgresWriter(self)
-        self._views.run((((b"unflushed", b"SET synchronous_commit = off"), ()),))
-        ((row,),) = self._batches.run(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
+        self._views.run_steps((((b"unflushed", b"SET synchronous_commit = off"), ()),))
+        ((row,),) = self._batches.run_steps(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
         if not as_bool(row[0]):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
         self._look_at_server()
 
     def _record(self, key: bytes) -> memoryview | None:
         place = self.places[STORE.name]
-        (rows,) = self._views.run(((place.get, (place.prefix + key,)),))
+        (rows,) = self._views.run_steps(((place.get, (place.prefix + key,)),))
         return None if not rows or rows[0][0] is None else unseal(STORE, key, rows[0][0])
 
     # The server
@@ -210,7 +210,7 @@ class PostgresEnvironment:
             raise ServerUnreachable(
                 f"{self.path} was found on two servers at once: a failover is under way", hint="Try again."
             )
-        ((opened,),) = self._batches.run(((OPEN, ()),))
+        ((opened,),) = self._batches.run_steps(((OPEN, ()),))
         superblock = _superblock(opened[1] or b"")
         self._server = state.identity
         self._seen_as = self.path, superblock.store_id
@@ -327,7 +327,7 @@ class PostgresEnvironment:
     def view(self) -> Iterator[ReadView]:
         """Open one consistent view."""
         with self._opened_session() as session:
-            rows = session.run(((BEGIN_VIEW, ()), (OPEN, ())))[1]
+            rows = session.run_steps(((BEGIN_VIEW, ()), (OPEN, ())))[1]
             view: ServerView | None = None
             reads: KeptReads | None = None
             try:
@@ -450,11 +450,11 @@ class PostgresEnvironment:
         """
         session = self._batches
         if wait is None:
-            rows = session.run(steps)
+            rows = session.run_steps(steps)
             self._passed.is_open = False
         else:
             try:
-                rows = session.run(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
+                rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
             except StepCanceled:
                 self._end_failed()
                 raise wait.busy() from None
@@ -504,13 +504,13 @@ class PostgresEnvironment:
         """Commit what was recorded in tables that a crash empties, which needs no flush."""
         pending = [*self.timestamps.steps(), *self.read_tables.pending]
         if pending:
-            self._batches.run([(NO_FLUSH, ()), *pending, (COMMIT, ())])
+            self._batches.run_steps([(NO_FLUSH, ()), *pending, (COMMIT, ())])
             passed.is_open = False
 
     def run_unflushed(self, step: Step) -> None:
         """Run a step on tables that a crash empties; a lost session is no error of what was done before."""
         with suppress(StoreInvalid), self._opened_session() as session:
-            session.run((step,))
+            session.run_steps((step,))
 
     def _wake(self) -> None:
         """After a commit, wake the processes that wait for one."""
@@ -521,7 +521,7 @@ class PostgresEnvironment:
 
     def last_commit(self) -> int:
         with self._opened_session() as session:
-            (rows,) = session.run(((LAST, ()),))
+            (rows,) = session.run_steps(((LAST, ()),))
         if not rows:
             raise StoreNotFound(f"the store at {self.path} was removed")
         return as_int(rows[0][0])
@@ -550,14 +550,14 @@ class PostgresEnvironment:
         with self._opened_session() as session:
             self._watchers += 1
             if self._watchers == 1:
-                session.run((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (WATCH, key)))
+                session.run_steps((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (WATCH, key)))
         try:
             yield
         finally:
             with suppress(StoreInvalid), self._opened_session() as session:
                 self._watchers -= 1
                 if not self._watchers:
-                    session.run(((DROP_SHARED, key),))
+                    session.run_steps(((DROP_SHARED, key),))
 
     @property
     def _schema(self) -> str:
@@ -567,7 +567,7 @@ class PostgresEnvironment:
 
     def space(self) -> Space:
         with self._opened_session() as session:
-            ((row,),) = session.run(((STORE_BYTES, ()),))
+            ((row,),) = session.run_steps(((STORE_BYTES, ()),))
         size = as_int(row[0])
         return Space(size, size, None, None, None)
 
@@ -587,7 +587,7 @@ class PostgresEnvironment:
 
     def _holders(self, statement: Statement, state: str) -> list[HolderProcess]:
         with self._opened_session() as session:
-            (rows,) = session.run(((statement, (int8(self._lock_number),)),))
+            (rows,) = session.run_steps(((statement, (int8(self._lock_number),)),))
         return [_holder(row, state) for row in rows]
 
     def reader_slots(self) -> list[ReaderSlot]:

@@ -143,7 +143,7 @@ class Session:
 
     # Running
 
-    def run(
+    def run_steps(
         self,
         steps: Sequence[Step],
         *,
@@ -192,7 +192,7 @@ class Session:
         """Run text of one or more statements outside of pipelines, for making a store; return the rows of the last.
 
         Raises:
-            as `run`
+            as `run_steps`
         """
         self._check()
         if self._posted:
