@@ -30,6 +30,25 @@ if TYPE_CHECKING:
     from storage.verify.problem import Progress as VerifyProgress
 
 
+class CopyOptions(NamedTuple):
+    """The options of a copy.
+
+    Attributes:
+        program: the name of this program as other processes see it.
+        progress: called with the bytes read of both stores, and an estimate of all.
+        verify_progress: called while the copy is verified.
+        durability: of the copy, as `Store.create` has it.
+        dry_run: build, compare and verify the copy, and then drop it.
+    """
+
+    program: str | None = None
+    progress: Progress | None = None
+    verify_progress: VerifyProgress | None = None
+    durability: Durability | None = None
+    dry_run: bool = False
+    reason: str | None = None
+
+
 class CopyResult(NamedTuple):
     """A finished copy.
 
@@ -54,14 +73,8 @@ class CopyResult(NamedTuple):
 def copy_store(
     source: str,
     destination: str,
-    *,
+    options: CopyOptions,
     action: str = "store copy",
-    program: str | None = None,
-    progress: Progress | None = None,
-    verify_progress: VerifyProgress | None = None,
-    durability: Durability | None = None,
-    dry_run: bool = False,
-    reason: str | None = None,
 ) -> CopyResult:
     """Make a new store at `destination` with all records of the store at `source`; each is a directory or a URL.
 
@@ -69,32 +82,29 @@ def copy_store(
 
     Args:
         action: the action that the audit trail of the copy names.
-        verify_progress: called while the copy is verified.
-        durability: of the copy, as `Store.create` has it.
-        dry_run: build, compare and verify the copy, and then drop it.
 
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreInUse, StoreFull, OutcomeUnknown
     """
-    check_flags(dry_run=dry_run)
-    audit_trail.check_reason(reason)
+    check_flags(dry_run=options.dry_run)
+    audit_trail.check_reason(options.reason)
     with (
-        open_source(source, program) as original,
-        stores.building(destination, original.connection.clock, durability) as build,
+        open_source(source, options.program) as original,
+        stores.building(destination, original.connection.clock, options.durability) as build,
     ):
         format_before = original.connection.environment.format_number
-        copied = copy_records(original, build, progress)
-        with Engine.open(build.path, program=program) as engine:
-            incarnation = _begin_incarnation(engine, format_before, action, reason)
-            _verify(engine, verify_progress)
+        copied = copy_records(original, build, options.progress)
+        with Engine.open(build.path, program=options.program) as engine:
+            incarnation = _begin_incarnation(engine, format_before, action, options.reason)
+            _verify(engine, options.verify_progress)
         faults.reach("store.copy.before_install")
-        if dry_run:
+        if options.dry_run:
             build.discard()
         else:
             build.install()
         return CopyResult(
             original.connection.path, build.destination, format_before, copied.content, build.is_resumed,
-            copied.written, copied.removed, incarnation, dry_run,
+            copied.written, copied.removed, incarnation, options.dry_run,
         )  # fmt: skip
 
 
