@@ -1,8 +1,8 @@
 """Copy a store into a new one, record by record: between directories and servers, each way.
 
-The records of one view of the source are written in key order, and compared with those that an interrupted run has
-left, so that only different ones are written. Then both are compared as read; the copy becomes a new incarnation, is
-verified, and at the very end gets its name (docs/decisions/0076-copy-by-record.md).
+The records of one view of the source are written in key order, beside the records of an interrupted run, so that only
+different records are written. Then both are compared as read; the copy becomes a new incarnation, is
+verified, and at the very end gets its name (docs/decisions/0077-copy-by-record.md).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CopyResult(NamedTuple):
         source, path: of the original and of the copy; a URL without a password.
         format_before: the format of the source, from which the copy was upgraded on the way.
         is_resumed: whether an earlier run, which was interrupted, had begun the copy.
-        written, removed: records that this run wrote, and that it removed because the source has them no more.
+        written, removed: records that this run wrote, and removed because the source has them no more.
     """
 
     source: str
@@ -78,7 +78,7 @@ def copy_store(
 ) -> CopyResult:
     """Make a new store at `destination` with all records of the store at `source`; each is a directory or a URL.
 
-    The source may be in use, and is read from one view. An interrupted copy goes on when it is called again.
+    The source may be in use, and is read from one view. An interrupted copy goes on in the next call.
 
     Args:
         action: the action that the audit trail of the copy names.
@@ -109,7 +109,7 @@ def copy_store(
 
 
 def _begin_incarnation(engine: Engine, format_before: int, action: str, reason: str | None) -> Reincarnation:
-    """Upgrade the finished build if need be, and end what was under way in the source, in one batch."""
+    """Upgrade the finished build if need be, and end all that was under way in the source, in one batch."""
     # Before anything is ended: the original may decide otherwise what is open in the copy.
     with engine.connection.view() as view:
         decided = decided_ledgers(view)
