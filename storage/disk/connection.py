@@ -97,7 +97,7 @@ class Connection:
         self._queues: dict[int, QueuedWrites] = {}
         self.before_close: dict[object, Callable[[], None]] = {}
         self.path = stores.resolved(path)
-        self._environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
+        self._environment = _acquire(self.path, path, clock, read_only, lock_timeout_s, on_wait)
         self._commit_wait = self._environment.commit_wait()
         self._write = self._environment.writer.write
         self.view: Callable[[], AbstractContextManager[ReadView]] = self._environment.view
@@ -216,7 +216,7 @@ class Connection:
         if state.failed is not None or state.read_only or state.is_old:
             self._environment.check_written()
 
-    def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
+    def recorded_view(self, record: Callable[[ReadView, int], None]) -> AbstractContextManager[ReadView]:
         """Open a view for a serializable read; see `RecordedView`."""
         if self.is_closed:
             self._refuse()
@@ -224,8 +224,8 @@ class Connection:
 
     def look_at_superblock(self, look: Callable[[Superblock, int], T]) -> T:
         """Run `look` inside the writer gate on the superblock; see `recorded_view.look_at_superblock`."""
-        if self.is_closed:
-            self._refuse()
+        if self.is_closed or self.read_only:
+            self.check_writable()
         return self._environment.look_at_superblock(look, self.lock_timeout_s, self.on_wait)
 
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
@@ -282,21 +282,29 @@ class Connection:
             for call in list(self.before_close.values()):
                 call()
             self.is_closed, self.view, self.reads_at_once = True, self._refuse, False
-            if self._lease and self._environment.pid == os.getpid():
-                self._environment.locks.leases.drop(self._lease)
-            _release(self._environment)
+            try:
+                if self._lease and self._environment.pid == os.getpid():
+                    self._environment.locks.leases.drop(self._lease)
+            finally:
+                _release(self._environment)
 
     def _refuse(self) -> Never:
         raise StoreClosed(f"this handle of {self.path} is closed")
 
 
 def _acquire(
-    path: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None
+    path: str, name: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None
 ) -> Environment:
-    """Open the environment of a store, or share the one that this process has open; a count keeps track."""
+    """Open the environment of a store, or share the one that this process has open; a count keeps track.
+
+    Args:
+        name: as the caller named the store, with a password if the name has one.
+    """
     key = (os.getpid(), path)
     with _open_lock:
         environment, count = _open.get(key, (None, 0))
+        if environment is not None and environment.may_open_anew:
+            environment, count = None, 0
         if environment is not None and environment.read_only and not read_only:
             environment.reopen_for_writing(timeout_s, on_wait)
         if path in _left_open:
@@ -306,8 +314,8 @@ def _acquire(
             )
         if environment is None:
             environment = stores.opened(
-                path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
-            )
+                name if stores.is_url(name) else path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait
+            )  # fmt: skip
         _open[key] = (environment, count + 1)
         return environment
 

@@ -176,6 +176,10 @@ class Environment(Protocol):
     @property
     def format_number(self) -> int: ...
 
+    @property
+    def may_open_anew(self) -> bool:
+        """Whether the environment has failed, and this process may open another one of the store beside it."""
+
     def check_usable(self) -> None:
         """Raises:
         StoreClosed: the handle was closed, forked, or latched after a failed commit.
@@ -220,11 +224,14 @@ class Environment(Protocol):
         """
 
     def recorded_view(
-        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self, record: Callable[[ReadView, int], None], timeout_s: float, on_wait: OnWait | None
     ) -> AbstractContextManager[ReadView]:
         """A view for a serializable read: inside the writer gate `record` notes the coming reads.
 
         A writer either sees what was noted, or committed before the view.
+
+        Args:
+            record: given the view and the wall time in nanoseconds.
         """
 
     def look_at_superblock(

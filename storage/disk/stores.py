@@ -50,6 +50,19 @@ def resolved(name: str) -> str:
     return directory.resolved(name, os.path.realpath)
 
 
+def without_password(name: str) -> str:
+    """The name of a store for command lines and options: a path unchanged, a URL in its normal form.
+
+    Raises:
+        InvalidValue: the URL has a password (detail `parameter`), or cannot be read.
+    """
+    if not is_url(name):
+        return name
+    from storage.disk.postgres.url import StoreUrl
+
+    return StoreUrl.parse(name, with_password=False).shown
+
+
 def opened(
     name: str, clock: Clock, *, read_only: bool, timeout_s: float, on_wait: OnWait | None
 ) -> Environment:

@@ -57,6 +57,7 @@ class LmdbEnvironment:
 
     has_directory = True
     is_moved = False
+    may_open_anew = False
 
     def __init__(
         self,

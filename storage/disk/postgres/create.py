@@ -6,7 +6,7 @@ import os
 
 from storage.disk.codec import pack, seal
 from storage.disk.postgres.environment import FORMAT_KEY
-from storage.disk.postgres.layout import FUNCTIONS, TABLES, Place
+from storage.disk.postgres.layout import FUNCTIONS, TABLES, RecordPlace
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_record import SERVER_KEY, ServerRecord
 from storage.disk.postgres.server_state import ServerState
@@ -39,6 +39,7 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
     session = Session.connect(url, clock, application=application())
     try:
         state = ServerState.read(session)
+        state.check_primary(url.shown)
         if session.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{url.store}'"):
             raise AlreadyExists(f"{url.shown} exists already; nothing was changed", path=url.shown)
         is_replicated = state.chosen_durability(url.shown, is_replicated)
@@ -93,7 +94,7 @@ def _first_records(clock: ServerClock, record: ServerRecord) -> str:
         FORMAT_KEY: pack([FORMAT_NUMBER, store_id, clock.wall_ms()]),
         SERVER_KEY: record.encode(),
     }
-    prefix = Place(STORE).prefix
+    prefix = RecordPlace(STORE).prefix
     values = ", ".join(
         f"('\\x{(prefix + key).hex()}', '\\x{seal(STORE, key, payload).hex()}')"
         for key, payload in records.items()

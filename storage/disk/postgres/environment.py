@@ -31,11 +31,12 @@ from storage.disk.postgres.layout import (
     STORE_BYTES,
     STORE_HOLDERS,
     WATCH,
-    Place,
+    RecordPlace,
 )
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
+from storage.disk.postgres.server_errors import plain
 from storage.disk.postgres.server_locks import (
     STORE_IN_USE,
     WAITS,
@@ -53,7 +54,7 @@ from storage.disk.postgres.server_record import (
     note_seen,
     seen_of,
 )
-from storage.disk.postgres.server_state import STATE, ServerState
+from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import (
     BEGIN_VIEW,
     COMMIT,
@@ -127,7 +128,7 @@ class PostgresEnvironment:
         self.usability: Usability = self
         self.format_number = FORMAT_NUMBER
         self.flusher = Flusher(clock)
-        self.places = {database.name: Place(database) for database in ALL}
+        self.places = {database.name: RecordPlace(database) for database in ALL}
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
         self._watchers = self._depth = 0
@@ -201,14 +202,16 @@ class PostgresEnvironment:
         Raises:
             ServerUnreachable, StoreUnsafe, CommitsLost
         """
-        (state_row,), (opened,) = self._batches.run(((STATE, ()), (OPEN, ())))
-        state, superblock = ServerState.of(state_row), _superblock(opened[1] or b"")
+        state = ServerState.read(self._batches)
+        state.check_primary(self.path)
         if not self.read_only:
             state.check_writable(self.path, is_replicated=self.is_replicated)
         if ServerState.read(self._views).identity != state.identity:
             raise ServerUnreachable(
                 f"{self.path} was found on two servers at once: a failover is under way", hint="Try again."
             )
+        ((opened,),) = self._batches.run(((OPEN, ()),))
+        superblock = _superblock(opened[1] or b"")
         self._server = state.identity
         self._seen_as = self.path, superblock.store_id
         self._incarnation, self.last_seen = superblock.incarnation, as_int(opened[0])
@@ -267,26 +270,48 @@ class PostgresEnvironment:
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
 
+    @property
+    def may_open_anew(self) -> bool:
+        return self.failed is not None
+
     def fail(self, why: str) -> None:
         """Let every later call fail."""
         if self.failed is None:
-            self.failed = why
+            self.failed = plain(why)
             note_seen(self._seen_as, SeenCommit(self._incarnation, self.last_seen))
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
-        """Within the block, a lost session makes the handle fail."""
+        """Within the block, a lost session makes the handle fail, and its locks are given up."""
         try:
             yield
         finally:
             lost = self._batches.failed or self._views.failed
             if lost is not None:
                 self.fail(lost)
+            if self.failed is not None:
+                self._end_sessions()
+
+    def _end_sessions(self) -> None:
+        """End the sessions of a failed handle, but one that a thread is inside, which ends the session at leaving."""
+        for lock, session in ((self._write_lock, self._batches), (self._view_lock, self._views)):
+            if lock.acquire(blocking=False):
+                try:
+                    session.close()
+                finally:
+                    lock.release()
+
+    @property
+    def lost_unsent(self) -> bool:
+        """Whether the connection was lost before the last steps of a batch were sent."""
+        return self._batches.is_unsent
 
     def context(self, *, is_batch: bool) -> BatchContext:
         """The open store as a batch needs it."""
-        locks = self._batch_locks if is_batch else self.locks
-        return BatchContext(self._handles, self.clock, locks, self.read_tables, self.received_marks)
+        cache, marks = self.read_tables, self.received_marks
+        if is_batch:
+            return BatchContext(self._handles, self.clock, self._batch_locks, cache, marks, cache.catch_up)
+        return BatchContext(self._handles, self.clock, self.locks, cache, marks, cache.catch_up_outside)
 
     # Views
 
@@ -449,7 +474,7 @@ class PostgresEnvironment:
 
     @contextmanager
     def recorded_view(
-        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self, record: Callable[[ReadView, int], None], timeout_s: float, on_wait: OnWait | None
     ) -> Iterator[ReadView]:
         """Inside the gate note the coming reads, then open the view: a writer sees the note, or committed before."""
         self.check_written()
@@ -457,7 +482,7 @@ class PostgresEnvironment:
             reads = self.reads.claim(passed.number)
             view = ServerView(passed.snapshot(reads), self._handles, self.clock)
             try:
-                record(view)
+                record(view, self.clock.wall_ns())
             except TxnctlError as error:
                 raise view.named(error) or error from error
             self.reads.advance(reads, passed.number, {})

@@ -14,16 +14,17 @@ from storage.errors import (
     StoreFull,
     StoreInvalid,
     StoreNotFound,
+    StoreUnsafe,
 )
 
 _SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
-_FULL: Final = ("53100", "53200")
+_FULL: Final = "53100"
 _CORRUPT: Final = ("XX001", "XX002")
 
 
 def plain(message: str) -> str:
     """A message of the server or of libpq on one line, without a password."""
-    return " ".join(_SECRET.sub(r"\1\2…", message).split())
+    return " ".join(_SECRET.sub(r"\1\2…", message.removeprefix("consuming input failed: ")).split())
 
 
 def lost(shown: str, why: str) -> ServerLost:
@@ -31,6 +32,14 @@ def lost(shown: str, why: str) -> ServerLost:
     return ServerLost(
         f"the connection to {shown} was lost: {plain(why)}",
         hint="Open the store again; unfinished transactions of this process end.",
+    )
+
+
+def behind_pooler(shown: str) -> StoreUnsafe:
+    """The error for a connection whose server process is not the one that the connection was told of."""
+    return StoreUnsafe(
+        f"a pooler is between this process and the server of {shown}: locks of a session would be lost or shared",
+        hint="Connect to the server itself: a process needs two connections.",
     )
 
 
@@ -57,7 +66,12 @@ def unreachable(shown: str, message: str) -> StoreInvalid:
 def refused(shown: str, state: str, message: str) -> StoreInvalid:
     """The error for a statement that the server refused, by SQLSTATE."""
     text = plain(message)
-    if state in _FULL or state == "53000":
+    if state == "53200":
+        return StoreInvalid(
+            f"the server of {shown} has no memory left for the step: {text}",
+            hint="Where it is short of locks, raise max_locks_per_transaction and restart the server.",
+        )
+    if state in (_FULL, "53000"):
         return StoreFull(
             f"the server has no room for the change in {shown}: {text}",
             hint="Free some space on the disk of the server. Acknowledged messages are safe.",

@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8, int8_array
@@ -24,6 +24,7 @@ from storage.disk.postgres.layout import (
     TRY_LEASE,
 )
 from storage.disk.postgres.session import Session, Step
+from storage.errors import ServerLost
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, is_stopped
 
@@ -76,10 +77,11 @@ class ServerLeases:
         return True
 
     def drop(self, lease: int) -> None:
-        """Let go of a lease of this process. With a lost session the lease is gone."""
+        """Let go of a lease of this process. With a lost session the lease is gone, known or found out just now."""
         self._own.held.discard(lease)
         if self._session.failed is None:
-            self._session.run(((DROP_LEASE, (int4(self._class), int4(lease))),))
+            with suppress(ServerLost):
+                self._session.run(((DROP_LEASE, (int4(self._class), int4(lease))),))
 
     def is_held(self, lease: int) -> bool:
         if lease in self._own.held:

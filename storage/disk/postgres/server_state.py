@@ -9,7 +9,7 @@ from typing import Final
 
 from storage.actions import Hint, Keyword
 from storage.disk.postgres.binary import as_bool, as_int
-from storage.disk.postgres.session import Row, Session, Statement
+from storage.disk.postgres.session import Session, Statement
 from storage.errors import ServerUnreachable, StoreUnsafe
 from storage.values.named_tuple import NamedTuple
 
@@ -45,22 +45,29 @@ class ServerState(NamedTuple):
     timeline: int
 
     @classmethod
-    def of(cls, row: Row) -> ServerState:
-        """The state from the row of `STATE`."""
-        fsync, full_page_writes, is_standby, waits, has_standby = map(as_bool, row[:5])
-        system, timeline = as_int(row[5]), as_int(row[6])
-        return cls(fsync, full_page_writes, is_standby, waits, has_standby, system, timeline)
-
-    @classmethod
     def read(cls, session: Session) -> ServerState:
         """Ask the server of a session."""
         ((row,),) = session.run(((STATE, ()),))
-        return cls.of(row)
+        fsync, full_page_writes, is_standby, waits, has_standby = map(as_bool, row[:5])
+        system, timeline = as_int(row[5]), as_int(row[6])
+        return cls(fsync, full_page_writes, is_standby, waits, has_standby, system, timeline)
 
     @property
     def identity(self) -> tuple[int, int]:
         """System identifier and timeline."""
         return self.system, self.timeline
+
+    def check_primary(self, shown: str) -> None:
+        """Refuse a standby, which has neither the marks nor the read cache of the store.
+
+        Raises:
+            ServerUnreachable
+        """
+        if self.is_standby:
+            raise ServerUnreachable(
+                f"the server of {shown} is a standby",
+                hint="Name the primary, or all hosts of the cluster in the URL.",
+            )
 
     def check_writable(self, shown: str, *, is_replicated: bool) -> None:
         """Refuse a server that would not keep what it confirms.
@@ -69,13 +76,8 @@ class ServerState(NamedTuple):
             is_replicated: whether the commits of the store wait for a standby.
 
         Raises:
-            ServerUnreachable, StoreUnsafe
+            StoreUnsafe
         """
-        if self.is_standby:
-            raise ServerUnreachable(
-                f"the server of {shown} is a standby, which takes no changes",
-                hint="Name the primary, or all hosts of the cluster in the URL.",
-            )
         settings = {"fsync": self.fsync, "full_page_writes": self.full_page_writes}
         off = [name for name, is_on in settings.items() if not is_on]
         if off:

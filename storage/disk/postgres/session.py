@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from psycopg import pq
 
-from storage.disk.postgres.server_errors import lost, refused, unreachable
+from storage.disk.postgres.connecting import CONNECT_S, connected
+from storage.disk.postgres.server_errors import behind_pooler, lost, refused
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import ServerLost
 from storage.process.clock import Clock
@@ -35,25 +36,26 @@ BEGIN_VIEW: Final[Statement] = (b"begin_view", b"BEGIN ISOLATION LEVEL REPEATABL
 COMMIT: Final[Statement] = (b"commit", b"COMMIT")
 ROLLBACK: Final[Statement] = (b"rollback", b"ROLLBACK")
 
-CONNECT_S: Final = 10.0
 _CANCELED: Final = b"57014"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
+_ENDS: Final = (b"FATAL", b"PANIC")
 _DRAIN_POLL_MS: Final = 50
 _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
 _PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
-_KEEPALIVE: Final = {
-    "keepalives": "1", "keepalives_idle": "3", "keepalives_interval": "1", "keepalives_count": "3",
-    "tcp_user_timeout": "5000",
-}  # fmt: skip
 _SETTINGS: Final = (
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
     "idle_in_transaction_session_timeout=10000", "statement_timeout=0", "lock_timeout=0",
     "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
 )  # fmt: skip
+_LOOK_FOR_CLIENT: Final = (
+    "DO $$BEGIN PERFORM set_config('client_connection_check_interval', '500', false);"
+    " EXCEPTION WHEN OTHERS THEN NULL; END$$"
+)
+"""While a step runs or waits, the server looks whether the client lives; PostgreSQL 13 does so at the end of a step."""
 _FORMATS: Final = tuple([1] * count for count in range(32))
 
 
@@ -71,18 +73,21 @@ class Session:
     Attributes:
         failed: why the session is no longer usable; None while it is usable.
         is_local_only: whether the last pipeline committed without the synchronous standby.
+        is_unsent: whether the session was lost before anything of the last steps was sent, so that nothing was done.
         notifications: how many notifications have come in all.
     """
 
     __slots__ = (
         "_clock",
         "_conn",
+        "_farewell",
         "_is_receiving",
         "_poll",
         "_posted",
         "_prepared",
         "failed",
         "is_local_only",
+        "is_unsent",
         "notifications",
         "shown",
     )
@@ -92,7 +97,8 @@ class Session:
         self._clock = clock
         self.shown = shown
         self.failed: str | None = None
-        self.is_local_only = False
+        self.is_local_only = self.is_unsent = False
+        self._farewell = ""
         self.notifications = 0
         self._posted: deque[Kinds] = deque()
         self._is_receiving = False
@@ -110,14 +116,16 @@ class Session:
 
         Raises:
             ServerUnreachable, NotPermitted, StoreNotFound
+            StoreUnsafe: a pooler is in between.
         """
-        conn = _connected(url, clock, application, timeout_s)
+        conn = connected(url, clock, application, timeout_s)
         try:
             conn.nonblocking = 1
             session = cls(conn, clock, url.shown)
-            session.execute(
-                "; ".join(f"SET {setting}" for setting in (*_SETTINGS, f'search_path="{url.store}"'))
-            )
+            settings = [f"SET {setting}" for setting in (*_SETTINGS, f'search_path="{url.store}"')]
+            ((pid,),) = session.execute("; ".join([*settings, _LOOK_FOR_CLIENT, "SELECT pg_backend_pid()"]))
+            if int(pid or b"0") != conn.backend_pid:
+                raise behind_pooler(url.shown)
             conn.enter_pipeline_mode()
         except BaseException:
             conn.finish()
@@ -160,6 +168,7 @@ class Session:
         if self._posted:
             self._drain_posted()
         self.is_local_only = False
+        self._look_for_end()
         kinds = self._send(steps)
         try:
             self._is_receiving = False
@@ -239,6 +248,27 @@ class Session:
     def _check(self) -> None:
         if self.failed is not None:
             raise lost(self.shown, self.failed)
+
+    def _look_for_end(self) -> None:
+        """Find out before a step is sent that the server has ended the session.
+
+        Raises:
+            ServerLost: nothing was sent.
+        """
+        conn = self._conn
+        try:
+            while self._poll.poll(0):
+                conn.consume_input()
+                self._take_notifications()
+                if self._farewell:
+                    break
+        except pq_error() as error:
+            self._lose(self._farewell or error)
+        if self._farewell and self.failed is None:
+            self._lose(self._farewell)
+        if self.failed is not None:
+            self.is_unsent = True
+            self._check()
 
     def _send(self, steps: Sequence[Step]) -> Kinds:
         """Send steps and a sync; return the kinds of the results that will come."""
@@ -350,6 +380,11 @@ class Session:
             self.notifications += 1
 
     def _take_notice(self, notice: Any) -> None:
+        if notice.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in _ENDS:
+            message = (
+                notice.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"the server ended the session"
+            )
+            self._farewell = message.decode(errors="replace")
         if notice.error_field(pq.DiagnosticField.SOURCE_FUNCTION) == _SYNC_REP:
             self.is_local_only = True
 
@@ -374,9 +409,8 @@ class Session:
             self._received(kinds, self._clock.boot_ns() + int(_DRAIN_S * 1e9))
 
     def _lose(self, error: Any) -> Exception:
-        text = getattr(error, "error_message", None) or str(
-            error or self._conn.error_message.decode(errors="replace")
-        )
+        message = getattr(error, "error_message", None) or error or self._conn.error_message
+        text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
         self.failed = text.strip().splitlines()[0] if text.strip() else "the server closed the connection"
         return lost(self.shown, self.failed)
 
@@ -404,37 +438,3 @@ def _rows(result: Any) -> list[Row]:
     count, columns = result.ntuples, range(result.nfields)
     get = result.get_value
     return [tuple([get(row, column) for column in columns]) for row in range(count)]
-
-
-def _connected(url: StoreUrl, clock: Clock, application: str, timeout_s: float) -> Any:
-    """A connection of libpq, made without blocking.
-
-    Raises:
-        ServerUnreachable, NotPermitted, StoreNotFound
-    """
-    from urllib.parse import quote
-
-    conninfo = url.conninfo
-    for name, value in {**_KEEPALIVE, "application_name": application}.items():
-        if f"{name}=" not in conninfo:
-            conninfo += f"&{name}={quote(value)}"
-    until_ns = clock.boot_ns() + int(timeout_s * 1e9)
-    conn = pq.PGconn.connect_start(conninfo.encode())
-    try:
-        while True:
-            status = conn.connect_poll()
-            if status == pq.PollingStatus.OK:
-                return conn
-            if status == pq.PollingStatus.FAILED:
-                raise unreachable(url.shown, conn.error_message.decode(errors="replace"))
-            waiting = select.poll()
-            waiting.register(
-                conn.socket, select.POLLIN if status == pq.PollingStatus.READING else select.POLLOUT
-            )
-            left_s = (until_ns - clock.boot_ns()) / 1e9
-            if left_s <= 0:
-                raise unreachable(url.shown, f"no answer within {timeout_s:g} s")
-            waiting.poll(min(left_s, 1.0) * 1000)
-    except BaseException:
-        conn.finish()
-        raise

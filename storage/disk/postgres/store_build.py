@@ -24,7 +24,7 @@ from storage.disk.postgres.layout import (
     TABLE_HEADS,
     TABLE_KV,
     TABLES,
-    Place,
+    RecordPlace,
 )
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_locks import COPYING
@@ -80,7 +80,7 @@ class _TableReader:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._places = {database.name: Place(database) for database in ALL}
+        self._places = {database.name: RecordPlace(database) for database in ALL}
         self._rows: dict[str, int] = {}
 
     def read(self, database: Database, start: bytes) -> list[Record]:
@@ -117,7 +117,7 @@ def copy_view(url: StoreUrl, clock: ServerClock, application: str) -> Iterator[S
         clock.look(as_int(opened[0][2]))
         number = as_int(opened[0][0])
         snapshot = Snapshot(session, number, opened[0][1], KeptReads(number))
-        handles: dict[str, object] = {database.name: Place(database) for database in ALL}
+        handles: dict[str, object] = {database.name: RecordPlace(database) for database in ALL}
         yield SchemaView(session, ServerView(snapshot, handles, clock), as_int(size))
     finally:
         session.close()
@@ -128,7 +128,7 @@ def remove_left_copy(session: Session, url: StoreUrl) -> None:
     schema = url.store + COPY_SUFFIX
     if not session.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{schema}'"):
         return
-    key = "\\x" + (Place(STORE).prefix + SERVER_KEY).hex()
+    key = "\\x" + (RecordPlace(STORE).prefix + SERVER_KEY).hex()
     (row,) = session.execute(f"""SELECT v FROM "{schema}".kv WHERE k = '{key}'""") or (None,)
     if row is None or row[0] is None:
         return

@@ -13,6 +13,7 @@ COPY_SUFFIX = "$copy"
 """The end of the name of a store that a copy is building; the copy alone opens it."""
 
 _STORE = re.compile(r"[a-z_][a-z0-9_]{0,39}(\$copy)?")
+_DEFAULT_SESSION = ("target_session_attrs", "read-write")
 _RESERVED = ("public", "information_schema")
 _EXAMPLE = "postgresql://user@host/database?store=bank"
 
@@ -67,6 +68,7 @@ class StoreUrl(NamedTuple):
             raise InvalidValue(
                 "the URL of a store has a password, which every user of this machine could read",
                 hint="Put the password into a file that PGPASSFILE names, or the URL into TXNCTL_STORE.",
+                parameter="password",
             )
         given = dict(parameters)
         store = given.pop("store", DEFAULT_STORE)
@@ -76,10 +78,13 @@ class StoreUrl(NamedTuple):
                 hint="A name has up to 40 of a-z, 0-9 and _, no digit first, and is no schema of PostgreSQL's own.",
             )
         host = parts.netloc.rpartition("@")[2]
-        given.setdefault("target_session_attrs", "read-write")
+        given.setdefault(*_DEFAULT_SESSION)
         conninfo = f"postgresql://{parts.netloc}{parts.path}?{urlencode(given, quote_via=quote)}"
-        hidden = {
-            name: value for name, value in given.items() if name not in ("password", "target_session_attrs")
+        hidden = ("password", "sslpassword")
+        named = {
+            name: value
+            for name, value in sorted(given.items())
+            if name not in hidden and (name, value) != _DEFAULT_SESSION
         }
-        shown = urlencode({**dict(sorted(hidden.items())), "store": store}, quote_via=quote, safe="/$")
+        shown = urlencode({**named, "store": store}, quote_via=quote, safe="/,$")
         return cls(conninfo, store, f"postgresql://{user + '@' if user else ''}{host}{parts.path}?{shown}")

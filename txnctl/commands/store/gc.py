@@ -137,7 +137,12 @@ def _staged_writes(context: Context) -> int:
     import os
     from importlib.util import find_spec
 
-    place = os.path.join(os.path.abspath(context.store.path), "staging")
+    if context.store.connection.environment.has_directory:
+        place = os.path.join(os.path.abspath(context.store.path), "staging")
+    else:
+        from txnctl.spark.sink.temporary_staging import temporary_staging_path
+
+        place = temporary_staging_path()
     if not os.path.isdir(place) or find_spec("pyarrow") is None:
         return 0
     from txnctl.spark.sink.staging import Staging

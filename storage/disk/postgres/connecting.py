@@ -1,0 +1,101 @@
+"""Connecting to a server of a URL, host by host.
+
+libpq leaves time limits to callers that do not block. So each of several hosts is tried apart, in a limit of its own:
+a dead machine, which does not even refuse, would otherwise keep a client from the host that took over.
+"""
+
+from __future__ import annotations
+
+import select
+from typing import Any, Final
+
+from psycopg import pq
+
+from storage.disk.postgres.server_errors import unreachable
+from storage.disk.postgres.url import StoreUrl
+from storage.process.clock import Clock
+
+CONNECT_S: Final = 10.0
+_HOST_S: Final = 2.0
+_POLL_S: Final = 1.0
+_KEEPALIVE: Final = {
+    b"keepalives": b"1", b"keepalives_idle": b"3", b"keepalives_interval": b"1", b"keepalives_count": b"3",
+    b"tcp_user_timeout": b"5000",
+}  # fmt: skip
+_LISTS: Final = (b"host", b"hostaddr", b"port")
+
+
+class _TimedOut(Exception):
+    pass
+
+
+def connected(url: StoreUrl, clock: Clock, application: str, timeout_s: float = CONNECT_S) -> Any:
+    """A connection of libpq to the first host that suits, made without blocking.
+
+    Raises:
+        ServerUnreachable, NotPermitted, StoreNotFound
+    """
+    options = {
+        option.keyword: option.val
+        for option in pq.Conninfo.parse(url.conninfo.encode())
+        if option.val is not None
+    }
+    options = {**_KEEPALIVE, b"application_name": application.encode(), **options}
+    attempts = _by_host(options)
+    limit_s = float(options.get(b"connect_timeout", b"0")) or (_HOST_S if len(attempts) > 1 else timeout_s)
+    until_ns = clock.boot_ns() + int(timeout_s * 1e9)
+    messages: list[str] = []
+    for attempt in attempts:
+        left_s = min(limit_s, (until_ns - clock.boot_ns()) / 1e9)
+        conn = pq.PGconn.connect_start(_conninfo(attempt))
+        try:
+            if _is_made(conn, clock, left_s):
+                return conn
+            messages.append(conn.error_message.decode(errors="replace").strip())
+        except _TimedOut:
+            where = attempt.get(b"hostaddr") or attempt.get(b"host", b"the server")
+            messages.append(f"{where.decode()}: no answer within {left_s:.3g} s")
+        except BaseException:
+            conn.finish()
+            raise
+        conn.finish()
+    raise unreachable(url.shown, "; ".join(messages))
+
+
+def _by_host(options: dict[bytes, bytes]) -> list[dict[bytes, bytes]]:
+    """The options for each host; those for all where libpq has to choose among hosts itself."""
+    lists = {name: options[name].split(b",") for name in _LISTS if name in options}
+    count = max((len(values) for name, values in lists.items() if name != b"port"), default=1)
+    if count == 1 or options.get(b"target_session_attrs") == b"prefer-standby":
+        return [options]
+    return [
+        options | {name: values[index if len(values) > 1 else 0] for name, values in lists.items()}
+        for index in range(count)
+    ]
+
+
+def _conninfo(options: dict[bytes, bytes]) -> bytes:
+    return b" ".join([
+        name + b"='" + value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") + b"'" for name, value in options.items()
+    ])  # fmt: skip
+
+
+def _is_made(conn: Any, clock: Clock, timeout_s: float) -> bool:
+    """Whether the connection comes about; False if it is refused.
+
+    Raises:
+        _TimedOut
+    """
+    until_ns = clock.boot_ns() + int(timeout_s * 1e9)
+    while True:
+        status = conn.connect_poll()
+        if status in (pq.PollingStatus.OK, pq.PollingStatus.FAILED):
+            return bool(status == pq.PollingStatus.OK)
+        waiting = select.poll()
+        waiting.register(conn.socket, select.POLLIN if status == pq.PollingStatus.READING else select.POLLOUT)
+        is_ready = False
+        while not is_ready:
+            left_s = (until_ns - clock.boot_ns()) / 1e9
+            if left_s <= 0:
+                raise _TimedOut
+            is_ready = bool(waiting.poll(min(left_s, _POLL_S) * 1000 + 1))

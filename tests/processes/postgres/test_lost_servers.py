@@ -1,0 +1,131 @@
+"""A server that dies, or ends a session: the caller learns whether the change is stored, or that it cannot be known."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from storage import AccessMode, Store, TransactionState
+from storage.errors import OutcomeUnknown, ServerLost, ServerUnreachable, StoreClosed, TxnctlError
+from tests.processes.postgres.servers import Server
+
+
+class Sending(threading.Thread):
+    """A call in a thread of its own, and the error that it raises."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__()
+        self._call = call
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._call()
+        except TxnctlError as error:
+            self.error = error
+
+    def ended(self) -> BaseException | None:
+        """The error, at the end of the call."""
+        self.join(30)
+        assert not self.is_alive()
+        return self.error
+
+
+def made(primary: Server, standby: Server) -> str:
+    """The URL of a new store with the topic `t`."""
+    url = primary.url("s", "postgres", standby)
+    Store.create(url)
+    with Store.open(url) as store:
+        store.create_topic("t")
+    return url
+
+
+@pytest.mark.parametrize("survivor", ["primary", "standby"])
+def test_the_primary_is_killed_in_a_commit(pair: tuple[Server, Server], survivor: str) -> None:
+    """The outcome is unknown, with exit code 10; afterwards sequence id and transaction tell it."""
+    primary, standby = pair
+    url = made(primary, standby)
+    with Store.open(url) as store:
+        producer = store.create_producer("t", producer_name="p")
+        producer.send(b"1", sequence_id=1)
+        txn = store.begin_transaction()
+        producer.send(b"2", sequence_id=2, txn=txn)
+        standby.kill()
+        sending = Sending(lambda: store.commit_transaction(txn))
+        primary.wait_for_standby_wait()
+        primary.kill()
+        standby.start()
+        error = sending.ended()
+        assert isinstance(error, OutcomeUnknown) and error.exit_code == 10
+        with pytest.raises(StoreClosed, match="unusable"):
+            producer.send(b"3")
+    if survivor == "standby":
+        standby.promote()
+        primary.follow(standby)
+    else:
+        primary.start()
+        primary.wait_until("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "1")
+    with Store.open(url) as store:
+        state = store.reports.show_transaction(txn).row.state
+        is_stored = state == TransactionState.COMMITTED
+        assert is_stored is (survivor == "primary")
+        producer = store.create_producer("t", producer_name="p")
+        producer.send(b"2", sequence_id=2)
+        assert [message.value for message in store.reader("t")] == [b"1", b"2"]
+        assert store.maintenance.verify_store(full=True) == []
+
+
+def test_a_session_ended_by_the_server(server: Server, path: str) -> None:
+    """Nothing was done, the handle is of no use, its leases are free; a new handle goes on."""
+    store = Store.open(path)
+    producer = store.create_producer("t", producer_name="p", access_mode=AccessMode.EXCLUSIVE)
+    producer.send(b"1")
+    server.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'txnctl:%'"
+    )
+    with pytest.raises(ServerLost, match="terminating connection due to administrator command"):
+        producer.send(b"2")
+    with pytest.raises(StoreClosed, match="terminating connection"):
+        producer.send(b"2")
+    with Store.open(path) as again:
+        other = again.create_producer("t", producer_name="p", access_mode=AccessMode.EXCLUSIVE)
+        other.send(b"2")
+        assert [message.value for message in again.reader("t")] == [b"1", b"2"]
+    store.close()
+
+
+def test_one_of_two_sessions_ended(server: Server, path: str) -> None:
+    """A handle that lost the session of views gives up its leases as well."""
+    store = Store.open(path)
+    store.create_producer("t", access_mode=AccessMode.EXCLUSIVE)
+    views = store.connection.environment._views.server_pid  # type: ignore[attr-defined]
+    server.sql(f"SELECT pg_terminate_backend({views})")
+    with pytest.raises(ServerLost):
+        store.topics()
+    with Store.open(path) as again:
+        again.create_producer("t", access_mode=AccessMode.EXCLUSIVE)
+    store.close()
+
+
+def test_a_server_restarted_in_order(own: Server) -> None:
+    """A restart is no new incarnation: transactions with an id of their own go on."""
+    url = own.url()
+    Store.create(url, durability="local")
+    with Store.open(url) as store:
+        store.create_topic("t")
+        before = store.identity
+    for end in (own.stop, own.kill):
+        with Store.open(url) as store:
+            producer = store.create_producer("t")
+            end()
+            with pytest.raises(ServerUnreachable):
+                Store.open(url.replace("store=s", "store=other"))
+            own.start()
+            with pytest.raises(ServerLost):
+                producer.send(b"1")
+        with Store.open(url) as store:
+            assert store.identity == before
+            assert store.maintenance.verify_store(full=True) == []
