@@ -106,7 +106,7 @@ class SchemaView(_TableReader):
 
 @contextmanager
 def copy_view(url: StoreUrl, clock: ServerClock, application: str) -> Iterator[SchemaView]:
-    """Open a view of all sealed records, in a session of its own: the copy may take long, and no view of the process waits."""
+    """Open a view of all sealed records, in a session of its own: a copy may take long, and no other view waits."""
     session = Session.connect(url, clock, application=application)
     try:
         _, _, opened, ((size,),) = session.run(
