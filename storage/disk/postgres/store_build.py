@@ -1,7 +1,7 @@
-"""The build of a copied store on a server, and the records of a server as a copy reads them.
+"""The build of a copied store on a server, and the records of a server as read by a copy.
 
 The build lies in a schema `NAME$copy`, and becomes the store when the schema is renamed. Writes of the build do not
-wait for the disk: after a crash the server has a prefix of the writes, and the next run compares and goes on. The
+wait for the disk: after a crash the server has all writes up to some write, and the next run compares and goes on. The
 rename waits, and the server's log has all writes before the rename.
 """
 
@@ -71,7 +71,7 @@ _TRANSIENT: Final = (
     "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relkind = 'r' AND relpersistence = 'u'"
     " AND relnamespace = current_schema()::regnamespace"
 )
-"""The tables that a crash empties: what an earlier run of the copy has left in them is no use."""
+"""The tables that a crash empties; their rows from an earlier run of the copy are of no use."""
 _CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 
 
@@ -106,7 +106,7 @@ class SchemaView(_TableReader):
 
 @contextmanager
 def copy_view(url: StoreUrl, clock: ServerClock, application: str) -> Iterator[SchemaView]:
-    """Open a view of all sealed records, in a session of its own: it may take long, and no other view waits for it."""
+    """Open a view of all sealed records, in a session of its own: a copy may take long, and no other view waits."""
     session = Session.connect(url, clock, application=application)
     try:
         _, _, opened, ((size,),) = session.run_steps(
@@ -145,7 +145,7 @@ def _server_record(sealed: bytes) -> ServerRecord:
 
 @contextmanager
 def building(destination: str, clock: Clock, *, is_replicated: bool | None) -> Iterator[SchemaBuild]:
-    """Begin the build of a store at the URL `destination`, or go on with the one that an interrupt has left.
+    """Begin the build of a store at the URL `destination`, or go on with an interrupted build.
 
     Args:
         is_replicated: as `create.create` has it.
@@ -207,7 +207,7 @@ class SchemaBuild(_TableReader):
         )
 
     def _lock(self) -> None:
-        """Keep other copies away, until the session ends."""
+        """Keep a second copy away, until the session ends."""
         place = self._places[STORE.name]
         (rows,) = self._session.run_steps(((place.get, (place.prefix + SERVER_KEY,)),))
         if not rows or rows[0][0] is None:
@@ -256,7 +256,7 @@ class SchemaBuild(_TableReader):
     def finish(self, superblock: bytes, format_record: bytes) -> None:
         prefix, server = self._places[STORE.name].prefix, seal(STORE, SERVER_KEY, self._record.encode())
         keys, records = [prefix + FORMAT_KEY, prefix + SERVER_KEY], [format_record, server]
-        # An earlier build of this process had commits that this one will not have.
+        # An earlier build of this process had more commits.
         store_id = Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, superblock)).store_id
         forget_seen((self._shown, store_id))
         began_ms = self.clock.wall_ms()
