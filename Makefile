@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed-$(PLACE)
 INSTALLED_SPARK := $(VENV)/.installed-spark-$(PLACE)
+INSTALLED_POSTGRES := $(VENV)/.installed-postgres-$(PLACE)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 CLASSES := $(VENV)/spark-classes.jsa
 PYTHONS := python3 python3.13 python3.12 python3.11 python3.14 python
@@ -30,15 +31,18 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak \
+.PHONY: help demo demo-cluster demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak \
 	crash-sweep faults flips serializability takeovers scale transfers figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
 		while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
 
-demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation levels, balances checked
-	@$(BIN)/txnctl demo
+demo: $(INSTALLED) $(if $(filter postgres%,$(STORE)),$(INSTALLED_POSTGRES))  ## the bank's story, balances checked; STORE=postgresql://... for a new store on a server
+	@$(BIN)/txnctl demo $(if $(STORE),--store '$(STORE)')
+
+demo-cluster: $(INSTALLED_POSTGRES)  ## the same on two PostgreSQL servers of its own, of which the primary is killed
+	@$(BIN)/python -m txnctl.demo.cluster_story
 
 demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and a driver that is killed
 	@$(BIN)/python -m txnctl.demo.spark_story
@@ -147,6 +151,11 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 $(INSTALLED_SPARK): $(INSTALLED)
 	@echo "Installing PySpark and PyArrow (400 MB) ..."
 	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[spark]' || $(PIP_FAILED)
+	@touch $@
+
+$(INSTALLED_POSTGRES): $(INSTALLED)
+	@echo "Installing psycopg ..."
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[postgres]' || $(PIP_FAILED)
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)

@@ -19,7 +19,10 @@ _RECEIVER_QUEUE_SIZE = 10_000
 class Engine:
     """A `Queue`: one topic, one producer and, from the first `take` on, one Exclusive subscription."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path | str) -> None:
+        """Args:
+        directory: of a new store, or its URL.
+        """
         Store.create(str(directory))
         self.store = Store.open(str(directory))
         self.store.create_topic(TOPIC)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from storage.client.transaction import Transaction
     from storage.maintenance.maintenance import Maintenance
     from storage.maintenance.restore import RestoreResult
+    from storage.maintenance.store_copy import CopyResult
     from storage.process.writer_gate import OnWait
     from storage.reports.producers import SessionRow
     from storage.reports.reports import Reports
@@ -102,9 +103,12 @@ class Store(TransactionRunner):
     def restore(
         cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
         program: str | None = None, progress: Callable[[int, int], None] | None = None,
-        dry_run: bool = False, reason: str | None = None,
+        durability: Durability | str | None = None, dry_run: bool = False, reason: str | None = None,
     ) -> RestoreResult:  # fmt: skip
         """Make a new store from a backup: open transactions are aborted, consumers detached, epochs raised.
+
+        Args:
+            durability: as `create` has it.
 
         Raises:
             AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
@@ -112,8 +116,34 @@ class Store(TransactionRunner):
         from storage.maintenance.restore import restore_store
 
         return restore_store(
-            os.fspath(source), os.fspath(destination), program=program, progress=progress, dry_run=dry_run,
-            reason=reason,
+            os.fspath(source), os.fspath(destination), program=program, progress=progress,
+            durability=named(Durability, durability, "durability"), dry_run=dry_run, reason=reason,
+        )  # fmt: skip
+
+    @classmethod
+    def copy(
+        cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
+        program: str | None = None, progress: Callable[[int, int], None] | None = None,
+        verify_progress: Callable[[str, int], None] | None = None, durability: Durability | str | None = None,
+        dry_run: bool = False, reason: str | None = None,
+    ) -> CopyResult:  # fmt: skip
+        """Copy a store, record by record, from a directory or URL to a new directory or URL.
+
+        The copy is a new incarnation, as a restored backup is. Both are compared, and the copy is verified, before the
+        copy gets its name. After an interrupt the same call goes on.
+
+        Args:
+            durability: as `create` has it.
+
+        Raises:
+            AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreInUse, StoreFull
+        """
+        from storage.maintenance.store_copy import copy_store
+
+        return copy_store(
+            os.fspath(source), os.fspath(destination), program=program, progress=progress,
+            verify_progress=verify_progress, durability=named(Durability, durability, "durability"),
+            dry_run=dry_run, reason=reason,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests import lean_java, model_runs
 
-pytest_plugins = ["tests.not_run"]
+pytest_plugins = ["tests.not_run", "tests.postgres_cluster", "tests.throwaway_server"]
 
 # nohup ignores SIGHUP, and a shell ignores SIGINT in a background job. Commands that tests start would inherit both.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Generator
+from glob import glob
 from typing import Any
 
 import pytest
@@ -20,21 +21,38 @@ STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 # A program and the package that brings it, where that has another name.
 PACKAGES = {
     "cc": "gcc",
+    "initdb": "postgresql",
     "java": "openjdk-17-jre-headless",
     "man": "man-db",
     "promtool": "prometheus",
     "redis-server": "redis",
 }
 
+# Debian keeps these apart, a folder for each version.
+APART = "/usr/lib/postgresql/*/bin"
+
+
+def find_program(name: str) -> str | None:
+    """The path of a program of the operating system; None where it is missing."""
+    apart = sorted(glob(f"{APART}/{name}"), key=lambda path: int("0" + "".join(filter(str.isdigit, path))))
+    return shutil.which(name) or (apart[-1] if apart else None)
+
+
+def program(name: str) -> str:
+    """The path of a program that is there."""
+    path = find_program(name)
+    assert path is not None, f"{name} is missing (apt-get install {PACKAGES.get(name, name)})"
+    return path
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Do not run a test whose programs are not here."""
     for marker in item.iter_markers("needs_program"):
-        for program in marker.args:
-            if shutil.which(program) is None:
-                package = PACKAGES.get(program, program)
+        for name in marker.args:
+            if find_program(name) is None:
+                package = PACKAGES.get(name, name)
                 # A failure with CI=true, by the rule below.
-                pytest.skip(f"{program} is missing (apt-get install {package})")
+                pytest.skip(f"{name} is missing (apt-get install {package})")
 
 
 def _fail_what_did_not_run(report: pytest.TestReport | pytest.CollectReport) -> None:

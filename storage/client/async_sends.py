@@ -75,7 +75,9 @@ class AsyncSends:
         self._begin()
 
     def _begin(self) -> None:
-        self._changed = threading.Condition()
+        # Entered and left in one step each, as a condition is not: an interrupt (Ctrl-C) leaves no lock taken.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._waiting: deque[_Sent] = deque()
         self._storing: list[_Sent] = []
         self._bytes = 0
@@ -87,30 +89,40 @@ class AsyncSends:
         A callback of a future, which runs in the thread, never waits.
         """
         sent = _Sent(outgoing)
-        with self._changed:
+        with self._lock:
             while self._is_full(sent.size) and self._thread is not threading.current_thread():
                 self._changed.wait()
-            self._waiting.append(sent)
+            # Before the message: an interrupt (Ctrl-C) of the start leaves none that no thread will store.
+            has_thread = self._thread is not None or self._start()
             self._bytes += sent.size
-            if self._thread is None:
-                self._start()
-            self._changed.notify_all()
+            self._waiting.append(sent)
+            if has_thread:
+                self._changed.notify_all()
+            else:
+                self._store_all_here()
         return sent.future
 
     def _is_full(self, size: int) -> bool:
         count = len(self._waiting) + len(self._storing)
         return count > 0 and (count >= ASYNC_MESSAGES_MAX or self._bytes + size > ASYNC_BYTES_MAX)
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start the thread; False if the process may have no more. An interrupted start may leave a thread too."""
+        _working.add(self)
+        self._before_close[self] = self.drain
         thread = threading.Thread(target=self._run, name=f"txnctl sends to {self._topic}", daemon=True)
         try:
             thread.start()
         except RuntimeError:  # the limit on threads is reached, or the interpreter ends
-            self._store_all_here()
-            return
+            self._forget_thread()
+            return False
         self._thread = thread
-        _working.add(self)
-        self._before_close[self] = self.drain
+        return True
+
+    def _forget_thread(self) -> None:
+        self._thread = None
+        _working.discard(self)
+        self._before_close.pop(self, None)
 
     def _store_all_here(self) -> None:
         while self._waiting:
@@ -118,21 +130,24 @@ class AsyncSends:
 
     def drain(self) -> None:
         """Wait until every future is resolved. Nothing in a callback of a future, which runs in the thread."""
-        with self._changed:
+        with self._lock:
             if self._thread is not threading.current_thread():
                 self._changed.wait_for(lambda: not (self._waiting or self._storing))
 
     # The thread
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.current_thread()  # The start was interrupted.
         while True:
-            with self._changed:
+            with self._lock:
+                if self._thread is not threading.current_thread():
+                    return  # The start was interrupted, and another thread was started since.
                 if not self._waiting:
                     self._changed.wait(_IDLE_S)
                 if not self._waiting:
-                    self._thread = None
-                    _working.discard(self)
-                    self._before_close.pop(self, None)
+                    self._forget_thread()
                     return
                 batch = self._take()
             self._store_batch(batch)
@@ -160,7 +175,7 @@ class AsyncSends:
             if sent:
                 self._store_together(sent)
         finally:
-            with self._changed:
+            with self._lock:
                 self._bytes -= sum(message.size for message in batch)
                 self._storing = []
                 self._changed.notify_all()

@@ -65,16 +65,33 @@ class EndGroup:
         connection.check_writable()
         queue = queue_of(connection)
         self._is_outer = queue is None
-        if queue is None:
-            queue = EndQueue(connection)
-            connection.queue_writes(queue)
-        queue.notes.append(self._note)
-        self._queue = queue
-        return self
+        self._queue = queue or EndQueue(connection)
+        try:
+            self._queue.notes.append(self._note)
+            if self._is_outer:
+                connection.queue_writes(self._queue)
+            return self
+        except BaseException:
+            self._leave()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        try:
+            self._flush_or_give_up(error)
+            self._leave()
+        except BaseException:
+            # Again, if an interrupt came in between: later sends of the thread would be queued for ever.
+            self._leave()
+            raise
+        if not self.refused:
+            return
+        if error is None:
+            raise self._refusal()
+        error.add_note(self._refusal().message)
+
+    def _flush_or_give_up(self, error: BaseException | None) -> None:
         assert self._queue is not None, "a block that ends has begun"
         try:
             self._queue.flush_ends()
@@ -86,19 +103,14 @@ class EndGroup:
         except BaseException:
             self._queue.give_up(_interrupted())
             raise
-        finally:
-            self._leave()
-        if not self.refused:
-            return
-        if error is None:
-            raise self._refusal()
-        error.add_note(self._refusal().message)
 
     def _leave(self) -> None:
-        assert self._queue is not None, "a block that ends has begun"
-        self._queue.notes.remove(self._note)
+        """Write at once from now on; again without effect."""
         if self._is_outer:
             self._connection.queue_writes(None)
+        assert self._queue is not None, "a block that ends has begun"
+        if self._note in self._queue.notes:
+            self._queue.notes.remove(self._note)
 
     def flush(self) -> None:
         """Make the queued ends durable now. A refused end joins `refused`, and is not raised.

@@ -301,12 +301,12 @@ class Table:
         """
         if if_absent is not False:
             check_flags(if_absent=if_absent)
+        if txn is not None and if_version is None and not if_absent and type(value) is bytes:
+            own_work = self._own_work(txn)
+            if own_work is not None:
+                return own_work.write_key(self._entry, key, value)
         if type(value) is not bytes or len(value) > TABLE_VALUE_BYTES_MAX:
             rows.check_value(value)
-        if txn is not None and if_version is None and not if_absent:
-            own_work = self._own_work(txn)
-            if own_work is not None and type(key) is bytes and 0 < len(key) <= TABLE_KEY_BYTES_MAX:
-                return own_work.write_key(self._entry, key, value)
         return self._write(key, value, txn, 0 if if_absent else if_version)
 
     def delete(self, key: bytes, *, txn: Txn | None = None, if_version: int | None = None) -> int:

@@ -208,17 +208,13 @@ class Transaction(ABC):
         if kind is not None:
             self._give_up(kind, "in the program")
         elif not self._aborted_here:
-            self._commit_or_leave_nothing()
-
-    def _commit_or_leave_nothing(self) -> None:
-        """Commit. A refused commit may be repeated; an interrupted one leaves nothing open behind the block."""
-        try:
-            self.commit()
-        except Exception:
-            raise
-        except BaseException as interrupt:
-            self._give_up(type(interrupt), "in its commit")
-            raise
+            try:
+                self.commit_now()
+            except Exception:
+                raise  # A refused commit may be repeated; an interrupted one leaves nothing open behind the block.
+            except BaseException as interrupt:
+                self._give_up(type(interrupt), "in its commit")
+                raise
 
     def _give_up(self, kind: type[BaseException], where: str) -> None:
         """Abort over an exception. An interrupt is raised as such even where the store is too busy to abort.

@@ -216,7 +216,7 @@ class Connection:
         if state.failed is not None or state.read_only or state.is_old:
             self._environment.check_written()
 
-    def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
+    def recorded_view(self, record: Callable[[ReadView, int], None]) -> AbstractContextManager[ReadView]:
         """Open a view for a serializable read; see `RecordedView`."""
         if self.is_closed:
             self._refuse()
@@ -224,8 +224,8 @@ class Connection:
 
     def look_at_superblock(self, look: Callable[[Superblock, int], T]) -> T:
         """Run `look` inside the writer gate on the superblock; see `recorded_view.look_at_superblock`."""
-        if self.is_closed:
-            self._refuse()
+        if self.is_closed or self.read_only:
+            self.check_writable()
         return self._environment.look_at_superblock(look, self.lock_timeout_s, self.on_wait)
 
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
@@ -282,9 +282,11 @@ class Connection:
             for call in list(self.before_close.values()):
                 call()
             self.is_closed, self.view, self.reads_at_once = True, self._refuse, False
-            if self._lease and self._environment.pid == os.getpid():
-                self._environment.locks.leases.drop(self._lease)
-            _release(self._environment)
+            try:
+                if self._lease and self._environment.pid == os.getpid():
+                    self._environment.locks.leases.drop(self._lease)
+            finally:
+                _release(self._environment)
 
     def _refuse(self) -> Never:
         raise StoreClosed(f"this handle of {self.path} is closed")

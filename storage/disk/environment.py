@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from storage.disk.batch_runs import HolderEnds
 from storage.disk.counters import Counters
@@ -22,6 +22,9 @@ from storage.process.clock import Clock
 from storage.process.locks import Locks
 from storage.process.writer_gate import OnWait
 from storage.values.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from storage.disk.sealed_records import CopyView
 
 T = TypeVar("T")
 
@@ -208,6 +211,9 @@ class Environment(Protocol):
     def view(self) -> Callable[[], AbstractContextManager[ReadView]]:
         """Opens one consistent view."""
 
+    def copy_view(self) -> AbstractContextManager[CopyView]:
+        """Open one consistent view of all sealed records, for a copy of the store."""
+
     def fetcher(self, database: Database, guard: tuple[Database, bytes], alone: int, follow: Follow) -> Fetch:
         """Make a function that gets the record under a key and the record that the first one refers to.
 
@@ -218,11 +224,14 @@ class Environment(Protocol):
         """
 
     def recorded_view(
-        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self, record: Callable[[ReadView, int], None], timeout_s: float, on_wait: OnWait | None
     ) -> AbstractContextManager[ReadView]:
         """A view for a serializable read: inside the writer gate `record` notes the coming reads.
 
         A writer either sees what was noted, or committed before the view.
+
+        Args:
+            record: given the view and the wall time in nanoseconds.
         """
 
     def look_at_superblock(

@@ -50,14 +50,18 @@ class ReadCache(Protocol):
     def issued(self) -> int:
         """The last timestamp issued without a commit, as of the last look whether the cache is valid."""
 
-    def is_valid(self, superblock: Superblock) -> bool:
-        """Whether the cache is there, is whole, and belongs to this store, boot and generation."""
+    def is_valid(self, superblock: Superblock, *, looks_at_file: bool = False) -> bool:
+        """Whether the cache is there, is whole, and belongs to this store, boot and generation.
 
-    def drop_lost(self) -> None:
-        """Forget a cache that was removed: it counts no more, and the next write forgets its reads."""
+        Args:
+            looks_at_file: whether a cache in a file is looked for at its path again.
+        """
 
     def catch_up(self, superblock: Superblock) -> None:
         """Move the timestamp oracle past timestamps issued without a commit, at the start of a batch."""
+
+    def catch_up_outside(self, superblock: Superblock) -> None:
+        """As `catch_up`, of a dry run, outside the gate."""
 
     def last_issued(self, superblock: Superblock) -> int:
         """The last timestamp issued, with or without a commit, read outside the gate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
@@ -11,6 +12,7 @@ from storage.values.durability import Durability
 
 if TYPE_CHECKING:
     from storage.disk.environment import Environment
+    from storage.disk.sealed_records import StoreBuild
     from storage.process.writer_gate import OnWait
 
 _SCHEMES = ("postgresql://", "postgres://")
@@ -19,6 +21,18 @@ _SCHEMES = ("postgresql://", "postgres://")
 def is_url(name: str) -> bool:
     """Whether a store is named by the URL of a server."""
     return name.startswith(_SCHEMES)
+
+
+def check_typed(name: str) -> None:
+    """Refuse the URL of a store with a password on a command line, which every user of the machine can read.
+
+    Raises:
+        InvalidValue
+    """
+    if is_url(name):
+        from storage.disk.postgres.url import StoreUrl
+
+        StoreUrl.parse(name, with_password=False)
 
 
 def resolved(name: str) -> str:
@@ -34,6 +48,19 @@ def resolved(name: str) -> str:
     from storage.disk.lmdb import directory
 
     return directory.resolved(name, os.path.realpath)
+
+
+def without_password(name: str) -> str:
+    """The name of a store for command lines and options: a path unchanged, a URL in its normal form.
+
+    Raises:
+        InvalidValue: the URL has a password (detail `parameter`), or cannot be read.
+    """
+    if not is_url(name):
+        return name
+    from storage.disk.postgres.url import StoreUrl
+
+    return StoreUrl.parse(name, with_password=False).shown
 
 
 def opened(
@@ -66,15 +93,47 @@ def create(name: str, clock: Clock, durability: Durability | None = None) -> Non
     if is_url(name):
         from storage.disk.postgres.create import create as create_schema
 
-        create_schema(
-            name, clock, is_replicated=None if durability is None else durability is Durability.REPLICATED
-        )
+        create_schema(name, clock, is_replicated=_is_replicated(durability))
         return
+    check_local(name, durability)
+    from storage.disk.lmdb.create import create as create_directory
+
+    create_directory(name, clock)
+
+
+def building(
+    destination: str, clock: Clock, durability: Durability | None = None
+) -> AbstractContextManager[StoreBuild]:
+    """Begin the build of a copied store, or go on with the one that an interrupt has left; see `sealed_records.py`.
+
+    Args:
+        durability: as `create` has it.
+
+    Raises:
+        AlreadyExists: the destination exists, and is left unchanged.
+        StoreInUse: another process is building there.
+        InvalidValue, StoreInvalid, StoreUnsafe, NotPermitted, StoreFull
+    """
+    if is_url(destination):
+        from storage.disk.postgres.store_build import building as building_schema
+
+        return building_schema(destination, clock, is_replicated=_is_replicated(durability))
+    check_local(destination, durability)
+    from storage.disk.lmdb.store_build import building as building_directory
+
+    return building_directory(destination, clock)
+
+
+def _is_replicated(durability: Durability | None) -> bool | None:
+    return None if durability is None else durability is Durability.REPLICATED
+
+
+def check_local(name: str, durability: Durability | None) -> None:
+    """Raises:
+    InvalidValue: a directory is to be replicated.
+    """
     if durability is Durability.REPLICATED:
         raise InvalidValue(
             f"{name} is a directory, which one machine keeps",
             hint="A replicated store is on a server: postgresql://user@host/database?store=bank.",
         )
-    from storage.disk.lmdb.create import create as create_directory
-
-    create_directory(name, clock)

@@ -245,13 +245,18 @@ def _decode_superblock(data: Any) -> Superblock:
 
 
 class BatchContext(NamedTuple):
-    """The open store as a batch needs it."""
+    """The open store as a batch needs it.
+
+    Attributes:
+        catch_up: moves the timestamp oracle past timestamps issued without a commit.
+    """
 
     databases: dict[str, object]
     clock: Clock
     locks: Locks
     read_cache: ReadCache
     received_marks: ReceivedMarks
+    catch_up: Callable[[Superblock], None]
 
 
 class WriteBatch(ReadView):
@@ -312,10 +317,7 @@ class WriteBatch(ReadView):
         self.starts_clock = superblock.begin_batch(clock, wall_ns)
         self.now_ns = superblock.last_clock_ns
         if superblock.read_generation:
-            self._catch_up()
-
-    def _catch_up(self) -> None:
-        self.read_cache.catch_up(self.superblock)
+            context.catch_up(superblock)
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         """Write a record now. LMDB refuses a key that is empty, or longer than 511 bytes."""
@@ -361,11 +363,11 @@ class WriteBatch(ReadView):
 
     def open_with(self, database: Database, prefix: bytes) -> list[tuple[bytes, OpenRecord]]:
         """The open records whose keys have a prefix, in order of opening."""
-        return [
-            (name[1], self.open_records[name][0])
-            for name in self.open_records
-            if name[0] is database and name[1].startswith(prefix)
-        ]
+        records: list[tuple[bytes, OpenRecord]] = []
+        for name in self.open_records:
+            if name[0] is database and name[1].startswith(prefix):
+                records += ((name[1], self.open_records[name][0]),)
+        return records
 
     def add(self, database: Database, key: bytes, record: OpenRecord) -> None:
         """Open a new record. Until the batch finishes, only `open` and `opened` find it."""
@@ -468,6 +470,3 @@ class Rehearsal(WriteBatch):
     """A batch over a view, which is never committed: its changes are an overlay, and it holds no writer gate."""
 
     __slots__ = ()
-
-    def _catch_up(self) -> None:
-        self.superblock.last_timestamp = self.read_cache.last_issued(self.superblock)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 
+from storage.disk import stores
 from storage.disk.lmdb.create import building, install, write_lock_file
 from storage.disk.lmdb.directory import data_bytes, resolved
 from storage.engine import Engine
+from storage.errors import InvalidValue
 from storage.maintenance.copy import Progress, copy_data
+from storage.maintenance.record_copy import copy_records
 from storage.process.lock_file import FILE_NAME
 from storage.values.named_tuple import NamedTuple
 
@@ -25,11 +28,19 @@ class BackupResult(NamedTuple):
 def backup_store(engine: Engine, destination: str, progress: Progress | None = None) -> BackupResult:
     """Write a compacted copy of the store to `destination`.
 
-    The copy shows the store at one commit. Processes may write meanwhile: LMDB copies from a view.
+    The copy shows the store at one commit. Processes may write meanwhile: the copy is made from a view.
 
     Raises:
+        InvalidValue: the destination is on a server.
         AlreadyExists, StoreFull, StoreInvalid
     """
+    if stores.is_url(destination):
+        raise InvalidValue(
+            "a backup is a directory, and no store on a server",
+            hint="Make a store there with `store copy`.",
+        )
+    if not engine.connection.environment.has_directory:
+        return _backup_server(engine, destination, progress)
     destination = resolved(destination, os.path.abspath)
     with building(destination) as build_dir:
         copy_data(engine, build_dir, progress)
@@ -37,3 +48,13 @@ def backup_store(engine: Engine, destination: str, progress: Progress | None = N
         size = data_bytes(build_dir)
         install(build_dir, destination)
     return BackupResult(destination, size)
+
+
+def _backup_server(engine: Engine, destination: str, progress: Progress | None) -> BackupResult:
+    """Copy the records of a store on a server into a directory, and compare both; the incarnation stays the same.
+
+    An interrupted backup goes on when it is called again.
+    """
+    with stores.building(destination, engine.connection.clock) as build:
+        copy_records(engine, build, progress)
+        return BackupResult(build.destination, build.install())

@@ -94,6 +94,18 @@ class Maintenance:
 
         return collect_garbage(self._engine, trust_clock, dry_run, reason)
 
+    def make_job_directory(self, name: str) -> str | None:
+        """Make a directory for files of jobs within the store's own, if it is missing; return its path.
+
+        None for a store on a server, which has no directory.
+
+        Raises:
+            NotPermitted, StoreFull, TooManyFiles, StoreInvalid
+        """
+        from storage.maintenance.store_directory import make_job_directory
+
+        return make_job_directory(self._engine, name)
+
     def purge_deleted(self) -> int:
         """Remove the remains of deleted topics and tables, in steps of bounded size, and return their number."""
         from storage.admin.purge import purge_deleted

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from storage import audit_trail
+from storage.disk import stores
 from storage.disk.lmdb.create import building, install, write_lock_file
 from storage.disk.lmdb.directory import resolved
 from storage.engine import Engine
@@ -20,6 +21,7 @@ from storage.process.lock_file import FILE_NAME
 from storage.reincarnation import Reincarnation, decided_ledgers, reincarnate
 from storage.txn.reaper import EVERY
 from storage.values.arguments import check_flags
+from storage.values.durability import Durability
 from storage.values.named_tuple import NamedTuple
 
 
@@ -38,14 +40,16 @@ def restore_store(
     *,
     program: str | None = None,
     progress: Progress | None = None,
+    durability: Durability | None = None,
     dry_run: bool = False,
     reason: str | None = None,
 ) -> RestoreResult:
     """Make a new store at `destination` from a backup. A source that is in use is copied from one view.
 
-    A backup of an earlier format becomes a store of the present format.
+    A backup of an earlier format becomes a store of the present format. To or from a server the records are copied.
 
     Args:
+        durability: of the new store, as `Store.create` has it.
         dry_run: build and check the new store, and then drop it.
 
     Raises:
@@ -53,9 +57,18 @@ def restore_store(
     """
     check_flags(dry_run=dry_run)
     audit_trail.check_reason(reason)
+    if stores.is_url(source) or stores.is_url(destination):
+        from storage.maintenance.store_copy import copy_store
+
+        copied = copy_store(
+            source, destination, action="store restore", program=program, progress=progress,
+            durability=durability, dry_run=dry_run, reason=reason,
+        )  # fmt: skip
+        return RestoreResult(copied.path, copied.format_before, copied.reincarnation, dry_run)
+    stores.check_local(destination, durability)
     destination = resolved(destination, os.path.abspath)
     with (
-        _open_backup(source, program) as backed_up,
+        open_source(source, program) as backed_up,
         building(destination) as build_dir,
     ):
         copy_data(backed_up, build_dir, progress)
@@ -77,10 +90,10 @@ def restore_store(
     return RestoreResult(destination, format_before, result, dry_run)
 
 
-def _open_backup(source: str, program: str | None) -> Engine:
+def open_source(source: str, program: str | None) -> Engine:
     """Open the backup; a missing one is no store to create or to choose by `--store`."""
     try:
         return Engine.open(source, read_only=True, program=program)
     except (StoreNotFound, NotAStore) as error:
-        error.hint = "Name the directory of a backup, or of a store."
+        error.hint = "Name the directory of a backup, or a store."
         raise

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from storage.disk.lmdb import directory
 from storage.disk.lmdb.environment import LmdbEnvironment
 from storage.engine import Engine
 from storage.errors import InvalidValue
@@ -21,3 +24,19 @@ def environment_of(engine: Engine, action: str, instead: str) -> LmdbEnvironment
     if not isinstance(environment, LmdbEnvironment):
         raise InvalidValue(f"{engine.connection.path} is on a server, and cannot be {action}", hint=instead)
     return environment
+
+
+def make_job_directory(engine: Engine, name: str) -> str | None:
+    """Make a directory for files of jobs within the store's own, if it is missing; return its path.
+
+    None for a store on a server, which has no directory.
+
+    Raises:
+        NotPermitted, StoreFull, TooManyFiles, StoreInvalid
+    """
+    environment = engine.connection.environment
+    if not isinstance(environment, LmdbEnvironment):
+        return None
+    path = os.path.join(environment.path, name)
+    directory.make_subdirectory(path, environment.path)
+    return path

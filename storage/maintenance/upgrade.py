@@ -14,6 +14,7 @@ from storage.disk.schema import FORMAT_NUMBER, STORE
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.maintenance.store_alone import store_alone
+from storage.process.identity import ProcessIdentity
 from storage.subscription import catalogue as subscriptions, cursor as cursors, mark_index
 from storage.subscription.mark_index import Bound
 from storage.table import catalogue as tables, change_index
@@ -74,11 +75,15 @@ def _write_number(batch: WriteBatch, engine: Engine, reason: str | None) -> None
         raise missing(STORE, _FORMAT_KEY)
     before, *fields = unpack(payload, 3)
     batch.put(STORE, _FORMAT_KEY, pack([FORMAT_NUMBER, *fields]))
+    convert(batch, engine.process, before, reason)
+
+
+def convert(batch: WriteBatch, process: ProcessIdentity, before: int, reason: str | None) -> None:
+    """Within a batch, add the records that format `before` lacks, and the audit record."""
     _add_bounds(batch)
     for table in tables.every(batch):
         change_index.raise_horizon(batch, table.table_id, batch.superblock.last_timestamp)
-    effects = FormatChange(before, FORMAT_NUMBER)
-    audit_trail.record(batch, engine.process, "store upgrade", "store", reason, effects)
+    audit_trail.record(batch, process, "store upgrade", "store", reason, FormatChange(before, FORMAT_NUMBER))
 
 
 def _add_bounds(batch: WriteBatch) -> None:

@@ -36,9 +36,10 @@ class ByteTimestamps:
         """
         if self._deadlines_ns:
             self._release_overdue()
+        # Noted before it is locked: `release` finds a lock that was taken just before an interrupt.
+        self._deadlines_ns[timestamp] = deadline_ns
         is_free = self._locks.take_exclusive(_FIRST_BYTE + timestamp)
         assert is_free, "no timestamp is issued twice"
-        self._deadlines_ns[timestamp] = deadline_ns
 
     def _release_overdue(self) -> None:
         now_ns = self._clock.boot_ns()

@@ -264,16 +264,28 @@ class WriterGate:
         The thread lock knows its owner, so a lock that an interrupt left taken is released here. A refused unlock is no
         error of the work inside, which may be committed: the lock goes with the next `leave`, or with the file.
         """
-        threads, is_left = self._threads, False
-        while threads._is_owned():  # type: ignore[attr-defined]
-            try:
-                fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
-            except OSError:
-                self._locks.release(GATE_BYTE)
-            threads.release()
-            is_left = True
+        try:
+            threads, is_left = self._threads, False
+            while threads._is_owned():  # type: ignore[attr-defined]
+                try:
+                    fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
+                except OSError:
+                    self._locks.release(GATE_BYTE)
+                threads.release()
+                is_left = True
+        except BaseException:
+            self._unlock()
+            raise
         # Looked at after the unlocking: a thread that joins the queue tries the gate once more before its sleep.
         if is_left and self._page.words[QUEUED] and self._page.is_mapped:
+            self._queue.wake_first()
+
+    def _unlock(self) -> None:
+        """Leave the gate behind an interrupt of `leave`: an idle program would keep all writers out."""
+        while self._threads._is_owned():  # type: ignore[attr-defined]
+            self._locks.release(GATE_BYTE)
+            self._threads.release()
+        if self._page.words[QUEUED] and self._page.is_mapped:
             self._queue.wake_first()
 
     def announce_commit(self) -> None:

@@ -128,6 +128,11 @@ def unborn(name: str) -> TableEntry:
     return TableEntry(check_name("table name", name), -next(_unborn), 0, {})
 
 
+def by_number(table_id: int) -> TableEntry:
+    """A table known by its number alone, for changes of its records."""
+    return TableEntry("", table_id, 0, {})
+
+
 def find_or_create(batch: WriteBatch, name: str) -> TableEntry:
     """Find the table of a name, or create one, which a refusal of the batch undoes.
 

@@ -23,8 +23,10 @@ def note(batch: WriteBatch, table_id: int, version: int, key: bytes) -> None:
 
 def note_all(batch: WriteBatch, table_id: int, version: int, keys: Iterable[bytes]) -> None:
     """Enter one version of several keys."""
-    prefix = key2(table_id, version)
-    batch.put_all(CHANGES, [(prefix + key, b"") for key in keys])
+    prefix, entries = key2(table_id, version), list[tuple[bytes, bytes]]()
+    for key in keys:
+        entries += ((prefix + key, b""),)
+    batch.put_all(CHANGES, entries)
 
 
 def forget(batch: WriteBatch, table_id: int, version: int, key: bytes) -> None:

@@ -15,7 +15,9 @@ from storage.disk.shared_state import ReadPlace
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
 from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET
-from storage.table import change_index, row as rows, state as states
+from storage.table import catalogue as tables, change_index, row as rows
+from storage.table.catalogue import TableEntry
+from storage.table.state import TableState
 from storage.table.visibility import StoredRow, Version
 from storage.txn.participant import TableEffect, TableWorkDone
 from storage.values.txn_id import TxnID
@@ -32,16 +34,18 @@ class RowWriter:
 
     __slots__ = ("_batch", "_prefix", "state", "table_id")
 
-    def __init__(self, batch: WriteBatch, table_id: int) -> None:
+    def __init__(self, batch: WriteBatch, table: TableEntry) -> None:
         self._batch = batch
-        self._prefix = key1(table_id)
-        self.state = states.find(batch, table_id)
-        self.table_id = table_id
+        self._prefix = table.prefix
+        self.state = None if table.state is None else batch.open(*table.state, TableState.decode)
+        self.table_id = table.table_id
 
     def load_all(self, places: Sequence[ReadPlace]) -> list[StoredRow]:
         """The rows under the keys of places in this table, as `load`."""
         prefix = self._prefix
-        stored_keys = [prefix + place.key for place in places]
+        stored_keys: list[bytes] = []
+        for place in places:
+            stored_keys += (prefix + place.key,)
         loaded: list[StoredRow] = []
         for key, data in zip(stored_keys, self._batch.fetch(ROWS, stored_keys), strict=True):
             loaded += (_NOWHERE if data is None else rows.decode_stored(key, data),)
@@ -111,8 +115,7 @@ class RowWriter:
         """
         prefix, keys, rows_new, intents, versions = self._prefix, 0, 0, 0, 0
         changed: list[bytes] = []
-        superseded: list[tuple[bytes, bytes]] = []
-        written: list[tuple[bytes, bytes]] = []
+        superseded: list[tuple[bytes, Version]] = []
         for key, row, value in writes:
             before = row.committed
             if row.intent is None:
@@ -123,17 +126,16 @@ class RowWriter:
                 self._forget_intent(key, txn)
                 intents += 1
             if before is not None:
-                superseded += (rows.old_record(prefix, key, before),)
+                superseded += ((key, before),)
                 keys -= before.value is not None
                 versions += 1
             keys += value is not None
-            written += ((prefix + key, rows.encode_version(version, txn, value)),)
         batch, state = self._batch, self.state
         if changed:
             change_index.note_all(batch, self.table_id, version, changed)
         if superseded:
-            batch.put_all(VERSIONS, superseded)
-        batch.put_all(ROWS, written)
+            batch.put_all(VERSIONS, rows.old_records(prefix, superseded))
+        batch.put_all(ROWS, rows.committed_records(prefix, writes, version, txn))
         if state is not None:
             state.keys += keys
             state.rows += rows_new
@@ -173,7 +175,7 @@ def finalize_keys(batch: WriteBatch, txn: int, table_id: int, committed: bool, k
 
     Values may be long: the bytes of a batch are bounded as well as the number of keys.
     """
-    writer, done = RowWriter(batch, table_id), 0
+    writer, done = RowWriter(batch, tables.by_number(table_id)), 0
     for key in keys:
         if batch.bytes >= WRITE_BYTES_TARGET:
             break

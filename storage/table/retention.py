@@ -19,7 +19,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.disk.wall_clock import agree, clocks_agree, trust_clocks
 from storage.limits import GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
 from storage.process.clock import Clock
-from storage.table import change_index, row as rows
+from storage.table import catalogue as tables, change_index, row as rows
 from storage.table.intent import RowWriter, finalize_keys
 from storage.table.read import state_of
 from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow
@@ -41,14 +41,14 @@ def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
 
 def is_kept(view: ReadView, timestamp: int) -> bool:
     """Whether a timestamp can be read: whether it is `window_start` or later."""
-    return is_in_window(view.superblock, view.clock, timestamp)
+    clock = view.clock
+    return is_in_window(view.superblock, clock, clock.wall_ns(), timestamp)
 
 
-def is_in_window(superblock: Superblock, clock: Clock, timestamp: int) -> bool:
-    """As `is_kept`, given the superblock of a view."""
+def is_in_window(superblock: Superblock, clock: Clock, wall_ns: int, timestamp: int) -> bool:
+    """As `is_kept`, given the superblock of a view and the wall time now."""
     if timestamp < superblock.collected_timestamp:
         return False
-    wall_ns = clock.wall_ns()
     is_recent = timestamp >= wall_ns - superblock.table_retention_ms * 1_000_000
     return is_recent or not agree(superblock, clock, wall_ns)
 
@@ -93,7 +93,7 @@ def _collect_to(batch: WriteBatch, start: int) -> None:
 def _note_removed(batch: WriteBatch, keys: list[bytes], what: Literal["versions", "rows"]) -> int:
     """Count removed versions, or rows, in the states of their tables; return the number."""
     for table_id, count in Counter(U64.unpack(key[:8])[0] for key in keys).items():
-        RowWriter(batch, table_id).note_removed(**{what: count})
+        RowWriter(batch, tables.by_number(table_id)).note_removed(**{what: count})
     return len(keys)
 
 

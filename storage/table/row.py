@@ -6,6 +6,7 @@ u64 version, u64 transaction, value to the end. A superseded version: u8 deleted
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct, error
 from typing import Final
 from zlib import crc32
@@ -15,6 +16,8 @@ from storage.disk.schema import ROWS, TXNS, VERSIONS, Database
 from storage.errors import CorruptStore, InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from storage.table.visibility import StoredRow, Version
+
+Records = list[tuple[bytes, bytes]]
 
 COMMITTED: Final = 1
 COMMITTED_DELETED: Final = 2
@@ -126,11 +129,24 @@ def decode_stored(key: bytes, data: bytes) -> StoredRow:
     return StoredRow(Version(version, txn, data[_STORED_VALUE_AT : _STORED_VALUE_AT + length]), None)
 
 
-def encode_version(version: int, txn: int, value: bytes | None) -> bytes:
-    """Encode a row of one finalised version, and no intent."""
-    if value is None:
-        return _COMMITTED.pack(COMMITTED | COMMITTED_DELETED, version, txn, 0)
-    return _COMMITTED.pack(COMMITTED, version, txn, len(value)) + value
+def committed_records(
+    prefix: bytes, writes: Sequence[tuple[bytes, StoredRow, bytes | None]], version: int, txn: int
+) -> Records:
+    """The records of rows of one finalised version, and no intent: stored keys and payloads.
+
+    Args:
+        prefix: of the table.
+        writes: keys, each with its row before and the new value, None of a deleted key.
+        version, txn: of the transaction that writes the rows.
+    """
+    records: Records = []
+    for key, _, value in writes:
+        if value is None:
+            payload = _COMMITTED.pack(COMMITTED | COMMITTED_DELETED, version, txn, 0)
+        else:
+            payload = _COMMITTED.pack(COMMITTED, version, txn, len(value)) + value
+        records += ((prefix + key, payload),)
+    return records
 
 
 def plain_version(payload: memoryview, until: int) -> Version | None:
@@ -178,15 +194,19 @@ def intent_head(intent: Version) -> bytes:
     return _INTENT.pack(intent.version, intent.txn)
 
 
-def old_record(prefix: bytes, key: bytes, version: Version) -> tuple[bytes, bytes]:
-    """The record of a superseded version: its stored key and its payload.
+def old_records(prefix: bytes, versions: Sequence[tuple[bytes, Version]]) -> Records:
+    """The records of superseded versions: stored keys and payloads.
 
     Args:
         prefix: of the table.
+        versions: each with its key.
     """
-    return prefix + grouped(key) + key1(_U64_MAX - version.version), _OLD.pack(
-        version.value is None, version.txn
-    ) + (version.value or b"")
+    records: Records = []
+    for key, version in versions:
+        stored = prefix + grouped(key) + key1(_U64_MAX - version.version)
+        payload = _OLD.pack(version.value is None, version.txn) + (version.value or b"")
+        records += ((stored, payload),)
+    return records
 
 
 def encode_old(version: Version) -> bytes:

@@ -15,9 +15,11 @@ from itertools import repeat
 from typing import Any
 
 from storage import faults
+from storage.disk.shared_state import LaterRead
 from storage.disk.view import WriteBatch
+from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from storage.process.identity import ProcessIdentity
-from storage.table import conflict as conflicts, intent as intents, read, retention
+from storage.table import conflict as conflicts, intent as intents, read, retention, row as rows
 from storage.table.arbiter import Arbiter, survives
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.conflict import DoomCause
@@ -39,14 +41,26 @@ class Write:
         size: bytes of key and value.
     """
 
-    __slots__ = ("key", "size", "table", "table_id", "value")
+    __slots__ = ("entry", "key", "size", "table", "table_id", "value")
 
-    def __init__(self, table_id: int, table: str, key: bytes, value: bytes | None) -> None:
-        self.table_id = table_id
-        self.table = table
+    def __init__(self, entry: TableEntry, key: bytes, value: bytes | None) -> None:
+        """Raises:
+        InvalidValue: of key or value.
+        """
+        size = len(key) if type(key) is bytes else 0
+        if not 0 < size <= TABLE_KEY_BYTES_MAX:
+            rows.check_key(key)
+        if value is not None:
+            value_bytes = len(value) if type(value) is bytes else -1
+            if not 0 <= value_bytes <= TABLE_VALUE_BYTES_MAX:
+                rows.check_value(value)
+            size += value_bytes
+        self.entry = entry
+        self.table_id = entry.table_id
+        self.table = entry.name
         self.key = key
         self.value = value
-        self.size = len(key) if value is None else len(key) + len(value)
+        self.size = size
 
 
 class Writing:
@@ -77,17 +91,19 @@ class Writing:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
         """
         self._load()
-        record = self._record
+        batch, record = self._batch, self._record
         if not record.uses_tables:
             self._arbiter.begin_use(record)
-        if not retention.is_in_window(self._batch.superblock, self._batch.clock, record.timestamp):
+        if not retention.is_in_window(batch.superblock, batch.clock, batch.wall_ns, record.timestamp):
             self._arbiter.check_window(record)
-        self._check_reads()
+        later = batch.read_cache.find_later_read(batch.superblock, self._writes, record.timestamp)
+        if later is not None:
+            self._refuse_over(later)
         look_up: StateOf | None = None
         for write, _, row in self._rows:
             version = row.committed
             if row.intent is not None:
-                look_up = look_up or read.state_of(self._batch)
+                look_up = look_up or read.state_of(batch)
                 version = newest(row, record.txn_id, look_up)
             if version is not None and version.version >= record.timestamp:
                 cause = (write.table, write.key, version.txn, version.version)
@@ -148,7 +164,9 @@ class Writing:
         for table_id in written:
             writes = written[table_id]
             self._writers[table_id].write(writes, record.timestamp, record.txn_id)
-            keys = [key for key, _, _ in writes[:KEYS_SHOWN_MAX]]
+            keys: list[bytes] = []
+            for key, _, _ in writes[:KEYS_SHOWN_MAX]:
+                keys += (key,)
             shown += ([table_id, len(writes), keys],)
         record.written = shown
 
@@ -167,7 +185,9 @@ class Writing:
         for table_id in by_table:
             writes = by_table[table_id]
             if table_id not in self._writers:
-                self._writers[table_id] = self._new_writer(writes[0])
+                writer = self._writers[table_id] = RowWriter(self._batch, writes[0].entry)
+                if writer.state is None:
+                    check_exists(self._batch, writes[0].entry)
             writer = self._writers[table_id]
             stored = writer.load_all(writes)
             self._rows += zip(writes, repeat(writer), stored, strict=False)
@@ -178,12 +198,6 @@ class Writing:
             self._arbiter.doom_other(loser, self._record, write.table, write.key)
         # Aborting has finalised rows: read again.
         self._load()
-
-    def _new_writer(self, write: Write) -> RowWriter:
-        writer = RowWriter(self._batch, write.table_id)
-        if writer.state is None:
-            check_exists(self._batch, TableEntry(write.table, write.table_id, 0, {}))
-        return writer
 
     def _own(self, writer: RowWriter, key: bytes, row: StoredRow) -> StoredRow:
         """The row without a foreign intent: an intent of a decided transaction is finalised on the way."""
@@ -196,12 +210,9 @@ class Writing:
 
     # Judging
 
-    def _check_reads(self) -> None:
-        batch, record = self._batch, self._record
-        read = batch.read_cache.find_later_read(batch.superblock, self._writes, record.timestamp)
-        if read is not None:
-            table = next(write.table for write in self._writes if write is read.place)
-            self._refuse(DoomCause(conflicts.READ, table, read.place.key, read.txn, read.timestamp))
+    def _refuse_over(self, later: LaterRead) -> None:
+        table = next(write.table for write in self._writes if write is later.place)
+        self._refuse(DoomCause(conflicts.READ, table, later.place.key, later.txn, later.timestamp))
 
     def _refuse(self, conflict: DoomCause) -> None:
         self._arbiter.doom(self._record, AbortReason.REFUSED_WRITE, conflict)

@@ -38,22 +38,23 @@ class NewTransaction:
 
     Attributes:
         timeout_ms: until the deadline, 24 hours at most.
-        started: the begin, if earlier than the batch that writes the record; None for now.
     """
 
-    __slots__ = ("labels", "options", "started", "timeout_ms")
+    __slots__ = ("labels", "options", "timeout_ms")
 
     def __init__(
         self,
         timeout_ms: int,
         labels: dict[str, str] | None = None,
         options: TransactionOptions = SERIALIZABLE,
-        started: Started | None = None,
     ) -> None:
+        """Raises:
+        InvalidValue, InvalidName: a timeout or label out of bounds.
+        """
+        _check(timeout_ms, labels)
         self.timeout_ms = timeout_ms
         self.labels = labels
         self.options = options
-        self.started = started
 
 
 def timeout_ms_of(seconds: float | None) -> int:
@@ -67,12 +68,7 @@ def timeout_ms_of(seconds: float | None) -> int:
     return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
 
 
-def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
-    """Check timeout and labels of a new transaction.
-
-    Raises:
-        InvalidValue, InvalidName: a timeout or label out of bounds.
-    """
+def _check(timeout_ms: int, labels: dict[str, str] | None) -> None:
     if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
         raise InvalidValue(
             f"a transaction's timeout of {timeout_ms / 1000:,.10g} s is not between 1 ms and 24 h",
@@ -110,10 +106,14 @@ def _is_unicode(text: str) -> bool:
 
 
 def new_record(
-    batch: WriteBatch, owner: ProcessIdentity, lease: int, begin: NewTransaction
+    batch: WriteBatch, owner: ProcessIdentity, lease: int, begin: NewTransaction, started: Started | None
 ) -> TransactionRecord:
-    """Make the record of the next transaction, open and not in the store yet."""
-    started = begin.started or Started(batch.timestamp(), batch.now_ms, batch.now_ns)
+    """Make the record of the next transaction, open and not in the store yet.
+
+    Args:
+        started: the begin, if earlier than the batch that writes the record; None for now.
+    """
+    started = started or Started(batch.timestamp(), batch.now_ms, batch.now_ns)
     timeout_ms, options = begin.timeout_ms, begin.options
     batch.superblock.last_txn += 1
     record = TransactionRecord()

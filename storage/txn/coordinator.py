@@ -24,7 +24,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
 from storage.process.identity import ProcessIdentity
 from storage.txn import errors, record as records
-from storage.txn.begin import NewTransaction, check_begin, new_record
+from storage.txn.begin import NewTransaction, Started, new_record
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
 from storage.values.counters import ABORTS, COMMITS
@@ -92,23 +92,15 @@ class Coordinator:
         owner: ProcessIdentity,
         lease: int,
         options: NewTransaction,
-        ends_here: bool = False,
+        started: Started | None = None,
     ) -> TransactionRecord:
         """Begin a transaction.
 
         Args:
             lease: of the process that the transaction is attached to; 0 makes the transaction detached.
-            ends_here: the transaction ends within this batch: the end writes the record, and no index by deadline or
-                owner is needed.
-
-        Raises:
-            InvalidValue, InvalidName: a timeout or label out of bounds.
+            started: as `new_record`.
         """
-        check_begin(options.timeout_ms, options.labels)
-        record = new_record(batch, owner, lease, options)
-        if ends_here:
-            batch.ending = record.txn_id
-            return record
+        record = new_record(batch, owner, lease, options, started)
         records.add(batch, record)
         batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id), b"")
         if lease:

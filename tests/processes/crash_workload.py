@@ -467,11 +467,12 @@ class Workload:
         self.scrap()
 
     def make_others(self) -> None:
-        """Other stores come and go beside this one: an empty one, a backup of this one, and one restored from it."""
+        """Other stores come and go beside this one: an empty one, a backup of this one, one restored from it, a copy."""
         makers = {
             "spare": Store.create,
             "backup": self.store.maintenance.backup_store,
             "restored": lambda place: row_json(Store.restore(self.path + ".backup", place)),
+            "copied": lambda place: row_json(Store.copy(self.path, place)),
         }
         trash = self.path + ".trash"
         for name, make in makers.items():

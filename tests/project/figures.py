@@ -33,6 +33,7 @@ PROTOCOLS = {
     "store_path": "objects that Spark ships to tasks",
     "decode": "the codec of a record",
     "encode": "the codec of a record",
+    "forked": "the environments of both engines and their parts, in the child of a fork",
     "read": "DataSourceReader of Spark, and binary streams",
     "commit": "DataSourceWriter of Spark, Transaction, the coordinator",
     "write": "DataSourceWriter of Spark, and text streams",

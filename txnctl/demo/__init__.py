@@ -12,6 +12,8 @@
     story         the acts of `txnctl demo`, in order
     facts         the numbers of each act
     audit         final checks, read from the store anew
+    cluster       a primary and a synchronous standby of the demo's own
+    cluster_story the story on that cluster, whose primary is killed
     spark_story   the story on Spark: two streaming queries with different isolation levels
     spark_driver  the driver of these queries, which is killed in the middle
     spark_watch   the story's handle of that driver

@@ -10,7 +10,7 @@ from collections import Counter
 
 from storage import EARLIEST, IsolationLevel, Store
 from txnctl.demo.clients import REQUESTS, Booking, MonitorD, balances, bookings
-from txnctl.demo.facts import AuditFacts, LevelFacts
+from txnctl.demo.facts import AuditFacts, BookFacts, LevelFacts
 from txnctl.demo.narrator import Narrator
 from txnctl.demo.request import is_settlement, requests_of, settlement_key
 from txnctl.demo.script import Script, messages_of, remitted_by_bank
@@ -23,6 +23,13 @@ def audit(store: Store, script: Script, monitor: MonitorD, aborted: int, narrato
     """Check every condition that must hold, and return the numbers. `aborted` counts the messages of aborted
     transactions.
     """
+    books = audit_books(store, script, narrator)
+    levels = _audit_levels(store, script, monitor, aborted, narrator)
+    return AuditFacts(*books, levels=levels, problems=audit_store(store, narrator))
+
+
+def audit_books(store: Store, script: Script, narrator: Narrator) -> BookFacts:
+    """Check balances and bookings against the data."""
     booked, table_balances = bookings(store), balances(store)
     expected = script.balances_at_end()
     agreeing = check_balances(
@@ -35,20 +42,16 @@ def audit(store: Store, script: Script, monitor: MonitorD, aborted: int, narrato
     narrator.check_equal(
         "balances in the table that the last booking on the topic says too", len(table_balances), agree
     )
-    levels = _audit_levels(store, script, monitor, aborted, narrator)
+    return BookFacts(len(expected), agreeing, partner_banks, settled, len(booked))
+
+
+def audit_store(store: Store, narrator: Narrator) -> int:
+    """Verify the store in full, and return the number of problems."""
     problems = store.maintenance.verify_store()
     narrator.check_equal("problems that the full verification of the store finds", 0, len(problems))
     for problem in problems[:_SHOWN]:
         narrator.say(f"{problem.invariant}: {problem.object}: {problem.message}")
-    return AuditFacts(
-        accounts=len(expected),
-        accounts_agreeing=agreeing,
-        partner_banks=partner_banks,
-        settled=settled,
-        requests_booked=len(booked),
-        levels=levels,
-        problems=len(problems),
-    )
+    return len(problems)
 
 
 def disagreements(actual: dict[str, int], expected: dict[str, int]) -> list[str]:

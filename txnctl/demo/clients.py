@@ -40,18 +40,31 @@ class ClientA1:
     A process of its own, fed NDJSON: `txnctl produce requests --input ndjson`. Leaving the context waits for its end.
     """
 
-    def __init__(self, store_path: str, lines: list[BankTransaction]) -> None:
-        arguments = (
+    def __init__(
+        self,
+        store_path: str,
+        lines: list[BankTransaction],
+        *,
+        sequence_id: int | None = None,
+        batch: int = BATCH,
+    ) -> None:
+        """Args:
+        sequence_id: of the first request; the same lines may then be sent again, and are stored once.
+        batch: requests of one commit.
+        """
+        arguments = [
             "produce",
             REQUESTS,
             "--input",
             "ndjson",
             "--batch",
-            str(BATCH),
+            str(batch),
             "--producer",
             "client-A1",
             "--quiet",
-        )
+        ]
+        if sequence_id is not None:
+            arguments += "--sequence-id", str(sequence_id)
         with TemporaryFile() as ndjson:
             for line in lines:
                 ndjson.writelines(_as_ndjson(request) for request in requests_of(line))

@@ -67,6 +67,16 @@ class LevelFacts(NamedTuple):
     stored_messages: int
 
 
+class BookFacts(NamedTuple):
+    """The numbers of the checks of balances and bookings: the first fields of `AuditFacts`."""
+
+    accounts: int
+    accounts_agreeing: int
+    partner_banks: int
+    settled: str
+    requests_booked: int
+
+
 class AuditFacts(NamedTuple):
     """The numbers of the final checks."""
 

@@ -31,6 +31,7 @@ class TxnctlDataSource(DataSource):
         from txnctl.spark import options, schemas
 
         with hints_as_notes():
+            options.check_store_name(self.options)
             if options.reads_changes(self.options):
                 return schemas.ddl(schemas.CHANGE_TYPES)
             known = schemas.TABLE_COLUMNS
@@ -112,18 +113,19 @@ class TxnctlDataSource(DataSource):
 def with_store_of_this_process() -> type[DataSource]:
     """Return the data source with the store that TXNCTL_STORE names here as the default of `path`."""
     from os import environ
-    from os.path import abspath
+
+    from txnctl.spark.store_name import shown_name
 
     value = environ.get("TXNCTL_STORE")
     if not value:
         return TxnctlDataSource
-    path = abspath(value)
+    path = shown_name(value)
 
     class OfStore(TxnctlDataSource):
         """The data source as a value: Spark Connect carries the class to the server with the path."""
 
         def __init__(self, options: dict[str, str]) -> None:
-            if "path" not in options:
+            if "path" not in options and "store" not in options:
                 options["path"] = path
             super().__init__(options)
 

@@ -22,6 +22,7 @@ from txnctl.spark.option_values import count, flag, size, version
 from txnctl.spark.source.edges import Edge, parse_edge
 from txnctl.spark.source.key_selection import ALL_KEYS, OPTIONS as _KEYS, KeySelection, parse_keys
 from txnctl.spark.source.message_selection import EVERYTHING, MessageSelection, of_keys
+from txnctl.spark.store_name import refuse_offload_path, without_url_password
 from txnctl.spark.upsert_options import OPTIONS as _UPSERT, UpsertOptions, parse_upsert
 
 TOPICS: Final = ("topic", "topics", "topicsPattern")
@@ -64,6 +65,7 @@ OPTIONS: Final[dict[str, tuple[str, ...]]] = {
 """The options that each use accepts."""
 
 ALIASES: Final = {
+    "store": "path",
     "subscribe": "topics",
     "subscribePattern": "topicsPattern",
     "startingOffsets": "startingPosition",
@@ -171,7 +173,8 @@ class WriteOptions:
 
     Attributes:
         topic: full name of the target of rows that have no column `topic`.
-        staging: the directory where tasks stage files for the driver; None for a directory within the store.
+        staging: the directory where tasks stage files for the driver; None for a directory within the store, or for a
+            store on a server a temporary one of this host.
         write_id: batch writes of the same id are stored once.
         write_fingerprint: of the input of the job; a write of the same id with a different one is refused.
         create_topic: the commit creates `topic` if it is missing.
@@ -187,6 +190,17 @@ class WriteOptions:
     producer: str | None
     create_topic: bool
     upsert: UpsertOptions | None = None
+
+
+def check_store_name(given: Mapping[str, str]) -> None:
+    """Check the name of the store before Spark shows anything of the read.
+
+    Raises:
+        InvalidValue: the URL has a password, or cannot be read.
+    """
+    for name, value in given.items():
+        if _KNOWN.get(name.lower()) == "path":
+            without_url_password(value)
 
 
 def names_table(given: Mapping[str, str]) -> bool:
@@ -358,6 +372,8 @@ def _path(parsed: dict[str, str]) -> str:
         path = unquote(urlsplit(path).path)
     value = store_setting(path).value
     assert value is not None, "the path of the store has a default"
+    value = without_url_password(value)
+    refuse_offload_path(value, parsed.get("offloadPath"))
     return value
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from storage.disk.connection import Connection
+from storage.disk.environment import Environment
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import TABLES
 from storage.disk.superblock import Superblock
@@ -17,7 +18,7 @@ from storage.disk.view import WriteBatch
 from storage.limits import TIMESTAMP_RESERVE_NS, TRANSACTION_TIMEOUT_MS
 from storage.process.locks import OpenTimestamps
 from storage.table import retention
-from storage.txn.begin import NewTransaction, Started, check_begin, timeout_ms_of
+from storage.txn.begin import NewTransaction, Started, new_record, timeout_ms_of
 from storage.txn.coordinator import Coordinator
 from storage.txn.options import SERIALIZABLE, TransactionOptions
 from storage.txn.record import TransactionRecord
@@ -27,10 +28,10 @@ class NeedsWrite(Exception):
     """A durable write has to come first: of a reserve of timestamps, or of the transaction's record."""
 
 
-class BeginRequest:
+class BeginRequest(NewTransaction):
     """How a transaction is begun; see `Store.transaction`."""
 
-    __slots__ = ("attached", "labels", "options", "timeout_ms")
+    __slots__ = ("attached",)
 
     def __init__(
         self,
@@ -42,12 +43,12 @@ class BeginRequest:
         """Raises:
         InvalidValue, InvalidName: a timeout or label out of bounds.
         """
-        check_begin(timeout_ms, labels)
-        self.timeout_ms = timeout_ms
-        self.labels = labels
-        self.options = options
+        super().__init__(timeout_ms, labels, options)
         self.attached = attached
 
+
+_RESERVED_ENOUGH_NS: Final = TIMESTAMP_RESERVE_NS - 1_000_000_000
+"""A commit reserves timestamps anew where fewer are left: once a second."""
 
 _DEFAULT_REQUEST: Final = BeginRequest(TRANSACTION_TIMEOUT_MS, None)
 
@@ -82,14 +83,23 @@ class HeldTimestamp:
         self._timestamp = 0
 
     def __del__(self) -> None:
-        if self._timestamp:
+        try:
+            timestamp = self._timestamp
+        except AttributeError:
+            return  # The constructor was interrupted.
+        if timestamp:
             self.release()  # A transaction that no object refers to cannot write.
+
+
+Start = tuple[Started | None, HeldTimestamp | None]
+"""The start of a transaction without a record, and its timestamp if one was issued."""
 
 
 class Beginning:
     """See the module.
 
     Attributes:
+        environment: of the connection.
         started: None for a transaction that was begun with its record.
         boot_deadline_ns: the deadline on the boot clock.
         held: the timestamp of a transaction that has no record; None if there is no timestamp.
@@ -100,6 +110,7 @@ class Beginning:
         "_coordinator",
         "_request",
         "boot_deadline_ns",
+        "environment",
         "held",
         "started",
     )
@@ -109,17 +120,15 @@ class Beginning:
         connection: Connection,
         coordinator: Coordinator,
         request: BeginRequest,
-        started: Started | None = None,
+        environment: Environment,
+        start: Start = (None, None),
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator
         self._request = request
-        self.held: HeldTimestamp | None = None
-        if started is not None and started.timestamp:
-            locks = connection.environment.locks
-            self.held = HeldTimestamp(locks.open_timestamps, started.timestamp)
+        self.environment = environment
+        self.started, self.held = start
         self.boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
-        self.started = started
 
     @classmethod
     def now(cls, connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Beginning:
@@ -128,8 +137,9 @@ class Beginning:
         Raises:
             StoreClosed, StoreInvalid, WriterBusy
         """
-        connection.check_writable()
-        return cls(connection, coordinator, request, _issue_start(connection, request.timeout_ms))
+        environment = connection.environment
+        start = _issue_start(connection, environment, request.timeout_ms)
+        return cls(connection, coordinator, request, environment, start)
 
     def release_timestamp(self) -> None:
         """Let readers pass the timestamp: the transaction has a record, or cannot write any more."""
@@ -166,37 +176,39 @@ class Beginning:
             has_ended: the transaction ended in time before; its deadline must not be the reason of the end now.
         """
         connection, request, started = self._connection, self._request, self.started
-        if batch.superblock.read_generation or batch.count(TABLES):
+        owner = connection.identity
+        ahead_ns = batch.superblock.timestamp_mark - batch.wall_ns
+        if ahead_ns < _RESERVED_ENOUGH_NS and (batch.superblock.read_generation or batch.count(TABLES)):
             _reserve_timestamps(batch)
         if started is not None and has_ended:
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
-        lease = connection.lease(batch) if request.attached and not ends_here else 0
-        record = self._coordinator.begin(
-            batch, connection.identity, lease,
-            NewTransaction(request.timeout_ms, request.labels, request.options, started), ends_here,
-        )  # fmt: skip
+        if ends_here:
+            # The end writes the record, and no index by deadline or owner is needed.
+            record = new_record(batch, owner, 0, request, started)
+            batch.ending = record.txn_id
+        else:
+            lease = connection.lease(batch) if request.attached else 0
+            record = self._coordinator.begin(batch, owner, lease, request, started)
         if uses_tables:
             record.uses_tables = True
         return record
 
 
-def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
-    """The start of a transaction without a record; None if only a record can give a timestamp."""
-    environment, clock = connection.environment, connection.clock
-    cache, locks = environment.read_cache, environment.locks
+def _issue_start(connection: Connection, environment: Environment, timeout_ms: int) -> Start:
+    """The start of a transaction without a record, and its timestamp; None if only a record can give a timestamp."""
+    clock, cache, locks = connection.clock, environment.read_cache, environment.locks
     if not cache.is_attached:
+        connection.check_writable()
         now_ns = environment.now_ns_without(TABLES)
         if now_ns is not None:
-            return Started(0, clock.wall_ns() // 1_000_000, now_ns)
+            return Started(0, clock.wall_ns() // 1_000_000, now_ns), None
         with environment.view() as view:
             if not view.count(TABLES):
-                return Started(0, clock.wall_ms(), view.now_ns)
-    if not cache.issues:
-        return None
+                return Started(0, clock.wall_ms(), view.now_ns), None
 
-    def issue(superblock: Superblock, wall_ns: int) -> Started:
-        cache.drop_lost()  # A timestamp from a removed file is below the watermark of the next file.
-        if not cache.is_valid(superblock):
+    def issue(superblock: Superblock, wall_ns: int) -> tuple[Started, HeldTimestamp]:
+        # A timestamp from a removed file is below the watermark of the next file.
+        if not cache.is_valid(superblock, looks_at_file=True):
             raise NeedsWrite
         issued = cache.issued
         following = (issued if issued > superblock.last_timestamp else superblock.last_timestamp) + 1
@@ -205,10 +217,11 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
             raise NeedsWrite
         started = Started(timestamp, wall_ns // 1_000_000, superblock.now_ns(clock))
         deadline_ns = clock.boot_ns() + timeout_ms * 1_000_000
-        # Held before issued: a reader that knows of the timestamp meets the lock.
+        # Held before issued: a reader that knows of the timestamp meets the lock. An interrupt lets go of it.
+        held = HeldTimestamp(locks.open_timestamps, timestamp)
         locks.open_timestamps.hold(timestamp, deadline_ns)
         cache.note_issued(timestamp)
-        return started
+        return started, held
 
     # A process about to write a key would be refused over a read of this newer transaction, so a newcomer backs off.
     for is_reserved in (False, True):
@@ -218,7 +231,7 @@ def _issue_start(connection: Connection, timeout_ms: int) -> Started | None:
             if not is_reserved:
                 # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.
                 connection.write(_reserve_timestamps, share=ReserveShare.PART)
-    return None
+    return None, None
 
 
 def _reserve_timestamps(batch: WriteBatch) -> None:

@@ -53,13 +53,14 @@ class TransactionHandle:
         is_committed: whether this process has committed the transaction.
         doubt: a batch of which this process does not know whether it is committed; None otherwise.
         queued: the commit, while a group has it in its queue; None otherwise.
+        ended: the end of a transaction that has ended without a record; None otherwise.
     """
 
     def __init__(
         self, connection: Connection, coordinator: Coordinator, beginning: Beginning, txn_id: int = 0
     ) -> None:
         self.connection = connection
-        self.environment = connection.environment
+        self.environment = beginning.environment
         self.coordinator = coordinator
         self.lock = threading.RLock()
         self.beginning = beginning
@@ -71,15 +72,15 @@ class TransactionHandle:
         self.queued: QueuedCommit | None = None
         self._is_marked = False
         self.doubt: BatchOutcome | None = None
-        self._ended: TransactionState | None = None
+        self.ended: TransactionState | None = None
 
     # What is known
 
     @property
     def state(self) -> TransactionState:
         """The transaction's state now."""
-        if self._ended is not None:
-            return self._ended
+        if self.ended is not None:
+            return self.ended
         if self.queued is not None or (not self.txn_id and self.doubt is not None):
             with self.lock:
                 self.resolve()
@@ -92,21 +93,6 @@ class TransactionHandle:
     def is_mark_due(self) -> bool:
         """Whether there is a record, which does not say yet that the transaction uses tables."""
         return bool(self.txn_id) and self.uses_tables and not self._is_marked
-
-    def check_usable(self) -> None:
-        """See that no batch is in doubt, and that the transaction may still be used from this process.
-
-        Raises:
-            TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
-            StoreClosed, StoreInvalid
-        """
-        connection, state = self.connection, self.environment.usability
-        if connection.is_closed or connection.read_only or state.failed is not None or state.is_old:
-            connection.check_writable()
-        if self.doubt is not None or self.queued is not None:
-            self.resolve()
-        if self._ended is not None:
-            self.run_batch(_no_change)
 
     def check_open(self) -> None:
         """See that the transaction is open and in time.
@@ -121,9 +107,17 @@ class TransactionHandle:
                 record = records.get(view, self.txn_id)
                 is_open = record.state is TransactionState.OPEN and not record.is_overdue(view.now_ns)
         if not is_open:
-            self.run_batch(_no_change)
+            self.use()
 
     # Batches
+
+    def use(self) -> None:
+        """Note a use of the transaction in a batch, which raises the reason if the transaction is not open.
+
+        Raises:
+            as `run_batch`
+        """
+        self.run_batch(_no_change)
 
     def run_batch(
         self,
@@ -144,7 +138,7 @@ class TransactionHandle:
             TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
             WriterBusy, StoreFull, and what `change` raises.
         """
-        if self._ended is not None:
+        if self.ended is not None:
             self.materialise()
         outcome = BatchOutcome(settle, ends=False)
 
@@ -178,7 +172,7 @@ class TransactionHandle:
         self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
     ) -> tuple[BatchOutcome, Callable[[WriteBatch], tuple[TransactionRecord, Ended]]]:
         """The change that commits the transaction, and its outcome; args as `commit_batch`."""
-        if self._ended is not None:
+        if self.ended is not None:
             self.materialise()
         coordinator, owner, outcome = (
             self.coordinator,
@@ -199,7 +193,9 @@ class TransactionHandle:
                     Arbiter(batch, coordinator, owner).begin_use(record)
                 prepare(batch, record)
 
-            last_work = prepare_marked if self.uses_tables else partial(prepare, batch)
+            # A record made here says already whether tables are used.
+            is_mark_due = self.uses_tables and made is None
+            last_work = prepare_marked if is_mark_due else partial(prepare, batch)
             ended = coordinator.commit(batch, txn_id, owner, last_work, made)
             if ended.already:
                 # Committed by its number elsewhere, without the content buffered here.
@@ -225,10 +221,10 @@ class TransactionHandle:
         """Commit a transaction that has nothing to write; False if the end has to be written, or is refused."""
         if self.txn_id or self.beginning.started is None:
             return False
-        if self._ended is None and self.beginning.is_in_time():
-            self._ended, self.is_committed = TransactionState.COMMITTED, True
+        if self.ended is None and self.beginning.is_in_time():
+            self.ended, self.is_committed = TransactionState.COMMITTED, True
             self.beginning.release_timestamp()
-        return self._ended is TransactionState.COMMITTED
+        return self.ended is TransactionState.COMMITTED
 
     def abort(self, reason: str | None) -> None:
         """Abort the transaction; one without a record leaves nothing. A refused abort drops nothing.
@@ -241,8 +237,8 @@ class TransactionHandle:
         if self.doubt is not None or self.queued is not None:
             self.resolve()
         if not self.txn_id:
-            if self._ended is not TransactionState.COMMITTED:
-                self._ended = TransactionState.ABORTED
+            if self.ended is not TransactionState.COMMITTED:
+                self.ended = TransactionState.ABORTED
                 self.on_discard()
                 self.beginning.release_timestamp()
                 return
@@ -270,7 +266,7 @@ class TransactionHandle:
             self.resolve()
             if self.txn_id:
                 return
-            ended, coordinator, owner = self._ended, self.coordinator, self.connection.identity
+            ended, coordinator, owner = self.ended, self.coordinator, self.connection.identity
             outcome = BatchOutcome(_nothing, ends=ended is not None)
 
             def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:

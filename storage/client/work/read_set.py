@@ -202,11 +202,12 @@ class ReadSet:
             # Otherwise the intent in the way may be of an end that the group had queued.
             handle.run_batch(partial(self._push, met=obstacle, table=table), share=ReserveShare.PART)
 
-    def _admit(self, table: TableEntry, read: bytes | Note, view: ReadView) -> None:
+    def _admit(self, table: TableEntry, read: bytes | Note, view: ReadView, wall_ns: int) -> None:
         """Inside the gate: see that the transaction may read, and record the read.
 
         Args:
             read: the key that is read, or records the read.
+            wall_ns: the wall time.
 
         Raises:
             NeedsWrite: a batch has to change something first, as make a damaged read cache anew, or find why the
@@ -229,7 +230,7 @@ class ReadSet:
             )
         else:
             is_usable = handle.timestamp > 0 and view.clock.boot_ns() < handle.beginning.boot_deadline_ns
-        if not is_usable or not retention.is_in_window(superblock, view.clock, handle.timestamp):
+        if not is_usable or not retention.is_in_window(superblock, view.clock, wall_ns, handle.timestamp):
             raise NeedsWrite
         if known is None or table.state not in known.records:
             check_exists(view, table)

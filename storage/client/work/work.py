@@ -23,6 +23,7 @@ from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
+from storage.limits import BUFFER_KEYS_MAX
 from storage.table.arbiter import Arbiter
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
@@ -47,7 +48,8 @@ class Work:
         self._handle = handle
         self._connection = handle.connection
         outbox = Outbox() if buffers else Outbox(bytes_max=0)
-        self._buffers = Buffers(outbox, self._new_write_set() if buffers else self._new_write_set(keys_max=0))
+        keys_max = BUFFER_KEYS_MAX if buffers else 0
+        self._buffers = Buffers(outbox, WriteSet(handle.connection, handle.coordinator, keys_max))
         self._write_behind = WriteBehind(handle, self._buffers)
         self._read_set = ReadSet(handle, self._buffers.merged, marks_first=not buffers)
 
@@ -224,12 +226,12 @@ class Work:
         """Write a key, or with None delete it; the version of the write.
 
         Raises:
+            InvalidValue: of key or value.
             WriteTooOld, and as `read_version`
         """
-        handle, write_set = self._handle, self._buffers.write_set
+        write, handle, write_set = Write(table, key, value), self._handle, self._buffers.write_set
         with handle.lock:
             self._write_behind.enter()
-            write = Write(table.table_id, table.name, key, value)
             if not write_set.has_room(write):
                 # A write that is refused is not buffered, so the writes before it make room first.
                 if not write_set.is_empty:
@@ -301,7 +303,8 @@ class Work:
             if may_queue and not self._connection.reads_at_once and self._queue_commit(subject):
                 return None
             ended = handle.commit_batch(self._prepare_commit, buffers.settle)
-            self._write_behind.leave_watch()
+            if self._write_behind.is_watched:
+                self._write_behind.leave_watch()
             return ended
 
     def _queue_commit(self, subject: object) -> bool:
@@ -357,5 +360,5 @@ def begin_work(connection: Connection, coordinator: Coordinator, request: BeginR
 def work_by_record(connection: Connection, coordinator: Coordinator, record: TransactionRecord) -> Work:
     """The work of a transaction that a caller names by number; nothing is buffered."""
     request = BeginRequest(record.timeout_ms, record.labels, attached=False)
-    beginning = Beginning(connection, coordinator, request)
+    beginning = Beginning(connection, coordinator, request, connection.environment)
     return Work(TransactionHandle(connection, coordinator, beginning, record.txn_id), buffers=False)

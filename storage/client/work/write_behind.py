@@ -24,15 +24,16 @@ class WriteBehind:
 
     Attributes:
         failure: the error of the watch that the next operation raises; None if there is none.
+        is_watched: whether the watch looks for overdue messages of this transaction.
     """
 
-    __slots__ = ("_buffers", "_flusher", "_handle", "_is_watched", "_noted_ns", "failure")
+    __slots__ = ("_buffers", "_flusher", "_handle", "_noted_ns", "failure", "is_watched")
 
     def __init__(self, handle: TransactionHandle, buffers: Buffers) -> None:
         self._handle = handle
         self._buffers = buffers
         self._flusher = handle.environment.flusher
-        self._is_watched = False
+        self.is_watched = False
         self.failure: TxnctlError | None = None
         self._noted_ns = -1
         handle.on_discard = buffers.discard
@@ -42,12 +43,19 @@ class WriteBehind:
 
         Raises:
             TxnctlError: as a batch with the buffered messages.
-            StoreClosed, StoreInvalid, TransactionNotOpen
+            TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
+            StoreClosed, StoreInvalid
         """
         handle, outbox = self._handle, self._buffers.outbox
+        connection, state = handle.connection, handle.environment.usability
         if self.failure is not None:
             self.raise_failure()
-        handle.check_usable()
+        if connection.is_closed or connection.read_only or state.failed is not None or state.is_old:
+            connection.check_writable()
+        if handle.doubt is not None or handle.queued is not None:
+            handle.resolve()
+        if handle.ended is not None:
+            handle.use()
         if not outbox.is_empty and handle.connection.clock.boot_ns() - outbox.since_ns >= WRITE_BEHIND_NS:
             self.store(outbox)
 
@@ -89,20 +97,20 @@ class WriteBehind:
         """Have the outbox, empty as yet, watched from now on; False if the process may have no more threads."""
         outbox = self._buffers.outbox
         outbox.since_ns = self._handle.connection.clock.boot_ns()
-        self._is_watched = self._flusher.watch(self, outbox.since_ns)
-        return self._is_watched
+        self.is_watched = self._flusher.watch(self, outbox.since_ns)
+        return self.is_watched
 
     def leave_watch(self) -> None:
         """End the watch, if the outbox is empty."""
-        if self._is_watched and self._buffers.outbox.is_empty:
+        if self.is_watched and self._buffers.outbox.is_empty:
             self._flusher.leave(self)
-            self._is_watched = False
+            self.is_watched = False
 
     def hand_over(self) -> None:
         """End the watch: a group has the commit in its queue, and is watched itself."""
-        if self._is_watched:
+        if self.is_watched:
             self._flusher.leave(self)
-            self._is_watched = False
+            self.is_watched = False
 
     def write_overdue(self) -> None:
         """Store messages that were buffered for too long; the next operation raises a failure."""

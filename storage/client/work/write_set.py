@@ -139,10 +139,10 @@ def _with_tables(batch: WriteBatch, writes: list[Write]) -> list[Write]:
     unborn = {write.table for write in writes if write.table_id < 0}
     if not unborn:
         return writes
-    ids = {name: tables.find_or_create(batch, name).table_id for name in sorted(unborn)}
+    born = {name: tables.find_or_create(batch, name) for name in sorted(unborn)}
     by_key: dict[tuple[int, bytes], Write] = {}
     for write in writes:
-        table_id = write.table_id if write.table_id > 0 else ids[write.table]
+        entry = write.entry if write.table_id > 0 else born[write.table]
         # Two handles may have put one key, each into a table unborn by a number of its own: the later write counts.
-        by_key[table_id, write.key] = Write(table_id, write.table, write.key, write.value)
+        by_key[entry.table_id, write.key] = Write(entry, write.key, write.value)
     return list(by_key.values())

@@ -17,7 +17,7 @@ from typing import Any
 from storage import faults
 from storage.disk.codec import pack, seal
 from storage.disk.lmdb import data_file, directory, reader_table, reserve_file
-from storage.disk.lmdb.build_dir import build_directory, is_build_dir
+from storage.disk.lmdb.build_dir import build_directory, is_build_dir, kept_directory
 from storage.disk.lmdb.lmdb_errors import refused
 from storage.disk.reserve import RESERVE_BYTES
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
@@ -82,6 +82,25 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
         # A commit in the copy, which is dropped.
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         raise _name_leftover(refused(path, cause), build_dir) from error
+
+
+@contextmanager
+def resuming(path: str) -> Iterator[str]:
+    """Make the build directory of a copy to `path`, or take over the one that an interrupted copy has left.
+
+    The directory stays until it is installed or removed within the block.
+
+    Raises:
+        AlreadyExists, StoreInUse, InvalidValue, StoreInvalid, StoreUnsafe, NotPermitted, StoreFull, OutcomeUnknown
+    """
+    check_free(path)
+    check_outside(path)
+    _make_parent(os.path.dirname(path))
+    try:
+        with kept_directory(os.path.join(path, _INSIDE) if _is_there(path) else path) as build_dir:
+            yield build_dir
+    except OSError as error:
+        raise _explain(path, error) from error
 
 
 def _name_leftover(error: TxnctlError, build_dir: str | None) -> TxnctlError:

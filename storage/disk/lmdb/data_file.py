@@ -71,13 +71,42 @@ def mapped(path: str, read_only: bool, has_table: bool = True) -> tuple[Any, int
     return raw, format_number
 
 
-def _open(path: str, read_only: bool, has_table: bool) -> Any:
-    size = os.stat(os.path.join(path, directory.DATA)).st_size
+def opened_new(path: str) -> Any:
+    """LMDB's environment on a new, empty file in the directory `path`, for the build of a store.
+
+    Raises:
+        StoreFull, CorruptStore, NotPermitted, StoreInvalid
+    """
+    return _open(path, False, True, is_new=True)
+
+
+def opened_unfinished(path: str) -> Any:
+    """LMDB's environment on a file that an interrupted build has left; the format record may be missing.
+
+    Raises:
+        CorruptStore: the file does not open.
+        StoreFull, NotPermitted, StoreInvalid
+    """
+    try:
+        check_top_pages(path)
+        raw = _open(path, False, True)
+    except NotAStore as error:
+        raise CorruptStore(error.message) from error
+    try:
+        _check_length(raw, path)
+    except BaseException:
+        raw.close()
+        raise
+    return raw
+
+
+def _open(path: str, read_only: bool, has_table: bool, *, is_new: bool = False) -> Any:
+    size = 0 if is_new else os.stat(os.path.join(path, directory.DATA)).st_size
     for map_bytes in (MAP_BYTES_WANTED, max(MAP_BYTES_FALLBACK, 2 * size), size + MAP_BYTES_SPARE):
         try:
             # As bytes: py-lmdb refuses text with bytes that are not UTF-8.
             return lmdb.open(
-                os.fsencode(path), map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
+                os.fsencode(path), map_size=map_bytes, readonly=read_only, create=is_new, mode=0o600, max_dbs=64,
                 max_readers=READERS_MAX, max_spare_txns=0, lock=has_table,
             )  # fmt: skip
         except (MemoryError, lmdb.MemoryError):

@@ -136,6 +136,19 @@ class DataMap:
             number = self.raw.info()["last_txnid"]
         return self.kept.superblock if self.kept.commit == (self.raw, number) else None
 
+    def show_last_commit(self) -> None:
+        """Let views show the last commit that LMDB counts; called inside the gate, where no commit is in progress.
+
+        A writer that was killed between the two left a commit that views show behind the next begin of a batch only.
+        """
+        while True:
+            try:
+                self.raw.begin(write=True).abort()
+            except lmdb.MapResizedError:
+                self.resize(0, inside_gate=True)
+            else:
+                return
+
     def view(self) -> CountedView:
         """A context manager that opens one consistent view."""
         return CountedView(self)
@@ -213,11 +226,13 @@ class DataMap:
         while True:
             if self.failed is not None:
                 self.check_usable()
-            with self.lock:
-                while self._changes:
-                    self._views_done.wait()
-                self._views += 1
+            is_counted = False
             try:
+                with self.lock:
+                    while self._changes:
+                        self._views_done.wait()
+                    self._views += 1
+                    is_counted = True
                 return self.raw.begin()
             except lmdb.MapResizedError:
                 self.end_view()
@@ -230,7 +245,8 @@ class DataMap:
                     continue
                 raise readers_full(self.path) from None
             except BaseException:
-                self.end_view()
+                if is_counted:
+                    self.end_view()
                 raise
 
     def end_view(self) -> None:
@@ -326,13 +342,15 @@ class CountedView:
             raise
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._raw.abort()
         data_map = self._map
-        # As `end_view` does.
-        with data_map.lock:
-            data_map._views -= 1
-            if data_map._changes:
-                data_map._views_done.notify_all()
+        try:
+            self._raw.abort()
+        finally:
+            # As `end_view` does, also behind an interrupt: a change of the map would wait for the view for ever.
+            with data_map.lock:
+                data_map._views -= 1
+                if data_map._changes:
+                    data_map._views_done.notify_all()
         if error is None:
             return
         if is_damage(error):

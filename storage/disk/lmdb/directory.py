@@ -102,11 +102,21 @@ def check(path: str) -> None:
             f"{path} belongs to {_user(directory.st_uid)}, a user who could change the store at any time",
             hint=f"Run txnctl as {_user(directory.st_uid)}, or work on a copy of your own.",
         )
-    data = os.path.join(path, DATA)
-    for file in FILES:
-        _check_file(path, file, directory.st_uid)
+    check_files(path)
     check_local(path, directory.st_dev)
-    _check_magic(data)
+    _check_magic(os.path.join(path, DATA))
+
+
+def check_files(path: str) -> None:
+    """Check for the plain files of a store that only the owner of the directory may write.
+
+    Raises:
+        NotAStore, StoreUnsafe, NotPermitted, StoreInvalid
+    """
+    with refusing(f"cannot look at {path}"):
+        owner = os.stat(path).st_uid
+    for file in FILES:
+        _check_file(path, file, owner)
 
 
 def _check_has_data(path: str) -> None:

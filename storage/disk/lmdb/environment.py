@@ -6,17 +6,17 @@ Must not know: the meaning of records.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import lmdb
 
 from storage.disk.counters import Counters
 from storage.disk.environment import HolderProcess, ReaderSlot, Space
 from storage.disk.lmdb import counters_file, directory, reserve_file
-from storage.disk.lmdb.build_dir import remove_leftovers
+from storage.disk.lmdb.build_dir import remove_left_copies, remove_leftovers
 from storage.disk.lmdb.commit_wait import LmdbCommitWait
 from storage.disk.lmdb.counters_file import CountersFile
 from storage.disk.lmdb.data_map import DataMap
@@ -38,6 +38,9 @@ from storage.process.identity import describe, is_stopped, started
 from storage.process.lock_file import open_locks, processes_with
 from storage.process.writer_gate import OnWait
 from storage.system_errors import refusing, system_refusal
+
+if TYPE_CHECKING:
+    from storage.disk.lmdb.store_build import DirectoryView
 
 _FORK_WAIT_S: Final = 2.0
 _CHUNK: Final = 1 << 20
@@ -315,6 +318,8 @@ class LmdbEnvironment:
             remove_leftovers(self.path, inside_store=True)
         with suppress(OSError):
             remove_leftovers(os.path.dirname(self.path))
+        with suppress(OSError):
+            remove_left_copies(os.path.dirname(self.path), self.clock.wall_ns())
 
     def check_pages(
         self,
@@ -364,6 +369,21 @@ class LmdbEnvironment:
                 is_sound = check_pages(self.path, view.commit, lambda *damaged: damage.append(damaged))
         if damage:
             raise damaged_page(self.path, *damage[0])
+
+    @contextmanager
+    def copy_view(self) -> Iterator[DirectoryView]:
+        """Open a view of all sealed records, for a copy.
+
+        Raises:
+            CorruptStore: a page is damaged. LMDB would copy it, or end the process.
+        """
+        from storage.disk.lmdb.store_build import DirectoryView
+
+        self.check_usable()
+        self._check_pages()
+        total_bytes = directory.data_bytes(self.path)
+        with self.view() as view:
+            yield DirectoryView(view, total_bytes)
 
     def look_in_place(self) -> None:
         """Check, at most once a second, that the store is still at its path; for callers that wait.

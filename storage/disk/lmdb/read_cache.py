@@ -88,11 +88,17 @@ class MappedReadCache:
         """Whether this process has the file mapped."""
         return self._file.data is not None
 
-    def is_valid(self, superblock: Superblock) -> bool:
+    def is_valid(self, superblock: Superblock, *, looks_at_file: bool = False) -> bool:
         """Whether the file exists, is whole, and belongs to this store, boot and generation.
 
         Slots and ranges are checked where they are read.
+
+        Args:
+            looks_at_file: unmap a file first that was removed or cut short: it counts no more, and the next write
+                forgets its reads.
         """
+        if looks_at_file and self._file.drop_lost():
+            self._forget_file()
         if not superblock.read_generation:
             return False
         # The boot is the clock's: the superblock names the boot of the last write.
@@ -109,11 +115,6 @@ class MappedReadCache:
         assert data is not None, "an identified file is mapped"
         header = data[:HEADER_BYTES]
         return header == self._header or self._accept(header)
-
-    def drop_lost(self) -> None:
-        """Unmap a file that was removed or cut short: it counts no more, and the next write forgets its reads."""
-        if self._file.drop_lost():
-            self._forget_file()
 
     def _forget_file(self) -> None:
         self._identified = None
@@ -160,11 +161,14 @@ class MappedReadCache:
 
         Called where the store has a generation of the read cache; without one no timestamp was issued so.
         """
-        if self._file.drop_lost():
-            self._forget_file()
-        issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
+        is_valid = self.is_valid(superblock, looks_at_file=True)
+        issued = self.issued if is_valid else superblock.timestamp_mark
         if issued > superblock.last_timestamp:
             superblock.last_timestamp = issued
+
+    def catch_up_outside(self, superblock: Superblock) -> None:
+        """As `catch_up`, of a dry run, outside the gate."""
+        superblock.last_timestamp = self.last_issued(superblock)
 
     def last_issued(self, superblock: Superblock) -> int:
         """The last timestamp issued, with or without a commit, read outside the gate.

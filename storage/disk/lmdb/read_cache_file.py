@@ -31,13 +31,14 @@ class ReadCacheFile:
         data: the mapped bytes; None where no file is attached.
     """
 
-    __slots__ = ("_descriptor", "_directory", "_path", "data")
+    __slots__ = ("_descriptor", "_directory", "_path", "_size", "data")
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._path = os.path.join(directory, FILE_NAME)
         self._descriptor = -1
         self.data: mmap.mmap | None = None
+        self._size = 0
 
     @property
     def inode(self) -> int:
@@ -57,7 +58,7 @@ class ReadCacheFile:
         if self.data is None:
             return False
         status = os.fstat(self._descriptor)
-        if status.st_nlink and status.st_size >= len(self.data):
+        if status.st_nlink and status.st_size >= self._size:
             return False
         self.close()
         return True
@@ -140,7 +141,7 @@ class ReadCacheFile:
             return False
         if self.data is not None:
             self.data.close()
-        self.data = data
+        self.data, self._size = data, size
         return True
 
     def follow(self, size: int) -> bool:
@@ -159,12 +160,12 @@ class ReadCacheFile:
 
     def _map(self, descriptor: int, size: int) -> mmap.mmap:
         try:
-            self.data = mmap.mmap(descriptor, size)
+            data = mmap.mmap(descriptor, size)
         except OSError as error:
             os.close(descriptor)
             raise refusal(f"cannot open {self._path}", error) from error
-        self._descriptor = descriptor
-        return self.data
+        self._descriptor, self._size, self.data = descriptor, size, data
+        return data
 
 
 def _is_private(status: os.stat_result) -> bool:

@@ -24,10 +24,17 @@ class RecordedView(CountedView):
     __slots__ = ("_on_wait", "_record", "_timeout_s")
 
     def __init__(
-        self, data_map: DataMap, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self,
+        data_map: DataMap,
+        record: Callable[[ReadView, int], None],
+        timeout_s: float,
+        on_wait: OnWait | None,
     ) -> None:
-        """Raises:
-        StoreClosed, StoreInvalid, OldFormat: the store is not written by this process.
+        """Args:
+        record: given the view and the wall time in nanoseconds.
+
+        Raises:
+            StoreClosed, StoreInvalid, OldFormat: the store is not written by this process.
         """
         if data_map.read_only or data_map.failed is not None or data_map.is_old:
             _refuse(data_map)
@@ -39,27 +46,37 @@ class RecordedView(CountedView):
     def __enter__(self) -> ReadView:
         data_map = self._map
         gate = data_map.locks.gate
+        opened: ReadView | None = None
         try:
-            gate.enter(self._timeout_s, self._on_wait)
-            wall_ns = data_map.clock.wall_ns()
-            if not 0 <= wall_ns < WALL_END_NS:
-                check_wall(wall_ns)
-            view = super().__enter__()
             try:
+                gate.enter(self._timeout_s, self._on_wait)
+                wall_ns = data_map.clock.wall_ns()
+                if not 0 <= wall_ns < WALL_END_NS:
+                    check_wall(wall_ns)
+                view = opened = super().__enter__()
                 kept = data_map.kept
-                if kept.commit == (data_map.raw, self._raw.id()):
+                number = data_map.raw.info()["last_txnid"]
+                if kept.commit == (data_map.raw, number):
                     view.known = kept
-                self._record(view)
+                elif self._raw.id() != number:
+                    # Of a killed writer, whose writes were judged before this read: they may not show up behind it.
+                    self.__exit__(None, None, None)
+                    opened = None
+                    data_map.show_last_commit()
+                    view = opened = super().__enter__()
+                self._record(view, wall_ns)
                 # Outside the gate the next batch may change the records.
                 view.known = None
-            except BaseException as error:
+            except OSError as error:
+                raise_refusal(f"cannot use the files of {data_map.path}", error)
+            finally:
+                gate.leave()
+            return view
+        except BaseException as error:
+            # Also an interrupt of `leave`: a change of the map would wait for the view for ever.
+            if opened is not None:
                 self.__exit__(type(error), error, None)
-                raise
-        except OSError as error:
-            raise_refusal(f"cannot use the files of {data_map.path}", error)
-        finally:
-            gate.leave()
-        return view
+            raise
 
 
 def look_at_superblock(
@@ -86,6 +103,10 @@ def look_at_superblock(
         superblock = data_map.kept_superblock()
         if superblock is not None:
             return look(superblock, wall_ns)
+        with data_map.view() as view:
+            if view.commit == data_map.raw.info()["last_txnid"]:
+                return look(view.superblock, wall_ns)
+        data_map.show_last_commit()
         with data_map.view() as view:
             return look(view.superblock, wall_ns)
     except OSError as error:

@@ -110,11 +110,12 @@ class LmdbWriter(BatchRuns):
         return self._map.view()
 
     def _view_context(self) -> BatchContext:
-        return self._context(self._map.databases)
+        return self._context(self._map.databases)._replace(catch_up=self._read_cache.catch_up_outside)
 
     def _context(self, databases: dict[str, object]) -> BatchContext:
         data_map = self._map
-        return BatchContext(databases, data_map.clock, data_map.locks, self._read_cache, self._received_marks)
+        cache, marks = self._read_cache, self._received_marks
+        return BatchContext(databases, data_map.clock, data_map.locks, cache, marks, cache.catch_up)
 
     def upgrade(
         self,
@@ -186,11 +187,13 @@ class LmdbWriter(BatchRuns):
             self._reserve.keep(size)
 
     def _write_once(self, task: Task[T]) -> T:
-        dry_run, data_map, raw = task.dry_run, self._map, self._map.raw.begin(write=True)
-        number, kept = raw.id(), self.kept
+        dry_run, data_map, kept = task.dry_run, self._map, self.kept
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
+        raw = data_map.raw.begin(write=True)
         try:
+            # Inside: the traceback of an interrupt (Ctrl-C) would keep the transaction of LMDB, and its lock.
+            number = raw.id()
             databases = data_file.all_databases(data_map.raw, raw) if task.upgrades else data_map.databases
             context = self._last_context
             if context is None or context.databases is not databases or context.locks is not data_map.locks:

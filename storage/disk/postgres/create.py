@@ -6,16 +6,16 @@ import os
 
 from storage.disk.codec import pack, seal
 from storage.disk.postgres.environment import FORMAT_KEY
-from storage.disk.postgres.layout import FUNCTIONS, TABLES, Place
+from storage.disk.postgres.layout import FUNCTIONS, TABLES, RecordPlace
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_record import SERVER_KEY, ServerRecord
 from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import Session
-from storage.disk.postgres.url import StoreUrl
+from storage.disk.postgres.url import COPY_SUFFIX, StoreUrl
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
-from storage.errors import AlreadyExists, OutcomeUnknown, ServerLost
+from storage.errors import AlreadyExists, InvalidValue, OutcomeUnknown, ServerLost
 from storage.process.clock import Clock
 
 _HALF_KEY = 1 << 30
@@ -34,7 +34,9 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
         ServerUnreachable, NotPermitted, StoreNotFound, OutcomeUnknown
     """
     url = StoreUrl.parse(name)
-    session = Session.connect(url, clock, application=f"txnctl:{os.uname().nodename}:{os.getpid()}")
+    if url.store.endswith(COPY_SUFFIX):
+        raise InvalidValue(f"{url.store!r} is the name of an unfinished copy", hint="Choose another name.")
+    session = Session.connect(url, clock, application=application())
     try:
         state = ServerState.read(session)
         state.check_primary(url.shown)
@@ -45,10 +47,8 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
         server_clock = ServerClock(clock)
         rows = session.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
         server_clock.look(int(rows[0][0] or b"0"))
-        lock_class = int.from_bytes(os.urandom(4), "big") % _HALF_KEY
-        record = ServerRecord(lock_class, lock_class + _HALF_KEY, is_replicated, *state.identity)
-        records = _first_records(server_clock, record)
-        _run_commit(
+        records = _first_records(server_clock, new_record(state, is_replicated))
+        run_commit(
             session,
             f'BEGIN; CREATE SCHEMA "{url.store}"; {TABLES} {FUNCTIONS} {records} COMMIT',
             is_replicated=is_replicated,
@@ -57,7 +57,18 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
         session.close()
 
 
-def _run_commit(session: Session, text: str, *, is_replicated: bool) -> None:
+def application() -> str:
+    """The name of this process in the server's list of sessions."""
+    return f"txnctl:{os.uname().nodename}:{os.getpid()}"
+
+
+def new_record(state: ServerState, is_replicated: bool) -> ServerRecord:
+    """The record of a new store about its server, with lock keys that are drawn."""
+    lock_class = int.from_bytes(os.urandom(4), "big") % _HALF_KEY
+    return ServerRecord(lock_class, lock_class + _HALF_KEY, is_replicated, *state.identity)
+
+
+def run_commit(session: Session, text: str, *, is_replicated: bool) -> None:
     """Run text that ends in a commit.
 
     Raises:
@@ -83,7 +94,7 @@ def _first_records(clock: ServerClock, record: ServerRecord) -> str:
         FORMAT_KEY: pack([FORMAT_NUMBER, store_id, clock.wall_ms()]),
         SERVER_KEY: record.encode(),
     }
-    prefix = Place(STORE).prefix
+    prefix = RecordPlace(STORE).prefix
     values = ", ".join(
         f"('\\x{(prefix + key).hex()}', '\\x{seal(STORE, key, payload).hex()}')"
         for key, payload in records.items()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.disk.codec import decoded, unpack, unseal
 from storage.disk.counters import Counters
@@ -31,7 +31,7 @@ from storage.disk.postgres.layout import (
     STORE_BYTES,
     STORE_HOLDERS,
     WATCH,
-    Place,
+    RecordPlace,
 )
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
@@ -87,6 +87,9 @@ from storage.process.background_flush import Flusher
 from storage.process.clock import Clock
 from storage.process.writer_gate import OnWait
 
+if TYPE_CHECKING:
+    from storage.disk.postgres.store_build import SchemaView
+
 T = TypeVar("T")
 
 FORMAT_KEY: Final = b"format"
@@ -133,11 +136,12 @@ class PostgresEnvironment:
         self.usability: Usability = self
         self.format_number = FORMAT_NUMBER
         self.flusher = Flusher(clock)
-        self.places = {database.name: Place(database) for database in ALL}
+        self.places = {database.name: RecordPlace(database) for database in ALL}
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
         self._watchers = self._depth = 0
-        application = f"txnctl:{os.uname().nodename}:{self.pid}"
+        self._url, self._application = url, f"txnctl:{os.uname().nodename}:{self.pid}"
+        application = self._application
         self._batches = Session.connect(url, clock, application=application)
         try:
             self._views = Session.connect(url, clock, application=application, beside=self._batches)
@@ -320,8 +324,10 @@ class PostgresEnvironment:
 
     def context(self, *, is_batch: bool) -> BatchContext:
         """The open store as a batch needs it."""
-        locks = self._batch_locks if is_batch else self.locks
-        return BatchContext(self._handles, self.clock, locks, self.read_tables, self.received_marks)
+        cache, marks = self.read_tables, self.received_marks
+        if is_batch:
+            return BatchContext(self._handles, self.clock, self._batch_locks, cache, marks, cache.catch_up)
+        return BatchContext(self._handles, self.clock, self.locks, cache, marks, cache.catch_up_outside)
 
     # Views
 
@@ -356,6 +362,13 @@ class PostgresEnvironment:
                     self.reads.give_back(reads)
                 if session.failed is None:
                     session.post(((COMMIT, ()),))
+
+    def copy_view(self) -> AbstractContextManager[SchemaView]:
+        """Open one consistent view of all sealed records, in a third session, for the time of a copy."""
+        from storage.disk.postgres.store_build import copy_view
+
+        self.check_usable()
+        return copy_view(self._url, self.server_clock, self._application)
 
     def _seen(self, rows: list[Row]) -> tuple[int, bytes]:
         """Number and superblock of the newest commit, from the row of `OPEN`."""
@@ -477,7 +490,7 @@ class PostgresEnvironment:
 
     @contextmanager
     def recorded_view(
-        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+        self, record: Callable[[ReadView, int], None], timeout_s: float, on_wait: OnWait | None
     ) -> Iterator[ReadView]:
         """Inside the gate note the coming reads, then open the view: a writer sees the note, or committed before."""
         self.check_written()
@@ -485,7 +498,7 @@ class PostgresEnvironment:
             reads = self.reads.claim(passed.number)
             view = ServerView(passed.snapshot(reads), self._handles, self.clock)
             try:
-                record(view)
+                record(view, self.clock.wall_ns())
             except TxnctlError as error:
                 raise view.named(error) or error from error
             self.reads.advance(reads, passed.number, {})
@@ -600,7 +613,10 @@ class PostgresEnvironment:
         return 0
 
     def remove_leftovers(self) -> None:
-        return
+        from storage.disk.postgres.store_build import remove_left_copy
+
+        with self._opened_session() as session:
+            remove_left_copy(session, self._url)
 
     def check_pages(
         self,

@@ -1,7 +1,8 @@
-"""Kept reads: what a process has read of one commit, for its next views and batches of the same commit.
+"""Kept reads: the records that a process has read of one commit, for further views and batches of the same commit.
 
-A process that alone uses a store would ask for the same records again and again, a round trip each. Reads are kept as
-long as no other process commits, which the commit number tells; a commit of this process takes its own changes over.
+A process that alone uses a store would ask for the same records again and again, a round trip each. Reads are kept
+until a further process commits, as the commit number tells. A commit of this process takes over the changes of its
+batch.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-from storage.disk.postgres.layout import Place
+from storage.disk.postgres.layout import RecordPlace
 
 Stretch = tuple[list[bytes], list[bytes]]
 """Keys and values of neighbouring records, in the order of keys."""
@@ -36,12 +37,12 @@ class KeptReads:
         self.views = 0
         self._stretches: dict[str, dict[tuple[bytes, bytes, int], Stretch]] = {}
 
-    def stretch(self, place: Place, which: tuple[bytes, bytes, int]) -> Stretch | None:
+    def stretch(self, place: RecordPlace, which: tuple[bytes, bytes, int]) -> Stretch | None:
         """A stretch of a database that was read before."""
         kept = self._stretches.get(place.name)
         return None if kept is None else kept.get(which)
 
-    def keep_stretch(self, place: Place, which: tuple[bytes, bytes, int], stretch: Stretch) -> None:
+    def keep_stretch(self, place: RecordPlace, which: tuple[bytes, bytes, int], stretch: Stretch) -> None:
         """Keep a stretch as read, unless it is large."""
         if sum(map(len, stretch[1])) <= _BYTES_MAX:
             self._stretches.setdefault(place.name, {})[which] = stretch
@@ -52,8 +53,8 @@ class KeptReads:
         copy._stretches = {name: dict(kept) for name, kept in self._stretches.items()}
         return copy
 
-    def advanced(self, number: int, changes: Mapping[Place, Mapping[bytes, bytes | None]]) -> KeptReads:
-        """The reads of the next commit, with its changes; this object itself where no view uses it."""
+    def advanced(self, number: int, changes: Mapping[RecordPlace, Mapping[bytes, bytes | None]]) -> KeptReads:
+        """The reads of the next commit, with the changes of the batch; a copy where a view uses this object."""
         count = len(self.values) + sum(map(len, self._stretches.values()))
         if count > _RECORDS_MAX:
             return KeptReads(number)
@@ -93,8 +94,8 @@ class ReadsOfProcess:
     def claim(self, number: int) -> KeptReads:
         """The reads of a commit, for the one batch of the process: no view shares them from now on.
 
-        A batch that is made without the gate may read what a later commit has written; it is refused then, and what it
-        has read goes with it.
+        A batch that is made without the gate may read records of a later commit: such a batch is refused, and its reads
+        are dropped.
         """
         with self._lock:
             reads, self._reads = self._reads, KeptReads(number)
@@ -108,7 +109,7 @@ class ReadsOfProcess:
             reads.views -= 1
 
     def advance(
-        self, reads: KeptReads, number: int, changes: Mapping[Place, Mapping[bytes, bytes | None]]
+        self, reads: KeptReads, number: int, changes: Mapping[RecordPlace, Mapping[bytes, bytes | None]]
     ) -> None:
         """Take over the changes of a commit of this process, which were made on `reads`."""
         with self._lock:

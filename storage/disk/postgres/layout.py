@@ -39,7 +39,7 @@ TABLE_HEADS: Final = "heads"
 TABLE_ENTRIES: Final = "entries"
 
 
-class Place:
+class RecordPlace:
     """The place of a database: its table, and the prefix of its keys there.
 
     Attributes:
@@ -194,8 +194,8 @@ $body$;
 """The function that stores a batch as the commit after `before`.
 
 It takes the gate itself where asked, and refuses then where another commit, or a change of the read cache, came first:
-each of its statements sees what is committed when it starts. It returns the server's clock in microseconds; negative if a
-process waits for a commit, which holds the lock of the waits.
+each of its statements sees what is committed when it starts. It returns the clock of the server in microseconds, below
+zero if a process waits for a commit, which holds the lock of the waits.
 """
 
 COUNT_EVENTS: Final[Statement] = (

@@ -79,7 +79,7 @@ class Tally:
         """Whether the counts are to be sent now."""
         return now_ns >= self._due_ns
 
-    def count(self, events: Sequence[int], duration_ns: int) -> None:
+    def note(self, events: Sequence[int], duration_ns: int) -> None:
         """Count the events of a batch, and the duration of its commit up to its end."""
         counted = self._counted
         bucket = _FIRST_BUCKET + bisect_left(BOUNDS_NS, duration_ns)

@@ -76,15 +76,15 @@ class ReadTables:
         """Drop what was not sent: the gate is left."""
         self.pending = []
 
-    def is_valid(self, superblock: Superblock) -> bool:
+    def is_valid(self, superblock: Superblock, *, looks_at_file: bool = False) -> bool:  # noqa: ARG002
         return 0 < superblock.read_generation == self._generation
-
-    def drop_lost(self) -> None:
-        return
 
     def catch_up(self, superblock: Superblock) -> None:
         issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
         superblock.last_timestamp = max(superblock.last_timestamp, issued)
+
+    def catch_up_outside(self, superblock: Superblock) -> None:
+        superblock.last_timestamp = self.last_issued(superblock)
 
     def last_issued(self, superblock: Superblock) -> int:
         if not superblock.read_generation:

@@ -68,7 +68,7 @@ class ServerClock(Clock):
         """Note a reading of the store clock."""
         self._store_ns, self._store_seen_ns = store_ns, self._machine.boot_ns()
 
-    def settle(self, superblock: Superblock, recorded_ns: int) -> int:
+    def keep_jump(self, superblock: Superblock, recorded_ns: int) -> int:
         """Keep a jump of the server's clock as offset, in a batch that has begun; return the store clock.
 
         Args:

@@ -2,7 +2,7 @@
 
 Each store has two numbers of its own, drawn when it is made, as the first halves of its lock keys: one for leases,
 whose second half is the number of the lease, and one for the store: gate (0), the store in use (1), waits for commits
-(2).
+(2), the copy that builds the store (3).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8, int8_array
@@ -24,11 +24,13 @@ from storage.disk.postgres.layout import (
     TRY_LEASE,
 )
 from storage.disk.postgres.session import Session, Step
+from storage.errors import ServerLost
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, is_stopped
 
 STORE_IN_USE: Final = 1
 WAITS: Final = 2
+COPYING: Final = 3
 _PRESENCE_FROM: Final = 1 << 16
 _PRESENCES: Final = 1 << 30
 
@@ -75,10 +77,11 @@ class ServerLeases:
         return True
 
     def drop(self, lease: int) -> None:
-        """Let go of a lease of this process. With a lost session the lease is gone."""
+        """Let go of a lease of this process. With a lost session the lease is gone, known or found out just now."""
         self._own.held.discard(lease)
         if self._session.failed is None:
-            self._session.run(((DROP_LEASE, (int4(self._class), int4(lease))),))
+            with suppress(ServerLost):
+                self._session.run(((DROP_LEASE, (int4(self._class), int4(lease))),))
 
     def is_held(self, lease: int) -> bool:
         if lease in self._own.held:
@@ -103,7 +106,7 @@ class ServerTimestamps:
     """The timestamps of transactions that are open in a process and have no record: rows, and a lock for the process.
 
     A row counts as long as its process holds the lock of its *presence*, a random number. Rows are written with the
-    pass of the gate that issues the timestamp. A release is sent at once where the session is idle, else behind its use.
+    pass of the gate that issues the timestamp. A release is sent at once if the session is idle, or behind its use.
     """
 
     __slots__ = (

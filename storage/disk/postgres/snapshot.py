@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from storage.disk.overlay import Overlay
 from storage.disk.postgres.binary import as_int, bytea_array, int8
 from storage.disk.postgres.kept_reads import KeptReads
-from storage.disk.postgres.layout import SIZES, Place, fetch_of
+from storage.disk.postgres.layout import SIZES, RecordPlace, fetch_of
 from storage.disk.postgres.session import Session, Statement
 from storage.disk.schema import HEADS, Database
 from storage.disk.view import SUPERBLOCK_KEY, ReadView
@@ -45,7 +45,7 @@ class Snapshot:
 
     def get(self, key: bytes, *, db: object) -> bytes | None:
         """The value under a key, or None."""
-        place = cast("Place", db)
+        place = cast("RecordPlace", db)
         at = place.prefix + key
         known = self._known
         if at in known:
@@ -58,13 +58,13 @@ class Snapshot:
             known[at] = value
         return value
 
-    def fetch(self, keys: Sequence[bytes], place: Place) -> list[bytes | None]:
+    def fetch(self, keys: Sequence[bytes], place: RecordPlace) -> list[bytes | None]:
         """The values under keys, each None if there is none, in one round trip."""
         values = {key: self._known[key] for key in [place.prefix + key for key in keys] if key in self._known}
-        wanted = [at for key in keys if (at := place.prefix + key) not in values]
-        if wanted:
-            (rows,) = self._session.run(((fetch_of(place.table), (bytea_array(wanted),)),))
-            read: dict[bytes, bytes | None] = dict.fromkeys(wanted)
+        unread = [at for key in keys if (at := place.prefix + key) not in values]
+        if unread:
+            (rows,) = self._session.run(((fetch_of(place.table), (bytea_array(unread),)),))
+            read: dict[bytes, bytes | None] = dict.fromkeys(unread)
             read.update((key, value) for key, value in rows if key is not None)
             values |= read
             if not place.is_bulky:
@@ -73,11 +73,11 @@ class Snapshot:
 
     def cursor(self, *, db: object) -> SnapshotCursor:
         """A cursor over a database."""
-        return SnapshotCursor(self._session, cast("Place", db), self._reads)
+        return SnapshotCursor(self._session, cast("RecordPlace", db), self._reads)
 
     def stat(self, db: object) -> dict[str, int]:
         """The number of records of a database."""
-        place = cast("Place", db)
+        place = cast("RecordPlace", db)
         (rows,) = self._session.run(((place.count, (place.prefix, place.end)),))
         return {"entries": as_int(rows[0][0]) + (place.name == HEADS.name)}
 
@@ -105,7 +105,7 @@ class SnapshotCursor:
 
     __slots__ = ("_at", "_is_whole", "_keys", "_low", "_place", "_reads", "_session", "_size", "_values")
 
-    def __init__(self, session: Session, place: Place, reads: KeptReads) -> None:
+    def __init__(self, session: Session, place: RecordPlace, reads: KeptReads) -> None:
         """Args:
         reads: the reads of the commit, to which the cursor adds its own.
         """
@@ -238,7 +238,7 @@ class Changes(Overlay):
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
-        self._places: list[Place] = []
+        self._places: list[RecordPlace] = []
 
     def put(self, key: bytes, value: bytes, *, db: object) -> None:
         """Keep a value under a key. Unlike a dry run, the batch asks the server for numbers of records."""
@@ -254,7 +254,7 @@ class Changes(Overlay):
     def stat(self, db: object) -> dict[str, int]:
         """The number of records of a database as changed."""
         changes, raw = self._of(db), self._raw
-        place = cast("Place", db)
+        place = cast("RecordPlace", db)
         entries = raw.stat(db)["entries"]
         if changes.values:
             stored = dict(zip(changes.values, raw.fetch(list(changes.values), place), strict=True))
@@ -271,9 +271,9 @@ class Changes(Overlay):
         changes = self._changes.get(id(db))
         if changes is None:
             changes = super()._of(db)
-            self._places.append(cast("Place", db))
+            self._places.append(cast("RecordPlace", db))
         return changes
 
-    def changed(self) -> dict[Place, dict[bytes, bytes | None]]:
+    def changed(self) -> dict[RecordPlace, dict[bytes, bytes | None]]:
         """The changed keys of each database with their values; None for a removed record."""
         return {place: values for place in self._places if (values := self._changes[id(place)].values)}

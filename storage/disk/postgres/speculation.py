@@ -1,12 +1,11 @@
-"""A batch before the gate: made on what this process knows of the last commit, and stored in one round trip.
+"""A batch before the gate: made on the last commit as this process knows the commit, and stored in one round trip.
 
-A process that alone writes to a store knows every record of the last commit that its next batch needs. The batch is
-made without the gate, and the function `apply` takes the gate, compares the number of the last commit, and stores the
-changes, or refuses them because another commit came first; then the batch is made again inside the gate. So every batch
-is made on the commit just before its own, either way.
+A process that alone writes to a store knows every record of the last commit that the next batch needs. The batch is
+made without the gate. The function `apply` takes the gate, compares the number of the last commit, and stores the
+changes, or refuses the batch because a further commit came first; then the batch is made again inside the gate. So
+every batch is made on the commit just before, either way.
 
-A read that is recorded, and a timestamp that is issued, come without a commit: they are counted, and `apply` compares
-that count too.
+Recorded reads and issued timestamps come without a commit. Both are counted, and `apply` compares the count too.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from storage.disk.view import SUPERBLOCK_KEY
 
 
 class Speculation:
-    """The last commit of the store, as this process knows it.
+    """The last commit of the store, as this process knows the commit.
 
     Attributes:
         number: the number of the commit.
@@ -38,7 +37,7 @@ class Speculation:
         self._bytes = superblock
 
     def snapshot(self, reads: KeptReads, number: int) -> Snapshot:
-        """The state of the store, where no other commit has come: a later look tells."""
+        """The state of the store, unless a further commit has come."""
         return Snapshot(self._session, number, self._bytes, reads)
 
     def superblock(self) -> Superblock:

@@ -9,7 +9,10 @@ from storage.errors import InvalidValue
 from storage.values.named_tuple import NamedTuple
 
 DEFAULT_STORE = "txnctl"
-_STORE = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+COPY_SUFFIX = "$copy"
+"""The end of the name of a store that a copy is building; the copy alone opens it."""
+
+_STORE = re.compile(r"[a-z_][a-z0-9_]{0,39}(\$copy)?")
 _DEFAULT_SESSION = ("target_session_attrs", "read-write")
 _RESERVED = ("public", "information_schema")
 _EXAMPLE = "postgresql://user@host/database?store=bank"
@@ -27,6 +30,15 @@ class StoreUrl(NamedTuple):
     conninfo: str
     store: str
     shown: str
+
+    @property
+    def whole(self) -> str:
+        """The URL with all that it was given, a password too: for opening, never for showing."""
+        return f"{self.conninfo}&store={self.store}"
+
+    def for_copy(self) -> StoreUrl:
+        """The URL of the unfinished copy to this store."""
+        return StoreUrl(self.conninfo, self.store + COPY_SUFFIX, self.shown + COPY_SUFFIX)
 
     @classmethod
     def parse(cls, text: str, *, with_password: bool = True) -> StoreUrl:
@@ -56,6 +68,7 @@ class StoreUrl(NamedTuple):
             raise InvalidValue(
                 "the URL of a store has a password, which every user of this machine could read",
                 hint="Put the password into a file that PGPASSFILE names, or the URL into TXNCTL_STORE.",
+                parameter="password",
             )
         given = dict(parameters)
         store = given.pop("store", DEFAULT_STORE)
@@ -73,5 +86,5 @@ class StoreUrl(NamedTuple):
             for name, value in sorted(given.items())
             if name not in hidden and (name, value) != _DEFAULT_SESSION
         }
-        shown = urlencode({**named, "store": store}, quote_via=quote, safe="/,")
+        shown = urlencode({**named, "store": store}, quote_via=quote, safe="/,$")
         return cls(conninfo, store, f"postgresql://{user + '@' if user else ''}{host}{parts.path}?{shown}")

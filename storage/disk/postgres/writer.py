@@ -23,7 +23,7 @@ from storage.disk.postgres.layout import (
     TABLE_ENTRIES,
     TABLE_HEADS,
     TABLE_KV,
-    Place,
+    RecordPlace,
 )
 from storage.disk.postgres.mark_table import Tally
 from storage.disk.postgres.session import BEGIN, COMMIT, Overtaken, Step
@@ -74,7 +74,7 @@ class PostgresWriter(BatchRuns):
     ) -> T:
         """Run `change` on a batch and commit the batch durably; args and raises as `environment.Writer.write`."""
         self._environment.check_written()
-        return self._write(Task(change, naming, dry_run, False), timeout_s, on_wait)
+        return self._write_ahead(Task(change, naming, dry_run, False), timeout_s, on_wait)
 
     def upgrade(
         self,
@@ -85,7 +85,7 @@ class PostgresWriter(BatchRuns):
         on_wait: OnWait | None,
     ) -> T:
         """Run a change as `write` does: a store on a server has the present format from the beginning."""
-        return self._write(Task(change, naming, dry_run, False), timeout_s, on_wait)
+        return self._write_ahead(Task(change, naming, dry_run, False), timeout_s, on_wait)
 
     @contextmanager
     def _rehearsing(self) -> Iterator[None]:
@@ -98,7 +98,7 @@ class PostgresWriter(BatchRuns):
     def _view_context(self) -> BatchContext:
         return self._environment.context(is_batch=False)
 
-    def _write(self, task: Task[T], timeout_s: float, on_wait: OnWait | None) -> T:
+    def _write_ahead(self, task: Task[T], timeout_s: float, on_wait: OnWait | None) -> T:
         environment = self._environment
         task.asked_ns = environment.clock.boot_ns()
         while True:
@@ -131,7 +131,7 @@ class PostgresWriter(BatchRuns):
             known = kept.superblock if kept is not None else None
             recorded_ns = (known or at.superblock()).last_clock_ns
             batch = WriteBatch(changes, environment.context(is_batch=True), task.naming, kept)
-            batch.now_ns = environment.server_clock.settle(batch.superblock, recorded_ns)
+            batch.now_ns = environment.server_clock.keep_jump(batch.superblock, recorded_ns)
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
             try:
@@ -163,7 +163,7 @@ class PostgresWriter(BatchRuns):
 
     def _commit(
         self, changes: Changes, batch: WriteBatch, asked_ns: int, wait: GateWait | None
-    ) -> dict[Place, dict[bytes, bytes | None]]:
+    ) -> dict[RecordPlace, dict[bytes, bytes | None]]:
         """Send the changes and the commit in one round trip; return the changes by database.
 
         Raises:
@@ -184,7 +184,7 @@ class PostgresWriter(BatchRuns):
         steps += environment.read_tables.pending
         steps += environment.timestamps.steps()
         now_ns = environment.clock.boot_ns()
-        self._tally.count(batch.counted, now_ns - asked_ns)
+        self._tally.note(batch.counted, now_ns - asked_ns)
         if self._tally.is_due(now_ns):
             steps.append(self._tally.step(now_ns))
         # Without a BEGIN the steps up to the sync are one transaction, which the sync commits.
@@ -224,7 +224,7 @@ class PostgresWriter(BatchRuns):
 
 
 def _parameters(
-    changed: Mapping[Place, Mapping[bytes, bytes | None]], number: int
+    changed: Mapping[RecordPlace, Mapping[bytes, bytes | None]], number: int
 ) -> tuple[list[bytes | None], bytes]:
     """The parameters of `apply` for the changes of a commit, behind the gate; and the superblock among them."""
     gone: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}

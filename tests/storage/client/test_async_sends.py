@@ -21,6 +21,7 @@ from storage.errors import (
 )
 from storage.process.clock import ManualClock
 from tests.storage.client.group_steps import gate_held
+from tests.storage.interrupt_lines import interrupted_runs
 from tests.storage.producer_steps import values
 
 WAIT_S = 30
@@ -35,6 +36,27 @@ def producer(store: Store) -> Producer:
 def results(futures: list[Future[MessageId]]) -> list[MessageId]:
     """The message ids."""
     return [future.result(WAIT_S) for future in futures]
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_interrupt_at_any_line_leaves_the_thread_and_the_order(store: Store, count: int) -> None:
+    """The next messages, if any, are stored in order by one thread, and closing the producer ends."""
+    expected, producers = list[bytes](), list[Producer]()
+
+    def send() -> None:
+        producers.append(store.create_producer("t"))
+        producers[-1].send_async(b"maybe")
+
+    for line in interrupted_runs(send, async_sends):
+        sent = [b"%d %d" % (line, number) for number in range(count)]
+        later = [producers[-1].send_async(value) for value in sent]
+        closing = threading.Thread(target=producers[-1].close, daemon=True)
+        closing.start()
+        closing.join(WAIT_S)
+        assert not closing.is_alive(), f"closing waits for ever behind an interrupt at line {line}"
+        assert all(future.done() and future.exception() is None for future in later)
+        expected += sent
+    assert [value for value in values(store) if value != b"maybe"] == expected
 
 
 class TestFutures:

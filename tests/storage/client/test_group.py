@@ -17,6 +17,8 @@ from storage import (
     Table,
     TransactionState,
 )
+from storage.client import group
+from storage.disk import connection
 from storage.errors import (
     GroupRefused,
     ProducerFenced,
@@ -26,6 +28,7 @@ from storage.errors import (
 from storage.limits import GROUP_ENDS_MAX
 from storage.process.clock import ManualClock
 from tests.storage.client.group_steps import commits, ends_in, in_thread, stored
+from tests.storage.interrupt_lines import interrupted_runs
 from tests.storage.producer_steps import values
 
 SECOND = MessageId(1, 0, 1)
@@ -236,3 +239,23 @@ class TestGate:
             producer.send(b"queued")
             in_thread(lambda: store.create_topic("other"))
             assert not store.connection.environment.locks.gate.is_held()
+
+
+class TestInterrupts:
+    """Ctrl-C at any line."""
+
+    def test_interrupt_of_begin_or_end_leaves_no_queue(self, store: Store, producer: Producer) -> None:
+        """A later send is durable when it returns; each message is stored once at most."""
+        later = list[bytes]()
+
+        def send() -> None:
+            with store.group():
+                producer.send(b"maybe")
+
+        for line in interrupted_runs(send, group, connection):
+            assert store.connection.queue is None, f"sends are queued behind an interrupt at line {line}"
+            before = commits(store)
+            producer.send(b"%d" % line)
+            assert commits(store) > before
+            later.append(b"%d" % line)
+        assert [value for value in values(store) if value != b"maybe"] == later

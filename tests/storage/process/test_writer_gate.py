@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from storage.errors import StoreClosed, WriterBusy
-from storage.process import futex, gate_queue
+from storage.process import futex, gate_queue, writer_gate
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import SYSTEM_CLOCK, Clock, ManualClock
 from storage.process.wake_page import HIGH, QUEUED, SLOT_TICKET, SLOTS, WakePage
 from storage.process.writer_gate import GATE_BYTE, WriterGate
+from tests.storage.interrupt_lines import interrupted_runs
 
 Gates = tuple[WriterGate, WriterGate]
 
@@ -338,6 +339,21 @@ def test_a_thread_lock_that_an_interrupt_left_is_no_gate(gates: Gates) -> None:
     with pytest.raises(WriterBusy):
         first.enter(0.01, None)
     second.leave()
+
+
+def test_interrupt_within_leave_lets_other_writers_pass(gates: Gates) -> None:
+    """A program that handles the interrupt and is idle then would keep them out."""
+    first, second = gates
+
+    def pass_gate() -> None:
+        try:
+            first.enter(0, None)
+        finally:
+            first.leave()
+
+    for line in interrupted_runs(pass_gate, writer_gate):
+        assert not second.is_held(), f"the gate is held behind an interrupt at line {line}"
+        assert not first._threads._is_owned()  # type: ignore[attr-defined]
 
 
 def test_a_thread_inside_enters_again_beside_a_queue(gates: Gates) -> None:

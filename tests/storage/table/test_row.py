@@ -76,12 +76,11 @@ def test_version_is_stored_with_the_bytes_of_its_row(
     """As the newest one and as a superseded one; checked and decoded in one step as in two."""
     written, prefix = Version(version, txn, value), key1(1)
     row = StoredRow(written, None)
-    payload = rows.encode_version(version, txn, value)
-    assert payload == rows.encode(row)
-    assert rows.old_record(prefix, key, written) == (
-        rows.old_key(1, key, version),
-        rows.encode_old(written),
-    )
+    [(stored, payload)] = rows.committed_records(prefix, [(key, row, value)], version, txn)
+    assert (stored, payload) == (prefix + key, rows.encode(row))
+    assert rows.old_records(prefix, [(key, written)]) == [
+        (rows.old_key(1, key, version), rows.encode_old(written))
+    ]
     decoded = rows.decode_stored(prefix + key, seal(ROWS, prefix + key, payload))
     assert (decoded.committed, decoded.intent) == (written, None)
 
@@ -89,7 +88,7 @@ def test_version_is_stored_with_the_bytes_of_its_row(
 @pytest.mark.parametrize("at", [0, 4, 12, -1])
 def test_damaged_row_is_named(at: int) -> None:
     """Checksum, flags, version, value."""
-    data = bytearray(seal(ROWS, b"12345678key", rows.encode_version(7, 8, b"value")))
+    data = bytearray(seal(ROWS, b"12345678key", rows.encode(StoredRow(Version(7, 8, b"value"), None))))
     data[at] ^= 0x40
     with pytest.raises(CorruptStore, match=b"12345678key".hex()):
         rows.decode_stored(b"12345678key", bytes(data))
@@ -97,7 +96,7 @@ def test_damaged_row_is_named(at: int) -> None:
 
 def test_cut_row_is_named() -> None:
     """It is no row with its checksum."""
-    data = seal(ROWS, b"12345678key", rows.encode_version(7, 8, b""))
+    data = seal(ROWS, b"12345678key", rows.encode(StoredRow(Version(7, 8, b""), None)))
     with pytest.raises(CorruptStore, match=b"12345678key".hex()):
         rows.decode_stored(b"12345678key", data[:10])
 

@@ -12,7 +12,7 @@ from storage.disk.view import WriteBatch
 from storage.topic.entry import Columns
 from storage.topic.open_topic import OpenTopic
 from storage.txn import uncommitted_entries
-from storage.txn.begin import NewTransaction
+from storage.txn.begin import NewTransaction, new_record
 from tests.row_json import row_json
 from tests.storage.conftest import Scratch
 from tests.storage.lmdb_operations import counted
@@ -298,7 +298,8 @@ class TestPartOfOneBatch:
 
         def change(batch: WriteBatch) -> None:
             topic, coordinator = OpenTopic.load(batch, 1), store.engine.coordinator
-            record = coordinator.begin(batch, store.engine.process, 0, NewTransaction(60_000), True)
+            record = new_record(batch, store.engine.process, 0, NewTransaction(60_000), None)
+            batch.ending = record.txn_id
             body = Columns([b"v"]).body("p", 0)
             uncommitted_entries.append(topic, record.txn_id, 1, body)
             topic.state.epoch += 1

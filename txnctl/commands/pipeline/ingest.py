@@ -10,6 +10,7 @@ from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TOPIC, NamedConstant
 from txnctl.commands.pipeline.session import (
     ELAPSED,
+    check_staging,
     options_of,
     reaches_staging,
     refuse_transaction,
@@ -187,6 +188,7 @@ def ingest(
     if options.write_id is not None:
         fingerprint = input_fingerprint.of_files(file, columns, input_options)
         earlier = _find_earlier(context, name, options.write_id, fingerprint)
+    check_staging(context, spark_options, options.staging_path)
     source_options = options_of(
         context,
         topic=name,

@@ -43,7 +43,9 @@ def run(
     """
     import os
 
-    path = os.path.abspath(context.store_path)
+    from txnctl.spark.store_name import shown_name
+
+    path = shown_name(context.store_path)
     os.environ["TXNCTL_STORE"] = path
     with session(f"run {os.path.basename(file)}", spark_options) as spark:
         status = _run(file, list(arguments), {"spark": spark, "store": path})

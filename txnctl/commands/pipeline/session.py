@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
-from storage.errors import NestedTransaction
+from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import KEY_VALUE
@@ -62,6 +62,22 @@ def reaches_staging(function: F) -> F:
         metavar="URI",
         help="Where tasks leave what they write until it is stored; executors on other hosts need one they reach.",
     )(function)
+
+
+def check_staging(context: Context, options: SparkOptions, staging_path: str | None) -> None:
+    """Check that tasks on a cluster have a place for staged rows, where the store has none; before Spark starts.
+
+    Raises:
+        InvalidValue
+    """
+    from storage.disk.stores import is_url
+
+    master = options.master or "local"
+    if staging_path is None and is_url(context.store_path) and not master.startswith(("local", "sc:")):
+        raise InvalidValue(
+            f"tasks on {master} need a place for staged rows, and a store on a server has none",
+            hint="Give --staging-path: a directory or URI (s3://...) that all hosts reach.",
+        )
 
 
 @contextmanager
@@ -170,8 +186,9 @@ def options_of(context: Context, **given: str | int | None) -> dict[str, str]:
     Raises:
         StoreInvalid
     """
-    import os
+    from txnctl.spark.store_name import shown_name
 
+    path = shown_name(context.store_path)
     context.open_store(context.store_path, read_only=True).close()
     options = {name: str(value) for name, value in given.items() if value is not None}
-    return {"path": os.path.abspath(context.store_path), **options}
+    return {"path": path, **options}

@@ -37,6 +37,9 @@ def backup(context: Context, destination: str) -> None:
     that DEST is there whole or not at all; a DEST that exists is left alone. Readers and writers go on meanwhile, but
     the file grows by every change.
 
+    A store on a server is copied record by record into the directory, and both are compared. After an interrupt, run
+    the same command again: it goes on.
+
     A backup is a store, and reading it makes no file there. To go on working, use `store restore`: a restore ends open
     transactions and sessions.
     """

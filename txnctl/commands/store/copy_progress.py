@@ -1,4 +1,4 @@
-"""The progress line of a copy of a store."""
+"""The progress lines of a copy of a store, and of its verification."""
 
 from __future__ import annotations
 
@@ -9,6 +9,29 @@ if TYPE_CHECKING:
 
     from txnctl.cli.context import Context
     from txnctl.output.progress import ProgressLine
+
+
+class VerifyProgress:
+    """The progress line of the verification behind a copy, as a context manager."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._bar: ProgressLine | None = None
+
+    def __call__(self, _checked: str, records: int) -> None:
+        """So many records more are checked."""
+        if self._bar is None:
+            self._bar = self._context.progress("Verify", unit="records")
+        self._bar.advance(records)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
 
 
 class CopyProgress:

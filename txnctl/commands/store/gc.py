@@ -92,9 +92,9 @@ def gc(context: Context, trust_clock: bool) -> None:
     ttl or an expiry lets go (`topics config`); messages of compacted views that newer ones replace, of topics beyond
     their compaction threshold, and tombstones due; write intents of transactions that have ended; versions of table
     rows older than `store config table-retention` says; unfinished stores (`.NAME.PID.new`) that killed or failed
-    backups left beside the store or in it; and files staged in the store's directory by Spark writes that were killed a
-    day ago or longer. Safe at any time, and worth a line in cron where tables are written much, or topics have a
-    retention.
+    backups left beside the store or in it, and copies (`.NAME.copy`) that nobody went on with for a week; and files
+    staged in the store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a
+    line in cron where tables are written much, or topics have a retention.
 
     Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for age,
     until you confirm the wall clock with --trust-clock.
@@ -137,7 +137,12 @@ def _staged_writes(context: Context) -> int:
     import os
     from importlib.util import find_spec
 
-    place = os.path.join(os.path.abspath(context.store.path), "staging")
+    if context.store.connection.environment.has_directory:
+        place = os.path.join(os.path.abspath(context.store.path), "staging")
+    else:
+        from txnctl.spark.sink.temporary_staging import temporary_staging_path
+
+        place = temporary_staging_path()
     if not os.path.isdir(place) or find_spec("pyarrow") is None:
         return 0
     from txnctl.spark.sink.staging import Staging

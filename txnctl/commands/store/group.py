@@ -28,6 +28,10 @@ store = Group(
         "space": ("txnctl.commands.store.space:space", "Show where the space goes."),
         "backup": ("txnctl.commands.store.backup:backup", "Copy a store in use."),
         "restore": ("txnctl.commands.store.restore:restore", "Make a store from a backup."),
+        "copy": (
+            "txnctl.commands.store.copy:copy",
+            "Copy a store to a new one, between directories and servers.",
+        ),
         "compact": (
             "txnctl.commands.store.compact:compact",
             "Make the file of a store as small as the content.",

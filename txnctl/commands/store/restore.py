@@ -13,6 +13,7 @@ from txnctl.cli.decorators import (
     output,
 )
 from txnctl.commands.store.copy_progress import CopyProgress
+from txnctl.commands.store.durability import durability_option
 from txnctl.commands.store.upgraded_copy import upgraded_words
 from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
@@ -35,33 +36,43 @@ RESTORED = fields_of(
 )
 
 
-@argument("source", metavar="SRC", type=click.Path(readable=False), help="The directory of the backup.")
+@argument(
+    "source", metavar="SRC", type=click.Path(readable=False), help="The directory of the backup, or a URL."
+)
 @option(
     "--to",
     "destination",
     metavar="PATH",
     type=click.Path(readable=False),
-    help="The directory to create. [default: that of --store]",
+    help="The directory or URL to create. [default: that of --store]",
 )
+@durability_option
 @names_store(effect="writes")
 @administrative
 @output(RESTORED, name_field="path")
 @example("txnctl store restore bank.backup --to bank.store", setup="txnctl store backup bank.backup")
-def restore(context: Context, source: str, destination: str | None) -> None:
+def restore(context: Context, source: str, destination: str | None, durability: str | None) -> None:
     """Make a store from a backup.
 
     The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
     raised, so that no client of the old store goes on unnoticed. The backup is left alone, and so is a PATH that
     exists (exit 4). A backup of an earlier release is upgraded on the way: the new store has the present format.
+
+    SRC and PATH may be a URL too: the records are then copied as `store copy` does, and an interrupted restore goes on
+    when it is run again.
     """
     from storage import Store
+    from storage.disk.stores import check_typed
 
+    for name in (source, destination or ""):
+        check_typed(name)
     with CopyProgress(context, "Restore") as progress:
         row = Store.restore(
             source,
             destination or context.store_path,
             program=context.program,
             progress=progress,
+            durability=durability,
             dry_run=context.dry_run,
             reason=context.reason,
         )

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage import Position, Store
-from storage.errors import OffloadInvalid, TopicNotFound
+from storage.errors import InvalidValue, OffloadInvalid, TopicNotFound
 from txnctl.output.shell import line
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.layout import LEDGERS, token
@@ -68,6 +68,7 @@ def offload(
     Raises:
         TopicNotFound, InvalidName, InvalidValue, OffloadInvalid, UnknownFormat
     """
+    check_has_directory(store)
     extent = store.reports.topic_extents([topic])[0]
     directory = TopicDirectory(root, TopicIdentity(store.identity, extent.topic_id, extent.topic))
     _, manifest = directory.manifest()
@@ -166,9 +167,25 @@ def _name_in_manifest(store: Store, directory: TopicDirectory, file: LedgerFile)
     return manifest, False
 
 
+def check_has_directory(store: Store) -> None:
+    """Raises:
+    InvalidValue: the store is on a server.
+    """
+    if not store.connection.environment.has_directory:
+        raise InvalidValue(
+            f"ledgers are offloaded from a store in a directory, and {store.path} is on a server",
+            hint="Jobs on every host read from the server itself.",
+        )
+
+
 @contextmanager
 def manifest_lock(store: Store) -> Iterator[None]:
-    """Hold the kernel lock on the store's directory, which is released with the process."""
+    """Hold the kernel lock on the store's directory, which is released with the process.
+
+    Raises:
+        InvalidValue: the store is on a server, and has no directory.
+    """
+    check_has_directory(store)
     descriptor = os.open(store.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -7,7 +7,6 @@ with the same messages; a killed driver and a stopped query call neither.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
@@ -28,6 +27,7 @@ from txnctl.spark.sink.columns import sink_columns
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import DIRECTORY, Staging, write_name
 from txnctl.spark.sink.task_writer import TaskAttempt, stage_rows
+from txnctl.spark.sink.temporary_staging import make_temporary_staging
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,33 +67,27 @@ class _SparkWriter(Shipped):
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         self._sink = sink_columns(fields, write_options.topic, write_options.table, write_options.upsert)
         self._write = write_name(token_hex(_CHANCE_BYTES))
-        self._directory = write_options.staging or os.path.join(
-            os.path.abspath(write_options.path), DIRECTORY
-        )
+        self._directory = write_options.staging or ""
         self._check_target()
-        self._make_staging_directory()
+        self._staging().make_directory()
 
     def store_path(self) -> str:
         return self._options.path
 
     def _check_target(self) -> None:
-        """Check that store, topic and table exist, before any task runs.
+        """Check that store, topic and table exist, before any task runs; choose the staging directory.
 
         Raises:
-            StoreNotFound, TopicNotFound, TableNotFound
+            StoreNotFound, TopicNotFound, TableNotFound, NotPermitted
         """
         with self._open(read_only=True) as store:
             if self._options.topic is not None and not self._options.create_topic:
                 store.create_producer(self._options.topic, connected=False)
             if self._options.table is not None:
                 store.table(self._options.table)
-
-    def _make_staging_directory(self) -> None:
-        if self._options.staging is None:
-            from storage.disk.lmdb.directory import make_subdirectory
-
-            make_subdirectory(self._directory, self._options.path)
-        self._staging().make_directory()
+            self._directory = self._directory or (
+                store.maintenance.make_job_directory(DIRECTORY) or make_temporary_staging()
+            )
 
     def _open(self, *, read_only: bool = False) -> Store:
         from storage import Store

@@ -1,4 +1,8 @@
-"""The store that a task opens read-only, checked against the identity recorded in the plan."""
+"""The store that a task opens read-only, checked against the identity recorded in the plan.
+
+A store in a directory is opened on the host of the driver alone; one on a server on every host. A task has two
+connections to the server while it reads, and no snapshot between two pages.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LocalStore:
-    """The path of a store, and its identity (store id and incarnation) when the read was planned."""
+    """The path or URL of a store, and its identity (store id and incarnation) when the read was planned."""
 
     path: str
     identity: str
@@ -32,8 +36,9 @@ class LocalStore:
 
         Raises:
             StoreNotFound: the task runs on a different host than the store.
+            ServerUnreachable, NotPermitted: the host of the task does not reach the server, or is not admitted.
             StoreInvalid: the store was replaced since the read was planned, or cannot be opened on this host.
-            ProgramMissing: lmdb is not installed on this host.
+            ProgramMissing: lmdb, or psycopg, is not installed on this host.
         """
         try:
             from storage import Store

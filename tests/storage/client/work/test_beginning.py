@@ -8,9 +8,14 @@ import sys
 
 import pytest
 
-from storage import Store
+from storage import Store, Transaction
+from storage.client.work import beginning
+from storage.disk.lmdb import read_cache, recorded_view
 from storage.disk.lmdb.read_cache_file import FILE_NAME
 from storage.errors import WriteTooOld
+from storage.process import byte_locks, open_timestamps
+from storage.process.clock import ManualClock
+from tests.storage.interrupt_lines import interrupted_runs
 from tests.storage.records_read import records_read
 
 
@@ -42,6 +47,32 @@ def test_a_begin_before_the_file_of_reads_was_removed_may_not_write(store: Store
     accounts.put(b"k", b"2", txn=early)
     with pytest.raises(WriteTooOld):
         early.flush()
+
+
+def test_commits_of_one_second_reserve_timestamps_once(store: Store, clock: ManualClock) -> None:
+    """Nine seconds are always left for begins without a commit."""
+    store.create_table("accounts")
+    accounts, ahead_s = store.table("accounts"), []
+    for _ in range(4):
+        accounts.put(b"k", b"v")
+        with store.connection.view() as view:
+            ahead_s.append((view.superblock.timestamp_mark - clock.wall_ns()) / 1e9)
+        clock.advance(0.4)
+    assert ahead_s == pytest.approx([10, 9.6, 9.2, 10])
+
+
+def test_interrupt_at_any_line_of_a_begin_leaves_no_timestamp_held(store: Store) -> None:
+    """Readers of final versions would wait for its deadline."""
+    store.create_table("accounts")
+    store.table("accounts").put(b"k", b"v")
+    held, begun = store.connection.environment.locks.open_timestamps, list[Transaction]()
+
+    def begin() -> None:
+        begun.append(store.transaction())
+
+    for line in interrupted_runs(begin, beginning, open_timestamps, byte_locks, read_cache, recorded_view):
+        begun.clear()
+        assert held.lowest(1 << 62) is None, f"the timestamp is held behind an interrupt at line {line}"
 
 
 def test_a_begin_behind_an_own_commit_reads_no_record(store: Store) -> None:

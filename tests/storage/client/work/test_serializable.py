@@ -276,7 +276,7 @@ class TestReadCache:
             assert scan(table, txn) == [(b"k", b"v")]
             cache, count = store.connection.environment.read_cache, LOG_BYTES_MAX // 30
 
-            def read_many_tables(_view: ReadView) -> None:
+            def read_many_tables(_view: ReadView, _wall_ns: int) -> None:
                 for number in range(1000, 1000 + count):
                     cache.record_range(number, b"", None, txn.timestamp, 0)
 

@@ -9,6 +9,7 @@ from storage.client.work.write_set import WriteSet
 from storage.disk.view import WriteBatch
 from storage.errors import TableNotFound, WriteTooOld
 from storage.limits import BUFFER_BYTES_MAX
+from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Row
 from storage.table.write import Write
@@ -21,7 +22,7 @@ def new_set(store: Store, **capacity: int) -> WriteSet:
 
 
 def put(key: bytes, value: bytes | None = b"v", table_id: int = 1) -> Write:
-    return Write(table_id, "accounts", key, value)
+    return Write(TableEntry("accounts", table_id, 0, {}), key, value)
 
 
 def apply(store: Store, write_set: WriteSet, txn: TxnID) -> None:

@@ -59,7 +59,7 @@ def test_every_write_is_refused_before_it_begins(path: Path) -> None:
         for attempt in (
             lambda: connection.write(lambda batch: batch.delete(schema.STORE, b"format")),
             lambda: connection.write(lambda _: None, dry_run=True),
-            lambda: connection.recorded_view(lambda _: None),
+            lambda: connection.recorded_view(lambda _view, _wall_ns: None),
             connection.check_writable,
             store.transaction,
             store.begin_transaction,

@@ -333,7 +333,7 @@ def test_a_file_that_was_removed_is_let_go_of(tmp_path: Path) -> None:
     """A process that has it mapped does not write into what nobody else sees."""
     cache, head = started(tmp_path)
     os.unlink(tmp_path / FILE_NAME)
-    cache.drop_lost()
+    assert not cache.is_valid(head, looks_at_file=True)
     assert not cache.is_valid(head)
     cache.start_anew(head)
     assert cache.is_valid(head)

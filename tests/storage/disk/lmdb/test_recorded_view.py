@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from storage import Store
+from storage.disk.lmdb import recorded_view, writer
 from storage.disk.schema import PURGES
 from storage.disk.superblock import Superblock
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import StoreInvalid
+from storage.process import writer_gate
 from storage.table import state as states
+from tests.storage.interrupt_lines import interrupted_runs
 
 _PUT = (
     "import sys; from storage import Store; Store.open(sys.argv[1]).table('accounts').put(b'key', b'other')"
@@ -88,7 +91,7 @@ def test_view_knows_the_records_of_the_commit_inside_the_gate_only(bank: Store) 
     state = states.record_of(bank.table("accounts").table_id)
     known_inside: list[bool] = []
 
-    def record(view: ReadView) -> None:
+    def record(view: ReadView, wall_ns: int) -> None:
         assert view.known is not None
         known_inside.append(state in view.known.records)
 
@@ -119,3 +122,29 @@ def test_dry_run_asks_for_the_existence_of_a_record(bank: Store) -> None:
     """As a batch does."""
     state = states.record_of(bank.table("accounts").table_id)
     assert bank.connection.rehearse(lambda batch: batch.holds(*state))
+
+
+def test_interrupt_at_any_line_of_a_read_leaves_no_view_and_no_gate(bank: Store) -> None:
+    """A change of the map would wait for the view for ever, and other writers for the gate of an idle program."""
+    accounts, txn = bank.table("accounts"), bank.transaction()
+    accounts.get(b"key", txn=txn)
+    data_map = bank.connection.environment.data_map
+    for line in interrupted_runs(lambda: accounts.get(b"key", txn=txn), recorded_view, writer_gate):
+        assert data_map._views == 0, f"a view is open behind an interrupt at line {line}"
+        # Python may handle a signal at the entry of a function, so before `leave` has begun.
+        data_map.locks.gate.leave()
+
+
+def test_interrupt_at_any_line_of_a_commit_leaves_no_transaction_of_lmdb(bank: Store) -> None:
+    """The traceback would keep it, and its lock: an exception that is being handled does not keep writers out."""
+    accounts = bank.table("accounts")
+
+    def put_twice() -> None:
+        try:
+            accounts.put(b"key", b"value")
+        except KeyboardInterrupt:
+            accounts.put(b"key", b"again")
+            raise
+
+    for _line in interrupted_runs(put_twice, writer):
+        assert accounts.get(b"key") in (b"value", b"again")

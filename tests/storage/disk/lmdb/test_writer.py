@@ -95,7 +95,7 @@ def test_a_recorded_view_is_noted_inside_the_gate(store: Store) -> None:
     gate = store.connection.environment.locks.gate
     inside: list[bool] = []
 
-    def record(view: ReadView) -> None:
+    def record(view: ReadView, wall_ns: int) -> None:
         inside.append(gate._threads._is_owned())  # type: ignore[attr-defined]
 
     with store.connection.recorded_view(record) as view:
@@ -107,7 +107,7 @@ def test_a_recorded_view_is_noted_inside_the_gate(store: Store) -> None:
 def test_a_note_that_fails_leaves_the_gate(store: Store) -> None:
     """And no view open."""
 
-    def record(view: ReadView) -> None:
+    def record(view: ReadView, wall_ns: int) -> None:
         raise ZeroDivisionError
 
     def read() -> None:
@@ -126,7 +126,7 @@ def test_for_reading_only_nothing_is_written(path: str) -> None:
         with pytest.raises(StoreInvalid, match="for reading only"):
             store.connection.environment.write(mark)
         with pytest.raises(StoreInvalid, match="for reading only"):
-            store.connection.environment.recorded_view(lambda view: None, 0, None).__enter__()
+            store.connection.environment.recorded_view(lambda view, wall_ns: None, 0, None).__enter__()
 
 
 class FailingDisk:

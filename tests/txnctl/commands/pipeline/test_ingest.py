@@ -108,3 +108,28 @@ def test_after_a_kill_the_rows_may_be_stored(write_id: str | None, looks: bool) 
         raise JvmDied("it was killed", hint="Run it again.")
     assert ("txnctl topics peek requests" in (caught.value.hint or "")) is looks
     assert (caught.value.hint or "").endswith("Run it again.")
+
+
+def test_a_cluster_needs_a_staging_path_for_a_store_on_a_server(
+    run: Any, requests: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command says so before it reaches for server or Spark; a password in the URL is refused, and not repeated."""
+    words = (
+        "pipeline",
+        "ingest",
+        "in.csv",
+        "requests",
+        "--value-column",
+        "delta",
+        "--master",
+        "spark://here:1",
+    )
+    monkeypatch.setenv("TXNCTL_STORE", "postgresql://db.example/bank")
+    refused = run(*words)
+    assert refused.status == 2
+    assert "--staging-path" in refused.err
+    monkeypatch.setenv("TXNCTL_STORE", "postgresql://u:a-secret@db.example/bank")
+    refused = run(*words, "--staging-path", "s3://bank/staging")
+    assert refused.status == 2
+    assert "has a password" in refused.err
+    assert "a-secret" not in refused.err
