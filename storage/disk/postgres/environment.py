@@ -36,7 +36,7 @@ from storage.disk.postgres.layout import (
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
-from storage.disk.postgres.server_errors import plain
+from storage.disk.postgres.server_errors import NO_RIGHTS, plain, refused
 from storage.disk.postgres.server_locks import (
     STORE_IN_USE,
     WAITS,
@@ -93,7 +93,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FORMAT_KEY: Final = b"format"
-HAS_TABLES: Final[Statement] = (b"has_tables", b"SELECT to_regclass('commits') IS NOT NULL")
+HAS_TABLES: Final[Statement] = (
+    b"has_tables",
+    (
+        b"SELECT to_regclass('commits') IS NOT NULL,"
+        b" (SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1::text)"
+    ),
+)
+"""Whether the schema of the search path has the tables of a store, and whether this role may use it."""
+
 _CHILD: Final = "the store was opened before this process forked; open the store anew in the child"
 
 
@@ -136,7 +144,7 @@ class PostgresEnvironment:
         application = self._application
         self._batches = Session.connect(url, clock, application=application)
         try:
-            self._views = Session.connect(url, clock, application=application)
+            self._views = Session.connect(url, clock, application=application, beside=self._batches)
             try:
                 self._adopt()
             except BaseException:
@@ -152,11 +160,9 @@ class PostgresEnvironment:
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, StoreInUse
         """
-        ((row,),) = self._views.run_steps(((HAS_TABLES, ()),))
+        ((row,),) = self._views.run_steps(((HAS_TABLES, (self._schema.encode(),)),))
         if not as_bool(row[0]):
-            raise StoreNotFound(
-                f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
-            )
+            raise self._no_tables(None if row[1] is None else as_bool(row[1]))
         server, form = self._record(SERVER_KEY), self._record(FORMAT_KEY)
         if form is None or server is None:
             raise NotAStore(f"{self.path} is not a whole store: it was never finished")
@@ -188,6 +194,16 @@ class PostgresEnvironment:
         if not as_bool(row[0]):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
         self._look_at_server()
+
+    def _no_tables(self, may_use: bool | None) -> StoreInvalid:
+        """The error for a schema without our tables, or that this role may not use; None where there is none."""
+        if may_use is None:
+            return StoreNotFound(
+                f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
+            )
+        if not may_use:
+            return refused(self.path, NO_RIGHTS, f"permission denied for schema {self._schema}")
+        return NotAStore(f"the schema of {self.path} has no tables of a store")
 
     def _record(self, key: bytes) -> memoryview | None:
         place = self.places[STORE.name]

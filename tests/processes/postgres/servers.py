@@ -100,7 +100,11 @@ class Server:
             self.configure({**_SETTINGS, **(settings or {})})
         else:
             self._copy(standby_of)
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
 
     def configure(self, settings: dict[str, str]) -> None:
         """Append settings to the configuration; the last one of a name counts."""
@@ -127,9 +131,11 @@ class Server:
         """Start the server, and wait until it answers."""
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self._process = subprocess.Popen(
-                _as_user([program("postgres"), "-D", self.data, "-k", self.directory]),
+                _as_user([
+                    "env", *[f"{name}={value}" for name, value in self._environment.items()],
+                    program("postgres"), "-D", self.data, "-k", self.directory,
+                ]),
                 cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, **self._environment},
             )  # fmt: skip
         if is_ready:
             self.wait_until("SELECT true", "t")
