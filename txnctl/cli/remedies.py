@@ -51,7 +51,7 @@ REMEDIES = {
     "refused": "Look first, and then give the flag that the message names.",
     "request-too-old": "Begin a new transaction, or read a later time.",
     "sequence-conflict": "Wait for the end of that transaction, then send again.",
-    "server-lost": "Run the command again; `txnctl doctor` tells whether the server is back.",
+    "server-lost": "Run the command again when the server is back.",
     "server-unreachable": "Start the server, or name all hosts of the cluster.",
     "session-not-found": "Open a new session: `txnctl producers open TOPIC`.",
     "store-closed": "Open the store anew.",
