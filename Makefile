@@ -20,6 +20,7 @@ TRANSACTIONS ?= 100000
 FLIPS ?= 10000
 TAKEOVERS ?= 10000
 FAULTS ?= 1
+FAILOVERS ?= 200
 MESSAGES ?= 10000000
 MINUTES ?= 10
 CURVES_DIR ?= /dev/shm
@@ -32,7 +33,7 @@ PIP_FAILED = { echo; \
 
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-cluster demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak \
-	crash-sweep faults flips serializability takeovers scale transfers figures picture clean
+	crash-sweep failovers faults flips serializability takeovers scale transfers figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -109,6 +110,9 @@ faults: $(INSTALLED_DEV)  ## power cuts, kills, refused calls, damage and hostil
 
 serializability: $(INSTALLED_DEV)  ## random transactions of processes that are killed, TRANSACTIONS of them, judged
 	TRANSACTIONS=$(TRANSACTIONS) $(BIN)/python -m pytest -q -s --timeout=0 tests/processes/test_table_serializability.py
+
+failovers: $(INSTALLED_DEV)  ## a primary is killed FAILOVERS times, and its synchronous standby promoted: nothing acknowledged is lost
+	$(BIN)/python -m tests.faults.failovers $(FAILOVERS)
 
 takeovers: $(INSTALLED_DEV)  ## eight processes fight for one topic until it had TAKEOVERS owners, without a time limit
 	TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -q --timeout=0 tests/processes/test_takeovers.py

@@ -178,7 +178,7 @@ def main(rounds: int = 200, seed: int = 1) -> int:
     try:
         standby = primary.add_standby()
         with tempfile.TemporaryDirectory() as directory:
-            url = primary.url("s", "postgres", standby)
+            url = primary.url("s", standby)
             Store.create(url)
             with Store.open(url) as store:
                 store.create_topic("t")

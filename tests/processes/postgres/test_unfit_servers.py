@@ -63,7 +63,7 @@ def test_a_pooler_is_refused(server: Server, path: str, tmp_path: Path, mode: st
     finally:
         pooler.send_signal(signal.SIGTERM)
         pooler.wait()
-    assert server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'pooled'") == "0"
+    assert server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'pooled'") == "0"
 
 
 def test_two_stores_in_one_database(server: Server, path: str) -> None:
@@ -87,25 +87,25 @@ def test_two_stores_in_one_database(server: Server, path: str) -> None:
 
 def test_a_role_without_rights(server: Server, path: str) -> None:
     """It neither reads, nor writes, nor creates; a role that was granted them does."""
-    server.sql("CREATE ROLE stranger LOGIN")
+    server.psql("CREATE ROLE stranger LOGIN")
     strange = path.replace("postgres@", "stranger@")
-    with pytest.raises(NotPermitted, match=r"stranger|permission denied|may not use"):
+    with pytest.raises(NotPermitted, match="permission denied for schema"):
         Store.open(strange)
     with pytest.raises(NotPermitted, match="permission denied"):
-        Store.create(server.url("strange", "stranger"), durability="local")
+        Store.create(server.url("strange", user="stranger"), durability="local")
     with pytest.raises(NotPermitted, match="does not admit"):
-        Store.open(server.url("s", "nobody"))
+        Store.open(server.url("s", user="nobody"))
     schema = path.rpartition("=")[2]
-    server.sql(f"GRANT USAGE ON SCHEMA {schema} TO stranger")
-    server.sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO stranger")
+    server.psql(f"GRANT USAGE ON SCHEMA {schema} TO stranger")
+    server.psql(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO stranger")
     with Store.open(strange) as store:
         assert len(store.topics()) == 1
         with pytest.raises(NotPermitted, match="permission denied"):
             store.create_topic("u")
-    server.sql(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO stranger")
+    server.psql(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO stranger")
     with Store.open(strange) as store:
         store.create_producer("t").send(b"1")
-    server.sql(f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM stranger")
+    server.psql(f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM stranger")
 
 
 @pytest.mark.parametrize("full", ["data", "log"])
@@ -150,9 +150,14 @@ def _send_until_full(server: Server, url: str, expected: type[TxnctlError]) -> i
         disk = os.statvfs(server.data)
         with open(filler, "wb") as file:
             file.write(bytes(disk.f_bavail * disk.f_frsize - (6 << 20)))
-        with pytest.raises(expected):  # noqa: PT012 - the message that fills the disk is any of them
-            for sent in range(sent, 1000):  # noqa: B020
+        error = None
+        while error is None:
+            try:
                 producer.send(os.urandom(1 << 20), sequence_id=sent)
+                sent += 1
+            except TxnctlError as refused:
+                error = refused
+        assert isinstance(error, expected)
     filler.unlink()
     return sent
 
@@ -183,8 +188,11 @@ class TestStrangers:
 
     def test_the_gate(self, server: Server, path: str) -> None:
         """Who waits is told the session that holds it."""
-        busy = pytest.raises(WriterBusy, match=r"session \d+ of the server \(psql\)")
-        with Store.open(path) as store, held(server, keys(store)[0], 0), busy:
+        with (
+            Store.open(path) as store,
+            held(server, keys(store)[0], 0),
+            pytest.raises(WriterBusy, match=r"session \d+ of the server \(psql\)"),
+        ):
             store.connection.write(lambda batch: batch.count, timeout_s=0.3)
 
     def test_the_store_in_use(self, server: Server, path: str) -> None:
@@ -228,10 +236,8 @@ class TestStrangers:
             for line in stranger.stdout:
                 if line.strip() == "full":
                     break
-            with pytest.raises(StoreInvalid) as refused, Store.open(url) as store:  # noqa: PT012 - any of them
-                for number in range(100):
-                    store.create_producer("t", access_mode="Shared")
-                    Store.create(server.url(f"s{number}"), durability="local")
+            with pytest.raises(StoreInvalid) as refused:
+                Store.open(url)
             assert "max_locks_per_transaction" in str(refused.value.hint)
             stranger.stdin.close()
             stranger.wait()
@@ -289,7 +295,7 @@ def test_a_clock_of_the_server_that_steps(tmp_path: Path) -> None:
             store.create_topic("t")
             producer = store.create_producer("t")
             txn = store.begin_transaction(timeout=60)
-            day = server.sql("SELECT now()::date")
+            day = server.psql("SELECT now()::date")
             for step in ("+1d", "-1d", "+400d", "+0"):
                 shared.write_text(step)
                 if step == "+1d":
@@ -326,11 +332,11 @@ def test_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -
     """It comes with the URL or from a file, and is in no name, message or list of sessions."""
     server = Server()
     try:
-        server.sql("CREATE ROLE bank SUPERUSER LOGIN PASSWORD 's3cret'")
+        server.psql("CREATE ROLE bank SUPERUSER LOGIN PASSWORD 's3cret'")
         hba = Path(server.data, "pg_hba.conf")
         hba.write_text("local all postgres trust\nlocal all all scram-sha-256\nlocal replication all trust\n")
-        server.sql("SELECT pg_reload_conf()")
-        url = server.url("s", "bank")
+        server.psql("SELECT pg_reload_conf()")
+        url = server.url("s", user="bank")
         if way == "file":
             file = tmp_path / "pgpass"
             file.write_text("*:*:*:bank:s3cret\n")
