@@ -78,5 +78,5 @@ def report(context: Context, path: str | None, topics: tuple[str, ...]) -> None:
     from txnctl.output.human import size
     from txnctl.output.replaced_file import replace_file
 
-    replace_file(path, text.encode(), store=context.store_path)
+    replace_file(path, text.encode(), store=context.store_directory)
     context.note(f"wrote {path}, {size(len(text.encode()))}")

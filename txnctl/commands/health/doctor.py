@@ -92,7 +92,7 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
     try:
         diagnosis = _diagnosis(context)
     except (Busy, StoreInvalid) as error:
-        _show(context, _unusable(context.store_path, error), programs)
+        _show(context, _unusable(context.shown_store, error), programs)
         raise
     _show(context, diagnosis, programs)
     if exit_code and diagnosis.verdict != "ok":

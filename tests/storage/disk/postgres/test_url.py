@@ -61,7 +61,7 @@ def test_a_password_is_used_and_not_shown(text: str) -> None:
 )
 def test_an_unreadable_url_is_not_repeated(text: str) -> None:
     """An unescaped sign parts a password, and each part looks like a host, a port or a parameter."""
-    with pytest.raises(InvalidValue, match="^the URL of a store cannot be read$") as refused:
+    with pytest.raises(InvalidValue, match=r"^the URL of a store cannot be read$") as refused:
         StoreUrl.parse(text)
     assert "%2F" in str(refused.value.hint)
 
