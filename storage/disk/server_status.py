@@ -11,8 +11,8 @@ class Standby(NamedTuple):
     Attributes:
         state: `streaming` or `catchup`.
         sync_state: `sync` or `quorum` where commits wait for the standby; `potential` or `async` elsewhere.
-        behind_bytes: log that the standby has not stored yet.
-        behind_ms: how long the standby took for the last log that it stored; None while nothing is written.
+        behind_bytes: the log not yet stored by the standby.
+        behind_ms: the time of the standby for the last stored log; None while nothing is written.
     """
 
     name: str
@@ -55,9 +55,9 @@ class ServerStatus(NamedTuple):
     Attributes:
         durability: `replicated` where commits of the store wait for a synchronous standby, else `local`.
         standbys: None where this role may not see them.
-        unsafe_settings: settings without which the server may lose what it has confirmed, and that are off.
+        unsafe_settings: settings that are off, so that the server may lose confirmed commits.
         connections, connections_max: of all databases of the server, without those reserved for superusers.
-        transactions: those that hold back VACUUM at this moment, the oldest first.
+        transactions: with a snapshot that VACUUM waits for at this moment, the oldest first.
     """
 
     version: str
