@@ -211,6 +211,11 @@ class SettingsAdmin:
             InvalidValue
         """
         check_flags(dry_run=dry_run)
+        if not self._engine.connection.environment.has_directory:
+            raise InvalidValue(
+                f"{self._engine.connection.path} keeps no reserve: the disk is the server's",
+                hint="Watch the disk of the server with its own means.",
+            )
         if type(size) is not int or not (size == 0 or RESERVE_BYTES_MIN <= size <= RESERVE_BYTES_MAX):
             raise InvalidValue(
                 f"a reserve has {RESERVE_BYTES_MIN} to {RESERVE_BYTES_MAX} bytes, not {size!r}",

@@ -42,8 +42,35 @@ def resolve(name: str, option: str, typed: str | None, variable: str, default: s
     return Setting(name, default, "default", variable)
 
 
+def check_typed(name: str) -> None:
+    """Refuse a typed URL with a password: every user of the machine reads command lines.
+
+    Raises:
+        InvalidValue
+    """
+    if "://" in name:
+        from storage.disk.stores import without_password
+
+        without_password(name)
+
+
+def shown(name: str) -> str:
+    """The name of a store to be printed: a URL without its password."""
+    if "://" not in name:
+        return name
+    from storage.disk.stores import is_url, resolved
+
+    return resolved(name) if is_url(name) else name
+
+
 def store(typed: str | None) -> Setting:
-    """Where the store is."""
+    """Where the store is: a directory, or a URL, which may have a password in the environment alone.
+
+    Raises:
+        InvalidValue: a typed URL has a password, or cannot be read.
+    """
+    if typed is not None:
+        check_typed(typed)
     setting = resolve("store", "--store", typed, "TXNCTL_STORE", None)
     if setting.value is None:
         data_home = environ.get("XDG_DATA_HOME", "")

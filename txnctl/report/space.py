@@ -33,12 +33,24 @@ def section(report: StoreReport) -> Markup:
         "Where the space goes", rows, _COLUMNS, more=line("store space"), layout=tables.TableLayout(0)
     )
     facts = report.overview.facts
-    gist = f"{size(facts.store.info.data_bytes)}, {size(facts.store.disk.disk_free_bytes)} free on the disk"
+    data, free = size(facts.store.info.data_bytes), facts.store.disk.disk_free_bytes
+    gist = f"{data} on the server" if free is None else f"{data}, {size(free)} free on the disk"
     return tables.folded("space", "Space", gist, tables.facts(list(_facts(facts))), listed)
 
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
-    store, disk, readers, gate = facts.store.info, facts.store.disk, facts.readers, facts.writer_gate
+    store, gate = facts.store.info, facts.writer_gate
+    if store.map_bytes is None:
+        yield "tables", f"{size(store.data_bytes)} on the server"
+    else:
+        yield from _directory_facts(facts)
+    yield "writing", "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
+    yield "commits", f"{store.commits:,}, incarnation {store.incarnation}, format {store.format}"
+    yield "created", str(rfc3339(store.created_at_ms))
+
+
+def _directory_facts(facts: Facts) -> Iterator[tuple[str, str]]:
+    store, disk, readers = facts.store.info, facts.store.disk, facts.readers
     yield (
         "file",
         f"{size(store.data_bytes)}: {size(store.in_use_bytes)} in use, {size(store.free_bytes)} free",
@@ -48,6 +60,3 @@ def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
     behind = readers.oldest.behind if readers.oldest is not None else None
     age = f"; the oldest view is {plural(behind, 'commit')} old" if behind is not None else ""
     yield "readers", f"{readers.in_use:,} of {readers.max:,} places taken{age}"
-    yield "writing", "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
-    yield "commits", f"{store.commits:,}, incarnation {store.incarnation}, format {store.format}"
-    yield "created", str(rfc3339(store.created_at_ms))

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import click
 
 from storage.errors import InvalidValue, StoreInvalid
+from txnctl.cli import settings
 from txnctl.cli.decorators import argument, example, names_store, output
 from txnctl.commands.if_not_exists import CREATED_NOW, create_unless_there, if_not_exists
+from txnctl.commands.store.durability import durability_option
 from txnctl.fields.store import CREATED
 from txnctl.output.field import fields_of
 
@@ -30,19 +32,24 @@ class Created(NamedTuple):
     "path",
     required=False,
     type=click.Path(readable=False),
-    help="The directory to create. [default: that of --store]",
+    help="The directory, or the URL of a new store on a server. [default: that of --store]",
 )
+@durability_option
 @if_not_exists
 @names_store(effect="writes")
 @output(fields_of(Created, {**CREATED, **CREATED_NOW}), name_field="path")
 @example("txnctl store init bank.store")
 @example("txnctl store init --store orders.store")
 @example("txnctl store init bank.store --if-not-exists", setup="txnctl store init bank.store")
-def init(context: Context, path: str | None, may_exist: bool) -> None:
-    """Create an empty store.
+def init(context: Context, path: str | None, durability: str | None, may_exist: bool) -> None:
+    """Create an empty store, in a directory or on a PostgreSQL server.
 
     A build directory is renamed to PATH at the end, so that the store is there whole or not at all. Missing parent
     directories are created. Anything at PATH but an empty directory is left alone (exit 4).
+
+    A store at a URL, `postgresql://USER@HOST/DATABASE?store=NAME`, is a schema NAME of the database, which must exist.
+    A server without a synchronous standby is refused unless told --durability local: its machine alone would have what
+    is acknowledged.
     """
     from storage import Store
 
@@ -52,7 +59,9 @@ def init(context: Context, path: str | None, may_exist: bool) -> None:
     where = context.store_path if path is None else path
     if not where:
         raise InvalidValue("the path of a store is not empty")
-    created = create_unless_there(may_exist, lambda: Store.create(where))
+    if path is not None:
+        settings.check_typed(path)
+    created = create_unless_there(may_exist, lambda: Store.create(where, durability=durability))
     try:
         with context.open_store(where, read_only=True) as store:
             info = store.reports.store_info()

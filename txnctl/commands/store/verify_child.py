@@ -9,6 +9,7 @@ Run as a module (`python -m txnctl.commands.store.verify_child PATH full`) this 
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, TypedDict
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 _MODULE = "txnctl.commands.store.verify_child"
 """The name of this module, which a child process runs as its program."""
+
+
+_STORE = "TXNCTL_VERIFIED_STORE"
+"""The variable that names the store for the child: a URL may have a password, which no command line shows."""
 
 
 EVIDENCE = "Keep a copy of the directory as evidence, and restore a backup."
@@ -65,7 +70,10 @@ class Verification:
     def __init__(self, path: str, *, full: bool) -> None:
         from os.path import abspath
 
-        self.path = abspath(path)
+        from storage.disk.stores import is_url, resolved
+
+        self.path = resolved(path) if is_url(path) else abspath(path)
+        self._name = path if is_url(path) else self.path
         self.total = 0
         self.done = 0
         self.problems: list[Problem] = []
@@ -84,7 +92,7 @@ class Verification:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=child_environment(),
+            env={**child_environment(), _STORE: self._name},
         )
         assert self._child.stdout is not None
         self._lines: Iterator[_Line] = map(json.loads, self._child.stdout)
@@ -197,4 +205,4 @@ def _check(path: str, full: bool) -> None:
 
 
 if __name__ == "__main__":
-    _check(sys.argv[1], sys.argv[2] == "full")
+    _check(os.environ.get(_STORE) or sys.argv[1], sys.argv[2] == "full")
