@@ -117,8 +117,8 @@ failovers: $(INSTALLED_DEV)  ## a primary is killed FAILOVERS times, and its syn
 takeovers: $(INSTALLED_DEV)  ## eight processes fight for one topic until it had TAKEOVERS owners, without a time limit
 	TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -q --timeout=0 tests/processes/test_takeovers.py
 
-scale: $(INSTALLED_DEV)  ## the proof beyond one machine: a Spark cluster, MESSAGES of them, processes killed on the way
-	$(BIN)/python -m scale --messages $(MESSAGES)
+scale: $(INSTALLED_DEV)  ## the proof beyond one machine: a Spark cluster, MESSAGES, processes killed; STORE=postgresql://... for a server
+	$(BIN)/python -m scale --messages $(MESSAGES) $(if $(STORE),--url '$(STORE)')
 
 transfers: $(INSTALLED_DEV)  ## 117,805 transfers, settled in batches of 37 by both engines under kills, every balance compared
 	$(BIN)/python -m scale.transfers

@@ -152,7 +152,7 @@ class Session:
 
     # Running
 
-    def run(
+    def run_steps(
         self,
         steps: Sequence[Step],
         *,
@@ -201,7 +201,7 @@ class Session:
         """Run text of one or more statements outside of pipelines, for making a store; return the rows of the last.
 
         Raises:
-            as `run`
+            as `run_steps`
         """
         self._check()
         if self._posted:

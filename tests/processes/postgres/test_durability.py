@@ -122,7 +122,7 @@ def test_settings_of_a_role(server: Server, path: str) -> None:
         producer = store.create_producer("t")
         for number in range(100):
             producer.send(b"%d" % number)
-        ((row,),) = store.connection.environment._batches.run(  # type: ignore[attr-defined]
+        ((row,),) = store.connection.environment._batches.run_steps(  # type: ignore[attr-defined]
             (((b"setting", b"SELECT current_setting('synchronous_commit')"), ()),)
         )
         assert row[0] == b"on"
