@@ -171,7 +171,7 @@ class PostgresEnvironment:
         lock_class, lease_class, self.is_replicated = self.server[:3]
         self.lock_class = int4(lock_class)
         self._lock_number = lock_class
-        own = SharedLeases()
+        own = SharedLeases(self._send_released)
         self._batch_leases = ServerLeases(self._batches, lease_class, own)
         self._view_leases = ServerLeases(self._views, lease_class, own)
         self.timestamps = ServerTimestamps(
@@ -395,14 +395,18 @@ class PostgresEnvironment:
                 self._send_released()
 
     def _send_released(self) -> None:
-        """Send released timestamps, unless the session is in use: also by this thread, which a finalizer interrupts."""
-        if not self.timestamps.has_released or not self._write_lock.acquire(blocking=False):
+        """Send released timestamps and leases, unless the session is in use: also by this thread, in a finalizer."""
+        if not (self.timestamps.has_released or self._batch_leases.has_released):
+            return
+        if not self._write_lock.acquire(blocking=False):
             return
         try:
             if not self._depth and self.failed is None:
                 self._depth = 1
+                leases = self._batch_leases.release_steps()
                 with suppress(StoreInvalid):
-                    self._batches.post(self.timestamps.steps())
+                    # A lease is free as soon as the caller knows that it is.
+                    (self._batches.run if leases else self._batches.post)([*leases, *self.timestamps.steps()])
                 self._depth = 0
         finally:
             self._write_lock.release()
