@@ -384,15 +384,23 @@ class PostgresEnvironment:
     # The gate
 
     @contextmanager
-    def _using_batches(self) -> Iterator[None]:
-        """Use the session of batches, one thread at a time; what was released meanwhile is sent at the end."""
-        with self._write_lock:
+    def _using_batches(self, wait: GateWait) -> Iterator[None]:
+        """Use the session of batches, one thread at a time; what was released meanwhile is sent at the end.
+
+        Raises:
+            WriterBusy: another thread of this process did not leave in time.
+        """
+        if not self._write_lock.acquire(timeout=min(max(0.0, wait.timeout_s), threading.TIMEOUT_MAX)):
+            raise wait.busy()
+        try:
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
                 self._send_released()
+        finally:
+            self._write_lock.release()
 
     def _send_released(self) -> None:
         """Send released timestamps and leases, unless the session is in use: also by this thread, in a finalizer."""
@@ -418,7 +426,7 @@ class PostgresEnvironment:
         Raises:
             WriterBusy, StoreClosed, ServerLost
         """
-        with self._using_batches():
+        with self._using_batches(wait):
             self.check_usable()
             with self._losing():
                 passed = self._passed = gates.enter(self, self._batches, wait)
@@ -434,9 +442,13 @@ class PostgresEnvironment:
                     passed.leave()
 
     @contextmanager
-    def speculating(self, number: int, superblock: bytes) -> Iterator[Speculation]:
-        """Make a batch on the last commit that this process knows, without the gate."""
-        with self._using_batches():
+    def speculating(self, number: int, superblock: bytes, wait: GateWait) -> Iterator[Speculation]:
+        """Make a batch on the last commit that this process knows, without the gate.
+
+        Raises:
+            WriterBusy, StoreClosed, ServerLost
+        """
+        with self._using_batches(wait):
             self.check_usable()
             self._batch_leases.forget()
             self.known_passes = self.read_tables.passes
