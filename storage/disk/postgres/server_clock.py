@@ -6,6 +6,8 @@ since this process's last look, or as far as others have recorded; the rest is k
 
 from __future__ import annotations
 
+import select
+from collections.abc import Callable
 from typing import Final
 
 from storage.disk.superblock import Superblock
@@ -49,6 +51,15 @@ class ServerClock(Clock):
 
     def sleep(self, seconds: float) -> None:
         self._machine.sleep(seconds)
+
+    def sleep_on_word(self, address: int, seen: int, seconds: float) -> bool:
+        return self._machine.sleep_on_word(address, seen, seconds)
+
+    def sleep_on_input(self, inputs: select.poll, seconds: float) -> None:
+        self._machine.sleep_on_input(inputs, seconds)
+
+    def every(self, seconds: float, action: Callable[[], bool]) -> None:
+        self._machine.every(seconds, action)
 
     def bounded(self, store_ns: int, recorded_ns: int) -> int:
         """The store clock, without a jump of the server's clock since this process's last look.

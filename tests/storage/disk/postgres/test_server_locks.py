@@ -19,7 +19,7 @@ CLASS = 77
 
 
 def leases(session: Session) -> ServerLeases:
-    return ServerLeases(session, CLASS, SharedLeases())
+    return ServerLeases(session, CLASS, SharedLeases(lambda: None))
 
 
 def test_a_lease_is_held_by_one_process(url: str, session: Session) -> None:
