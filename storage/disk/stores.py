@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING
 from storage.errors import InvalidValue
 from storage.process.clock import Clock
 from storage.values.durability import Durability
+from storage.values.store_name import is_url
 
 if TYPE_CHECKING:
     from storage.disk.environment import Environment
     from storage.disk.sealed_records import StoreBuild
     from storage.process.writer_gate import OnWait
 
-_SCHEMES = ("postgresql://", "postgres://")
-
-
-def is_url(name: str) -> bool:
-    """Whether a store is named by the URL of a server."""
-    return name.startswith(_SCHEMES)
+__all__ = [
+    "building",
+    "check_local",
+    "check_typed",
+    "create",
+    "is_url",
+    "opened",
+    "resolved",
+    "without_password",
+]
 
 
 def check_typed(name: str) -> None:

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from storage.errors import NeedsConfirmation, NotFound, TxnctlError
+from storage.values.store_name import is_url
 from txnctl.cli import settings
 from txnctl.output.escape import printable
 from txnctl.output.stream import OutputFailed, OutputStream
@@ -40,7 +41,8 @@ class Context:
 
     Attributes:
         arguments: the command's own arguments and options by name, converted.
-        store_path: the path that `--store`, TXNCTL_STORE or the default gives.
+        store_path: the path or URL that `--store`, TXNCTL_STORE or the default gives. A URL of the environment may
+            have a password: `shown_store` has none.
         output: the format of the result: `table`, `json`, `ndjson`, `name`, or a format that the command declares;
             `-o wide` is a table too.
         width: columns of the terminal for the result; None where there is no terminal.
@@ -159,6 +161,20 @@ class Context:
             output_typed=own.get("shared_output"),
             color_typed=shared(self._click, "color"),
         )
+
+    @property
+    def shown_store(self) -> str:
+        """The name of the store for people: a path as it is, a URL without a password."""
+        return settings.shown_store(self.store_path)
+
+    @property
+    def store_directory(self) -> str | None:
+        """The directory of the store; None for a store on a server."""
+        return None if is_url(self.store_path) else self.store_path
+
+    def store_of_children(self, store: Store) -> str:
+        """The name of the open store as TXNCTL_STORE of a child: a whole path, or a URL with all that was given."""
+        return self.store_path if is_url(self.store_path) else store.path
 
     # -- the result, on standard output
 

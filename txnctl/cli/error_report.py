@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storage.errors import TxnctlError
+from storage.values.store_name import without_passwords
 from txnctl.cli import exit_codes
 from txnctl.cli.exit_codes import EndsWith
 from txnctl.cli.remedies import remedy_hint
@@ -132,14 +133,16 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
     if "--debug" in _before_dashes(arguments):
         import traceback
 
-        traceback.print_exception(error)
+        print(without_passwords("".join(traceback.format_exception(error))), end="", file=sys.stderr)
     write(failure, as_json=output_typed(arguments) in ("json", "ndjson"))
     return failure.exit_code
 
 
 def write(failure: Failure, *, as_json: bool) -> None:
     """Write a report on standard error."""
-    text = failure.json() if as_json else failure.lines(terminal_width(sys.stderr))
+    failure.message = without_passwords(failure.message)
+    failure.hint = failure.hint and without_passwords(failure.hint)
+    text = without_passwords(failure.json()) if as_json else failure.lines(terminal_width(sys.stderr))
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)

@@ -36,7 +36,8 @@ MEANINGS = {
     CONFLICT: "conflict: fenced, busy producer or subscription, already exists, wrong state, changed since, "
     "lost to another transaction over a key or an acknowledgement, a write in a read-committed transaction",
     STORE_BUSY: "store busy: a lock not obtained within --lock-timeout (retryable)",
-    STORE_INVALID: "store invalid: none there, not a store, unknown format, corrupt, full, not permitted",
+    STORE_INVALID: "store invalid: none there, not a store, unknown format, corrupt, full, not permitted; "
+    "a server not reached or lost (retryable)",
     TIMED_OUT: "waited and timed out",
     CONDITION_FOUND: "condition found, with --exit-code",
     REFUSED: "refused: needs --yes or --force",

@@ -31,6 +31,7 @@ _BY_METAVAR = {
     "NAME[=TOPIC]": "orders",
     "PATH": "directory",
     "SRC": "backup",
+    "STORE": "directory",
     "STATEMENT": "SELECT 1",
     "TEXT": "text",
     "URI": "/archive",

@@ -9,6 +9,7 @@ from os import environ
 from os.path import expanduser, isabs, join
 
 from storage.errors import InvalidValue
+from storage.values.store_name import is_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,35 +43,12 @@ def resolve(name: str, option: str, typed: str | None, variable: str, default: s
     return Setting(name, default, "default", variable)
 
 
-def check_typed(name: str) -> None:
-    """Refuse a typed URL with a password: every user of the machine reads command lines.
-
-    Raises:
-        InvalidValue
-    """
-    if "://" in name:
-        from storage.disk.stores import without_password
-
-        without_password(name)
-
-
-def shown(name: str) -> str:
-    """The name of a store to be printed: a URL without its password."""
-    if "://" not in name:
-        return name
-    from storage.disk.stores import is_url, resolved
-
-    return resolved(name) if is_url(name) else name
-
-
 def store(typed: str | None) -> Setting:
-    """Where the store is: a directory, or a URL, which may have a password in the environment alone.
+    """Where the store is: a directory, or the URL of a server.
 
     Raises:
-        InvalidValue: a typed URL has a password, or cannot be read.
+        InvalidValue: the option is a URL with a password, or no URL that can be read.
     """
-    if typed is not None:
-        check_typed(typed)
     setting = resolve("store", "--store", typed, "TXNCTL_STORE", None)
     if setting.value is None:
         data_home = environ.get("XDG_DATA_HOME", "")
@@ -78,7 +56,34 @@ def store(typed: str | None) -> Setting:
         if not isabs(data_home):
             data_home = join(expanduser("~"), ".local", "share")
         setting.value = join(data_home, "txnctl", "store")
+    elif typed is not None:
+        check_typed_store(typed)
     return setting
+
+
+def check_typed_store(name: str) -> None:
+    """Refuse the name of a store on a command line that would show a password to every user of the machine.
+
+    Raises:
+        InvalidValue
+    """
+    if is_url(name):
+        from storage.disk.stores import check_typed
+
+        check_typed(name)
+
+
+def shown_store(name: str) -> str:
+    """The name of a store as people see it: a path as it is, a URL without a password.
+
+    Raises:
+        InvalidValue: the URL cannot be read.
+    """
+    if not is_url(name):
+        return name
+    from storage.disk.stores import resolved
+
+    return resolved(name)
 
 
 def lock_timeout(typed: float | None) -> float:
@@ -121,8 +126,9 @@ def colored(typed: str | None, terminal: bool) -> bool:
 
 def every(*, store_typed: str | None, output_typed: str | None, color_typed: str | None) -> list[Setting]:
     """All settings, for `config show`."""
+    place = store(store_typed)
     return [
-        store(store_typed),
+        Setting(place.name, shown_store(place.value or ""), place.source, place.variable),
         resolve("output", "--output", output_typed, "TXNCTL_OUTPUT", "table"),
         resolve("lockTimeout", "--lock-timeout", None, "TXNCTL_LOCK_TIMEOUT", LOCK_TIMEOUT_DEFAULT),
         resolve("transaction", "--txn", None, "TXNCTL_TXN", None),

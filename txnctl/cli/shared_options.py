@@ -14,6 +14,7 @@ import click
 
 from txnctl import __version__
 from txnctl.cli.click_commands import Command, Option
+from txnctl.cli.settings import check_typed_store
 from txnctl.cli.value_types import DURATION, NamedConstant, Reason
 from txnctl.output.shell import name_store
 
@@ -95,11 +96,12 @@ def _quiet() -> Option:
 def _store() -> Option:
     return Option(
         ["--store", "shared_store"],
-        metavar="PATH",
+        metavar="STORE",
         is_eager=True,
         callback=_name_in_hints,
         shell_complete=_directories,
-        help="The store's directory. [env: TXNCTL_STORE; default: $XDG_DATA_HOME/txnctl/store]",
+        help="The store's directory, or postgresql://user@host/db?store=NAME for a server."
+        " [env: TXNCTL_STORE; default: $XDG_DATA_HOME/txnctl/store]",
         shared=True,
     )
 
@@ -164,6 +166,7 @@ def _debug() -> Option:
 def _name_in_hints(ctx: click.Context, _parameter: click.Parameter, path: str | None) -> str | None:
     """Name the store in every command that this run shows, errors included; nearest to the end of the line counts."""
     if path is not None and not ctx.resilient_parsing:
+        check_typed_store(path)
         name_store(path)
     return path
 

@@ -36,6 +36,8 @@ def add_hint(error: Refusal, ctx: click.Context, words: Sequence[str]) -> None:
         getattr(getattr(error, "parameter", None), "type", None), SessionToken
     ):
         return
+    if isinstance(error, BadInput) and error.details.get("parameter") == "password":
+        return
     fitting = _fitting(ctx, words, error)
     begin = "It has these:" if _is_group(ctx) and fitting == ["--help"] else _correction(error, ctx)
     text = f"{begin} {command_line(ctx, fitting)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import example, names_store, output
-from txnctl.cli.settings import shown
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -35,7 +34,7 @@ def show(context: Context) -> None:
         [
             {
                 "name": setting.name,
-                "value": shown(setting.value) if setting.name == "store" and setting.value else setting.value,
+                "value": setting.value,
                 "source": setting.source,
                 "variable": setting.variable,
             }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.disk.stores import is_url
 from storage.errors import InvalidValue
 from txnctl import __version__
 from txnctl.cli.declaration import command
@@ -79,5 +78,5 @@ def report(context: Context, path: str | None, topics: tuple[str, ...]) -> None:
     from txnctl.output.human import size
     from txnctl.output.replaced_file import replace_file
 
-    replace_file(path, text.encode(), store=None if is_url(context.store_path) else context.store_path)
+    replace_file(path, text.encode(), store=context.store_directory)
     context.note(f"wrote {path}, {size(len(text.encode()))}")

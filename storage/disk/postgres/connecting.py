@@ -9,10 +9,10 @@ from __future__ import annotations
 import select
 from typing import Any, Final
 
-from psycopg import pq
+from psycopg import OperationalError, pq
 
-from storage.disk.postgres.server_errors import unreachable
-from storage.disk.postgres.url import StoreUrl
+from storage.disk.postgres.server_errors import plain, unreachable
+from storage.disk.postgres.url import StoreUrl, unreadable
 from storage.process.clock import Clock
 
 CONNECT_S: Final = 10.0
@@ -38,13 +38,9 @@ def connected(
         host: the host to try first: an earlier connection was made there.
 
     Raises:
-        ServerUnreachable, NotPermitted, StoreNotFound
+        InvalidValue, ServerUnreachable, NotPermitted, StoreNotFound
     """
-    options = {
-        option.keyword: option.val
-        for option in pq.Conninfo.parse(url.conninfo.encode())
-        if option.val is not None
-    }
+    options = _options(url)
     options = {**_KEEPALIVE, b"application_name": application.encode(), **options}
     attempts = sorted(
         _by_host(options), key=lambda attempt: host not in (attempt.get(b"host"), attempt.get(b"hostaddr"))
@@ -67,6 +63,19 @@ def connected(
             raise
         conn.finish()
     raise unreachable(url.shown, "; ".join(messages))
+
+
+def _options(url: StoreUrl) -> dict[bytes, bytes]:
+    """The URL as libpq reads it.
+
+    Raises:
+        InvalidValue
+    """
+    try:
+        parsed = pq.Conninfo.parse(url.conninfo.encode())
+    except OperationalError as error:
+        raise unreadable(None if url.has_password else plain(str(error))) from None
+    return {option.keyword: option.val for option in parsed if option.val is not None}
 
 
 def _by_host(options: dict[bytes, bytes]) -> list[dict[bytes, bytes]]:

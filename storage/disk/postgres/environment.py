@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from storage.actions import Action, Hint, Keyword
 from storage.disk.codec import decoded, unpack, unseal
 from storage.disk.counters import Counters
 from storage.disk.environment import Fetch, Follow, HolderProcess, ReaderSlot, Space, Usability
@@ -199,7 +200,10 @@ class PostgresEnvironment:
         """The error for a schema without our tables, or that this role may not use; None where there is none."""
         if may_use is None:
             return StoreNotFound(
-                f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
+                f"there is no store at {self.path}",
+                hint=Hint(
+                    "Create one with `{}`, or name another with {}.", Action("Store.create"), Keyword("path")
+                ),
             )
         if not may_use:
             return refused(self.path, NO_RIGHTS, f"permission denied for schema {self._schema}")

@@ -14,8 +14,12 @@ COPY_SUFFIX = "$copy"
 
 _STORE = re.compile(r"[a-z_][a-z0-9_]{0,39}(\$copy)?")
 _DEFAULT_SESSION = ("target_session_attrs", "read-write")
+_SECRET = ("password", "sslpassword")
 _RESERVED = ("public", "information_schema")
 _EXAMPLE = "postgresql://user@host/database?store=bank"
+_HOST = r"(\[[^\]]*\]|[^:,\[\]]*)(:[0-9]*)?"
+_HOSTS = re.compile(rf"{_HOST}(,{_HOST})*")
+"""Hosts with their ports. The part of a password behind an unescaped sign is none, and must not be shown as one."""
 
 
 class StoreUrl(NamedTuple):
@@ -25,11 +29,13 @@ class StoreUrl(NamedTuple):
         conninfo: the URL for libpq, which knows no parameter `store`.
         store: the name of the store: the schema that holds the tables.
         shown: the URL without a password; equal stores are named by equal texts.
+        has_password: whether the URL has a password, of the user or of a key.
     """
 
     conninfo: str
     store: str
     shown: str
+    has_password: bool = False
 
     @property
     def whole(self) -> str:
@@ -38,7 +44,7 @@ class StoreUrl(NamedTuple):
 
     def for_copy(self) -> StoreUrl:
         """The URL of the unfinished copy to this store."""
-        return StoreUrl(self.conninfo, self.store + COPY_SUFFIX, self.shown + COPY_SUFFIX)
+        return self._replace(store=self.store + COPY_SUFFIX, shown=self.shown + COPY_SUFFIX)
 
     @classmethod
     def parse(cls, text: str, *, with_password: bool = True) -> StoreUrl:
@@ -54,17 +60,19 @@ class StoreUrl(NamedTuple):
         try:
             parts = urlsplit(text)
             parameters = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        except ValueError as error:
-            raise InvalidValue(
-                f"the URL of a store cannot be read: {error}", hint=f"Write it like {_EXAMPLE}."
-            ) from None
+        except ValueError:
+            raise unreadable() from None
+        host = parts.netloc.rpartition("@")[2]
+        if "@" in f"{parts.path}{parts.query}" or parts.fragment or not _HOSTS.fullmatch(host):
+            raise unreadable()
         names = [name for name, _ in parameters]
         if len(set(names)) < len(names):
             raise InvalidValue(
                 "the URL of a store names a parameter twice", hint=f"Write it like {_EXAMPLE}."
             )
         user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-        if (password or "password" in names) and not with_password:
+        has_password = bool(password or set(_SECRET).intersection(names))
+        if has_password and not with_password:
             raise InvalidValue(
                 "the URL of a store has a password, which every user of this machine could read",
                 hint="Put the password into a file that PGPASSFILE names, or the URL into TXNCTL_STORE.",
@@ -77,14 +85,25 @@ class StoreUrl(NamedTuple):
                 f"{store!r} is no name of a store on a server",
                 hint="A name has up to 40 of a-z, 0-9 and _, no digit first, and is no schema of PostgreSQL's own.",
             )
-        host = parts.netloc.rpartition("@")[2]
         given.setdefault(*_DEFAULT_SESSION)
         conninfo = f"postgresql://{parts.netloc}{parts.path}?{urlencode(given, quote_via=quote)}"
-        hidden = ("password", "sslpassword")
         named = {
             name: value
             for name, value in sorted(given.items())
-            if name not in hidden and (name, value) != _DEFAULT_SESSION
+            if name not in _SECRET and (name, value) != _DEFAULT_SESSION
         }
         shown = urlencode({**named, "store": store}, quote_via=quote, safe="/,$")
-        return cls(conninfo, store, f"postgresql://{user + '@' if user else ''}{host}{parts.path}?{shown}")
+        shown = f"postgresql://{user + '@' if user else ''}{host}{parts.path}?{shown}"
+        return cls(conninfo, store, shown, has_password)
+
+
+def unreadable(why: str | None = None) -> InvalidValue:
+    """The error for a text that is no URL.
+
+    Args:
+        why: the reason; None where the reason may show a part of a password.
+    """
+    return InvalidValue(
+        f"the URL of a store cannot be read{'' if why is None else f': {why}'}",
+        hint=f"Write it like {_EXAMPLE}; a sign such as @ / ? # & in a name or password is %40 %2F %3F %23 %26.",
+    )

@@ -37,7 +37,7 @@ def test_signals_end_as_shells_expect() -> None:
 
 
 def test_what_may_be_tried_again_has_codes_of_its_own() -> None:
-    """So that a script need not read the message; of conflicts and failed jobs `retryable` in the JSON tells."""
-    mixed = (exit_codes.CONFLICT, exit_codes.JOB_FAILED)
+    """So that a script need not read the message; of conflicts, servers and failed jobs `retryable` in the JSON tells."""
+    mixed = (exit_codes.CONFLICT, exit_codes.STORE_INVALID, exit_codes.JOB_FAILED)
     busy = {kind.exit_code for kind in ALL.values() if kind.retryable and kind.exit_code not in mixed}
     assert busy == {exit_codes.STORE_BUSY, exit_codes.TIMED_OUT}

@@ -236,7 +236,7 @@ def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, opt
     """Run a command for each message; note the counts at the end."""
     from txnctl.commands.consume.exec import Commands
 
-    commands = Commands(context, store.path, taking.consumer, options, txn)
+    commands = Commands(context, context.store_of_children(store), taking.consumer, options, txn)
     try:
         taking.take_all(1, commands.handle)
     finally:

@@ -156,7 +156,8 @@ def _write(context: Context, text: str, output: str | None) -> None:
 
     from txnctl.output.replaced_file import replace_file
 
-    store = context.store_path if os.path.isdir(context.store_path) else None
+    directory = context.store_directory
+    store = directory if directory is not None and os.path.isdir(directory) else None
     replace_file(output, text.encode(), mode=0o644, store=store, heeds_umask=False)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from storage.actions import Action
 from storage.errors import Busy, StoreInvalid
-from txnctl.cli import exit_codes, settings
+from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.fields.overview import AS_OF, FINDINGS, VERDICT
@@ -92,7 +92,7 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
     try:
         diagnosis = _diagnosis(context)
     except (Busy, StoreInvalid) as error:
-        _show(context, _unusable(settings.shown(context.store_path), error), programs)
+        _show(context, _unusable(context.shown_store, error), programs)
         raise
     _show(context, diagnosis, programs)
     if exit_code and diagnosis.verdict != "ok":

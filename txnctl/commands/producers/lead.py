@@ -127,6 +127,7 @@ def _run(context: Context, producer: Producer, command: Sequence[str], *, tells:
     from txnctl.commands.producers.session_watch import Watch
 
     assert producer.session is not None, "an exclusive producer is connected"
-    environment = {**environ, "TXNCTL_SESSION": producer.session, "TXNCTL_STORE": context.store.path}
+    store = context.store_of_children(context.store)
+    environment = {**environ, "TXNCTL_SESSION": producer.session, "TXNCTL_STORE": store}
     watch = Watch(context, producer, command[0], tells=tells)
     return supervise.run(command, environment, watch.look).status

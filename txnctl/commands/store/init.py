@@ -7,8 +7,8 @@ from typing import NamedTuple
 import click
 
 from storage.errors import InvalidValue, StoreInvalid
-from txnctl.cli import settings
 from txnctl.cli.decorators import argument, example, names_store, output
+from txnctl.cli.settings import check_typed_store
 from txnctl.commands.if_not_exists import CREATED_NOW, create_unless_there, if_not_exists
 from txnctl.commands.store.durability import durability_option
 from txnctl.fields.store import CREATED
@@ -32,7 +32,7 @@ class Created(NamedTuple):
     "path",
     required=False,
     type=click.Path(readable=False),
-    help="The directory, or the URL of a new store on a server. [default: that of --store]",
+    help="The directory or URL to create. [default: that of --store]",
 )
 @durability_option
 @if_not_exists
@@ -42,25 +42,29 @@ class Created(NamedTuple):
 @example("txnctl store init --store orders.store")
 @example("txnctl store init bank.store --if-not-exists", setup="txnctl store init bank.store")
 def init(context: Context, path: str | None, durability: str | None, may_exist: bool) -> None:
-    """Create an empty store, in a directory or on a PostgreSQL server.
+    """Create an empty store.
 
     A build directory is renamed to PATH at the end, so that the store is there whole or not at all. Missing parent
     directories are created. Anything at PATH but an empty directory is left alone (exit 4).
 
-    A store at a URL, `postgresql://USER@HOST/DATABASE?store=NAME`, is a schema NAME of the database, which must exist.
-    A server without a synchronous standby is refused unless told --durability local: its machine alone would have what
-    is acknowledged.
+    A URL makes the store on a PostgreSQL server, as a schema NAME of the database, in one transaction there:
+
+        txnctl store init 'postgresql://user@host/db?store=NAME'
+
+    The password is found as by every client of PostgreSQL (PGPASSFILE, pg_service.conf), or is in a URL that
+    TXNCTL_STORE has; on a command line it is refused. A server whose commits wait for no synchronous standby is refused
+    too, unless --durability says local. docs/SCALE.md says which kind of store is for whom.
     """
     from storage import Store
 
+    if path is not None:
+        check_typed_store(path)
     typed = next(setting for setting in context.settings() if setting.name == "store")
     if path is not None and typed.source.startswith("option"):
         raise InvalidValue("the new store is named twice, by PATH and by --store", hint="Leave one out.")
     where = context.store_path if path is None else path
     if not where:
         raise InvalidValue("the path of a store is not empty")
-    if path is not None:
-        settings.check_typed(path)
     created = create_unless_there(may_exist, lambda: Store.create(where, durability=durability))
     try:
         with context.open_store(where, read_only=True) as store:

@@ -4,17 +4,19 @@ LMDB trusts every page: a page with a flipped bit can make LMDB read outside the
 SIGBUS or SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which reports each step and each
 problem as a JSON line; the death of the child is a problem too.
 
-Run as a module (`python -m txnctl.commands.store.verify_child PATH full`) this is the child.
+Run as a module (`python -m txnctl.commands.store.verify_child STORE full`) this is the child. The URL of a server,
+which may have a password, comes in TXNCTL_STORE, and STORE is the URL without the password.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, TypedDict
 
 from storage.errors import ALL, CorruptStore, TxnctlError
+from storage.values.store_name import is_url
 from storage.verify.problem import Problem
+from txnctl.cli.settings import shown_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
 
 _MODULE = "txnctl.commands.store.verify_child"
 """The name of this module, which a child process runs as its program."""
-
-
-_STORE = "TXNCTL_VERIFIED_STORE"
-"""The variable that names the store for the child: a URL may have a password, which no command line shows."""
 
 
 EVIDENCE = "Keep a copy of the directory as evidence, and restore a backup."
@@ -67,13 +65,11 @@ class Verification:
         StoreInvalid: the store cannot even be opened; with the kind, the message and the hint of the child's error.
     """
 
-    def __init__(self, path: str, *, full: bool) -> None:
+    def __init__(self, name: str, *, full: bool) -> None:
         from os.path import abspath
 
-        from storage.disk.stores import is_url, resolved
-
-        self.path = resolved(path) if is_url(path) else abspath(path)
-        self._name = path if is_url(path) else self.path
+        self.path = shown_store(name) if is_url(name) else abspath(name)
+        self._name = name
         self.total = 0
         self.done = 0
         self.problems: list[Problem] = []
@@ -92,7 +88,7 @@ class Verification:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**child_environment(), _STORE: self._name},
+            env=child_environment() | ({"TXNCTL_STORE": self._name} if is_url(self._name) else {}),
         )
         assert self._child.stdout is not None
         self._lines: Iterator[_Line] = map(json.loads, self._child.stdout)
@@ -138,7 +134,7 @@ class Verification:
             except ValueError:
                 how = f"was killed by signal {-status}"
         message = f"reading it is not safe: the process that checked it {how} after checking {self._doing}"
-        self.problems.append(Problem(None, "data.mdb", message))
+        self.problems.append(Problem(None, "store" if is_url(self._name) else "data.mdb", message))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -205,4 +201,6 @@ def _check(path: str, full: bool) -> None:
 
 
 if __name__ == "__main__":
-    _check(os.environ.get(_STORE) or sys.argv[1], sys.argv[2] == "full")
+    from os import environ
+
+    _check(environ["TXNCTL_STORE"] if is_url(sys.argv[1]) else sys.argv[1], sys.argv[2] == "full")

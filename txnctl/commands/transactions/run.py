@@ -110,7 +110,7 @@ def _run_once(context: Context, command: Sequence[str], this: CommandTry, on_abo
     from txnctl.commands.transactions.transaction_watch import TransactionWatch
 
     environment = running_tries.environment(dict(environ), str(txn), this.retries_left)
-    environment["TXNCTL_STORE"] = context.store.path
+    environment["TXNCTL_STORE"] = context.store_of_children(context.store)
     watch = TransactionWatch(context, TxnID.parse(str(txn)), command[0], ends=on_abort == "term")
     try:
         ending = this.ending = supervise.run(command, environment, watch.look)

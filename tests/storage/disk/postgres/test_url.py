@@ -28,7 +28,14 @@ def test_parsing_the_shown_url_changes_nothing() -> None:
     assert StoreUrl.parse(shown).shown == shown
 
 
-@pytest.mark.parametrize("text", ["postgresql://u:secret@h/d", "postgresql://u@h/d?password=secret"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://u:secret@h/d",
+        "postgresql://u@h/d?password=secret",
+        "postgresql://u@h/d?sslkey=k&sslpassword=secret",
+    ],
+)
 def test_a_password_is_used_and_not_shown(text: str) -> None:
     """It goes to libpq alone; from a command line it is refused, without being repeated."""
     url = StoreUrl.parse(text)
@@ -38,6 +45,31 @@ def test_a_password_is_used_and_not_shown(text: str) -> None:
         StoreUrl.parse(text, with_password=False)
     assert "secret" not in refused.value.message
     assert "PGPASSFILE" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://u:sec/ret@h/d",
+        "postgresql://u:sec?ret@h/d",
+        "postgresql://u:sec#ret@h/d",
+        "postgresql://u:12/ret@h/d",
+        "postgresql://u@h/d?password=sec&ret",
+        "postgresql://u:sec\u2100ret@h/d",
+        "postgresql://u:secret@h:port/d",
+    ],
+)
+def test_an_unreadable_url_is_not_repeated(text: str) -> None:
+    """An unescaped sign parts a password, and each part looks like a host, a port or a parameter."""
+    with pytest.raises(InvalidValue, match=r"^the URL of a store cannot be read$") as refused:
+        StoreUrl.parse(text)
+    assert "%2F" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("host", ["h", "h:5432", "a,b:5433", "[::1]:5432", "", "db-1.example.com"])
+def test_hosts_with_ports_are_read(host: str) -> None:
+    """Of the forms that libpq knows."""
+    assert StoreUrl.parse(f"postgresql://u@{host}/d").shown == f"postgresql://u@{host}/d?store=txnctl"
 
 
 @pytest.mark.parametrize(
