@@ -75,17 +75,16 @@ def _wrap_stores(stores: ModuleType) -> None:
 
 def _wrap_clock(server_clock: ModuleType) -> None:
     """Let a clock that a test moves be the server's clock too."""
-    look = server_clock.ServerClock.look
+    wall_ns = server_clock.ServerClock.wall_ns
 
-    def look_at(self: Any, server_us: int) -> None:
+    def moved_ns(self: Any) -> Any:
         from storage.process.clock import ManualClock
 
-        look(self, server_us)
-        if isinstance(self._machine, ManualClock):
-            self._server_ns = self._machine.wall_ns()
+        machine = self._machine
+        return machine.wall_ns() if isinstance(machine, ManualClock) else wall_ns(self)
 
     wrapped: Any = server_clock
-    wrapped.ServerClock.look = look_at
+    wrapped.ServerClock.wall_ns = moved_ns
 
 
 _WRAPPED = {_STORES: _wrap_stores, _CLOCK: _wrap_clock}
