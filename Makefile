@@ -21,6 +21,7 @@ TRANSACTIONS ?= 100000
 FLIPS ?= 10000
 TAKEOVERS ?= 10000
 FAULTS ?= 1
+FAILOVERS ?= 200
 MESSAGES ?= 10000000
 MINUTES ?= 10
 CURVES_DIR ?= /dev/shm
@@ -33,8 +34,8 @@ PIP_FAILED = { echo; \
 
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-cluster demo-spark check test lint types imports generated pytest test-postgres \
-	pytest-postgres format generate hooks lock bench curves soak crash-sweep faults flips serializability \
-	takeovers scale transfers figures picture clean
+	pytest-postgres format generate hooks lock bench curves soak crash-sweep failovers faults flips \
+	serializability takeovers scale transfers figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -118,11 +119,14 @@ faults: $(INSTALLED_DEV)  ## power cuts, kills, refused calls, damage and hostil
 serializability: $(INSTALLED_DEV)  ## random transactions of processes that are killed, TRANSACTIONS of them, judged
 	TRANSACTIONS=$(TRANSACTIONS) $(BIN)/python -m pytest -q -s --timeout=0 tests/processes/test_table_serializability.py
 
+failovers: $(INSTALLED_DEV)  ## a primary is killed FAILOVERS times, and its synchronous standby promoted: nothing acknowledged is lost
+	$(BIN)/python -m tests.faults.failovers $(FAILOVERS)
+
 takeovers: $(INSTALLED_DEV)  ## eight processes fight for one topic until it had TAKEOVERS owners, without a time limit
 	TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -q --timeout=0 tests/processes/test_takeovers.py
 
-scale: $(INSTALLED_DEV)  ## the proof beyond one machine: a Spark cluster, MESSAGES of them, processes killed on the way
-	$(BIN)/python -m scale --messages $(MESSAGES)
+scale: $(INSTALLED_DEV)  ## the proof beyond one machine: a Spark cluster, MESSAGES, processes killed; STORE=postgresql://... for a server
+	$(BIN)/python -m scale --messages $(MESSAGES) $(if $(STORE),--url '$(STORE)')
 
 transfers: $(INSTALLED_DEV)  ## 117,805 transfers, settled in batches of 37 by both engines under kills, every balance compared
 	$(BIN)/python -m scale.transfers

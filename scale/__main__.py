@@ -1,4 +1,4 @@
-"""`python -m scale [--messages N] [--dir DIR]`."""
+"""`python -m scale [--messages N] [--dir DIR] [--url URL]`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--dir", type=Path, help="where; needs about 600 bytes a message on a disk [default: TMPDIR]"
     )
+    parser.add_argument(
+        "--url",
+        help="a new store on a server, which the cluster reads itself; it stays [default: a directory]",
+    )
     options = parser.parse_args(arguments)
     batch = max(100, min(10_000, options.messages // 200))
     return run_in_directory(
-        lambda directory: Proof(directory, options.messages, batch, sys.stdout).run(), "scale", options.dir
+        lambda directory: Proof(directory, options.messages, batch, sys.stdout, options.url).run(),
+        "scale",
+        options.dir,
     )
 
 

@@ -1,7 +1,7 @@
 """A standalone Spark cluster: a master and two workers, separate processes on separate addresses.
 
 On the workers `lmdb` cannot be imported: a directory that is first on their path has a module of that name that raises
-ImportError. So tasks cannot open a store, whatever the machine has installed.
+ImportError. So tasks cannot open a directory, whatever the machine has installed.
 """
 
 from __future__ import annotations

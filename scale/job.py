@@ -1,6 +1,7 @@
 """A driver of the proof: `python -m scale.job REQUEST` runs the steps of a request and prints a line of JSON for each.
 
-The driver runs on the store's host, as a process that can be killed; its tasks run on the cluster.
+The driver runs as a process that can be killed, on the store's host if that is a directory; its tasks run on the
+cluster.
 """
 
 from __future__ import annotations
@@ -61,10 +62,11 @@ def _messages(spark: SparkSession, request: DriverRequest, step: Step) -> DataFr
     options = {
         "path": request.store,
         "topic": step.topic,
-        "offloadPath": request.offloaded,
         "isolationLevel": step.level,
         "minPartitions": "8",
     }
+    if request.offloaded is not None:
+        options["offloadPath"] = request.offloaded
     if step.native:
         return read_topic(spark, **options)
     reader = spark.read.format("txnctl").options(**options)

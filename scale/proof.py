@@ -31,8 +31,15 @@ _SOURCE, _COPY, _SECOND, _TOTALS = "source", "copy", "second", "totals"
 class Proof:
     """A run of the proof, in a separate directory."""
 
-    def __init__(self, directory: Path, messages: int, batch: int, out: TextIO) -> None:
+    def __init__(
+        self, directory: Path, messages: int, batch: int, out: TextIO, url: str | None = None
+    ) -> None:
+        """Args:
+        url: of a new store on a server, in place of one in the directory.
+        """
         self._directory = directory
+        self._url = url
+        self._store_name = str(directory / "bank.store") if url is None else url
         self._messages = messages
         self._batch = batch
         self._out = out
@@ -45,12 +52,12 @@ class Proof:
         Raises:
             Disagreement, TimeoutError
         """
-        path = self._directory / "bank.store"
-        Store.create(path)
+        Store.create(self._store_name)
         (self._directory / "events").mkdir()
-        with Store.open(path, program="scale") as store:
+        with Store.open(self._store_name, program="scale") as store:
             produced = self._produce(store)
-            self._offload(store)
+            if self._url is None:
+                self._offload(store)
             with clusters.running(self._directory) as cluster:
                 self._say(f"a cluster is up: {cluster.url}, with workers on {' and '.join(clusters.WORKERS)}")
                 self._read(cluster, produced)
@@ -76,7 +83,7 @@ class Proof:
         self._say_rate("offloaded", report.messages, began, size)
 
     def _read(self, cluster: Cluster, produced: Produced) -> None:
-        """Read at both levels, through the data source and natively."""
+        """Read at both levels, through the data source and, from files, natively."""
         levels = {"READ_COMMITTED": produced.committed, "READ_UNCOMMITTED": produced.uncommitted}
         reads = [
             step
@@ -86,6 +93,7 @@ class Proof:
                 Step("read", _SOURCE, level, schema="value binary"),
                 Step("read", _SOURCE, level, native=True),
             )
+            if self._url is None or not step.native
         ]
         with self._driver(cluster, [Step("where"), *reads]) as driver:
             self._check(
@@ -162,8 +170,8 @@ class Proof:
     ) -> Iterator[Driver]:
         request = DriverRequest(
             master=cluster.url,
-            store=str(self._directory / "bank.store"),
-            offloaded=self._offloaded,
+            store=self._store_name,
+            offloaded=None if self._url is not None else self._offloaded,
             staging=(self._directory / "staging").as_uri(),
             events=(self._directory / "events").as_uri(),
             local=str(self._directory / "local"),

@@ -33,11 +33,14 @@ class Step:
 
 @dataclass(frozen=True)
 class DriverRequest:
-    """A request of a driver; `offloaded`, `staging` and `events` are URIs, `local` is Spark's scratch directory."""
+    """A request of a driver; `offloaded`, `staging` and `events` are URIs, `local` is Spark's scratch directory.
+
+    `store` is a path, or the URL of a store on a server, which tasks read without offloaded files.
+    """
 
     master: str
     store: str
-    offloaded: str
+    offloaded: str | None
     staging: str
     events: str
     local: str

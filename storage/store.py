@@ -14,13 +14,13 @@ open the store anew.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from storage.client.run_transaction import TransactionRunner
 from storage.engine import Engine
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
+from storage.maintenance.store_maker import StoreMaker
 from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
 from storage.topic import catalogue as topics
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from storage.client.table import Table
     from storage.client.transaction import Transaction
     from storage.maintenance.maintenance import Maintenance
-    from storage.maintenance.restore import RestoreResult
-    from storage.maintenance.store_copy import CopyResult
     from storage.process.writer_gate import OnWait
     from storage.reports.producers import SessionRow
     from storage.reports.reports import Reports
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
     Txn = Transaction | TxnID | str
 
 
-class Store(TransactionRunner):
+class Store(TransactionRunner, StoreMaker):
     """An open store. Made by `Store.open`."""
 
     def __init__(self, engine: Engine) -> None:
@@ -98,53 +96,6 @@ class Store(TransactionRunner):
         return cls(Engine.open(
             path, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait, program=program, clock=clock
         ))  # fmt: skip
-
-    @classmethod
-    def restore(
-        cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
-        program: str | None = None, progress: Callable[[int, int], None] | None = None,
-        durability: Durability | str | None = None, dry_run: bool = False, reason: str | None = None,
-    ) -> RestoreResult:  # fmt: skip
-        """Make a new store from a backup: open transactions are aborted, consumers detached, epochs raised.
-
-        Args:
-            durability: as `create` has it.
-
-        Raises:
-            AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
-        """
-        from storage.maintenance.restore import restore_store
-
-        return restore_store(
-            os.fspath(source), os.fspath(destination), program=program, progress=progress,
-            durability=named(Durability, durability, "durability"), dry_run=dry_run, reason=reason,
-        )  # fmt: skip
-
-    @classmethod
-    def copy(
-        cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
-        program: str | None = None, progress: Callable[[int, int], None] | None = None,
-        verify_progress: Callable[[str, int], None] | None = None, durability: Durability | str | None = None,
-        dry_run: bool = False, reason: str | None = None,
-    ) -> CopyResult:  # fmt: skip
-        """Copy a store, record by record, from a directory or URL to a new directory or URL.
-
-        The copy is a new incarnation, as a restored backup is. Both are compared, and the copy is verified, before the
-        copy gets its name. After an interrupt the same call goes on.
-
-        Args:
-            durability: as `create` has it.
-
-        Raises:
-            AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreInUse, StoreFull
-        """
-        from storage.maintenance.store_copy import copy_store
-
-        return copy_store(
-            os.fspath(source), os.fspath(destination), program=program, progress=progress,
-            verify_progress=verify_progress, durability=named(Durability, durability, "durability"),
-            dry_run=dry_run, reason=reason,
-        )  # fmt: skip
 
     def close(self) -> None:
         """Close the store. The next writer ends open consumers and transactions, as after the death of the process."""

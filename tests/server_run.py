@@ -50,7 +50,9 @@ def run(arguments: Sequence[str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The exit code of the command."""
     if find_program("initdb") is None:
-        print("Tests on a server did not run: initdb is missing (apt-get install postgresql)", file=sys.stderr)
+        print(
+            "Tests on a server did not run: initdb is missing (apt-get install postgresql)", file=sys.stderr
+        )
         return int(STRICT)
     rest = [argument for argument in arguments if argument != "--part"]
     names = PART if "--part" in arguments else WHOLE

@@ -1,41 +1,36 @@
-"""Stores on the server of a worker, each with a name of its own."""
+"""Names of new stores on the server of the tests, and SQL on them."""
 
 from __future__ import annotations
 
-from typing import Any, LiteralString
+import itertools
 
-import psycopg
 import pytest
 
 from tests.postgres_cluster import Cluster
 
+_numbers = itertools.count(1)
+
 
 class Server:
-    """A running server."""
+    """The server of a worker's tests. Each store on it has a name of its own."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._stores = 0
 
     def url(self, name: str | None = None) -> str:
         """The URL of a store; of a new name if none is given."""
-        self._stores += 1
-        return self._cluster.url(name or f"s{self._stores}")
+        return self._cluster.url(name or f"copied_{next(_numbers)}")
 
-    def run(self, text: LiteralString) -> None:
+    def run(self, text: str) -> None:
         """Run SQL as the owner of all stores."""
-        self.sql(text)
+        self._cluster.psql(text)
 
-    def sql(self, text: LiteralString) -> list[tuple[Any, ...]]:
-        """Run SQL as the owner of all stores, and return the rows."""
-        with psycopg.connect(
-            f"host={self._cluster.directory} user=postgres dbname=postgres", autocommit=True
-        ) as connection:
-            cursor = connection.execute(text)
-            return [] if cursor.description is None else cursor.fetchall()
+    def schemas(self) -> list[str]:
+        """The names of all schemas."""
+        return self._cluster.psql("SELECT nspname FROM pg_namespace").splitlines()
 
 
 @pytest.fixture(scope="session")
 def server(postgres_cluster: Cluster) -> Server:
-    """A server for all tests of a worker."""
+    """The server of this worker; its tests carry `needs_program("initdb")`."""
     return Server(postgres_cluster)

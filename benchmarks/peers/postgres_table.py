@@ -43,12 +43,12 @@ class PostgresTable:
 
     def append(self, values: Sequence[bytes]) -> None:
         if len(values) == 1:
-            self._session.run(((_INSERT, (values[0],)),))
+            self._session.run_steps(((_INSERT, (values[0],)),))
         else:
-            self._session.run(((_INSERT_ALL, (bytea_array(values),)),))
+            self._session.run_steps(((_INSERT_ALL, (bytea_array(values),)),))
 
     def take(self, count: int) -> int:
-        (rows,) = self._session.run(((_TAKE, (int4(count),)),))
+        (rows,) = self._session.run_steps(((_TAKE, (int4(count),)),))
         return len(rows)
 
     def settings(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Sealed records in key order, as a copy of a store reads and writes them: the same bytes in both engines.
+"""Sealed records in key order, for copies of stores: the same bytes in both engines.
 
-A sealed record is a key with its stored value, checksum and payload (`schema.py`). Each engine reads them from one
-view of a store (`CopyView`), and writes them into a store that is being built (`StoreBuild`).
+A sealed record is a key with the stored value, checksum and payload (`schema.py`). Each engine reads sealed records
+from one view of a store (`CopyView`), and writes records into a store that is being built (`StoreBuild`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from storage.disk.view import SUPERBLOCK_KEY, ReadView
 from storage.process.clock import Clock
 
 Record = tuple[bytes, bytes]
-"""A key, and its sealed value."""
+"""A key, and the sealed value."""
 
 Change = tuple[Database, bytes, bytes | None]
 """A record to be put; to be removed if the value is None."""
@@ -32,7 +32,7 @@ class RecordReader(Protocol):
     """Reads sealed records in stretches."""
 
     def read(self, database: Database, start: bytes) -> Sequence[Record]:
-        """Records from `start` on in key order, about `CHUNK_BYTES` of them; none at the end. Nothing is checked."""
+        """Records from `start` on in key order, about `CHUNK_BYTES` in all; none at the end. Nothing is checked."""
 
 
 class CopyView(RecordReader, Protocol):
@@ -50,9 +50,9 @@ class CopyView(RecordReader, Protocol):
 
 
 class StoreBuild(RecordReader, Protocol):
-    """A store that one process builds beside its destination; an interrupted build stays, and goes on in the next run.
+    """A store that one process builds beside the destination; an interrupted build stays, and goes on in the next run.
 
-    Without its format record, which `finish` writes, the build is no store that opens.
+    Without a format record, which `finish` writes, the build is no store that opens.
 
     Attributes:
         path: the name by which the finished build opens.
@@ -69,13 +69,13 @@ class StoreBuild(RecordReader, Protocol):
         """The clocks by which the store will go."""
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Write changes, all or none of them."""
+        """Write all changes, or none."""
 
     def finish(self, superblock: bytes, format_record: bytes) -> None:
         """Write the two sealed records that make the build a store, durably."""
 
     def install(self) -> int:
-        """Make the finished build the store at the destination, at one instant; return its bytes.
+        """Make the finished build the store at the destination, at one instant; return the size in bytes.
 
         Raises:
             AlreadyExists: a store came to the destination meanwhile.

@@ -54,7 +54,7 @@ class CopiedRecords(NamedTuple):
     removed: int
 
 
-class Tally:
+class ContentTally:
     """The content of one store as far as it was read, by database."""
 
     def __init__(self, report: Meter | None) -> None:
@@ -80,7 +80,7 @@ class Tally:
                 _, kind, _, messages, *_ = HEADER.unpack_from(payload)
                 self._messages += messages if kind == MESSAGES else 0
             if self._report is not None:
-                self._report.add(len(key) + len(value))
+                self._report.advance(len(key) + len(value))
             yield record
         self._counts[database.name] += count
 
@@ -97,7 +97,7 @@ class Tally:
             whole.hexdigest(),
         )
 
-    def differing(self, other: Tally) -> list[str]:
+    def differing(self, other: ContentTally) -> list[str]:
         """The names of databases whose content differs."""
         return [
             name for name, digest in self._digests.items() if digest.digest() != other._digests[name].digest()
@@ -112,7 +112,7 @@ class Meter:
         self._total = 2 * total_bytes
         self._done = self._reported = 0
 
-    def add(self, size: int) -> None:
+    def advance(self, size: int) -> None:
         self._done += size
         if self._done - self._reported >= _STEP_BYTES:
             self._reported = self._done
@@ -128,15 +128,15 @@ def copy_records(engine: Engine, build: StoreBuild, progress: Progress | None) -
     """
     with engine.connection.environment.copy_view() as source:
         meter = None if progress is None else Meter(progress, source.total_bytes)
-        copied = Tally(meter)
+        copied = ContentTally(meter)
         batches = _Batches(build)
         for database in ALL:
             for key, value in _changes(copied.read(source, database), scan(build, database)):
-                batches.add(database, key, value)
-        batches.flush()
+                batches.gather(database, key, value)
+        batches.write_gathered()
         superblock, format_record = source.view.superblock, _format_record(source.view)
     faults.reach("store.copy.before_comparison")
-    built = Tally(meter)
+    built = ContentTally(meter)
     for database in ALL:
         for _ in built.read(build, database):
             pass
@@ -159,7 +159,7 @@ class _Batches:
         self._bytes = 0
         self.written = self.removed = 0
 
-    def add(self, database: Database, key: bytes, value: bytes | None) -> None:
+    def gather(self, database: Database, key: bytes, value: bytes | None) -> None:
         self._changes.append((database, key, value))
         self._bytes += len(key) + (0 if value is None else len(value))
         if value is None:
@@ -167,9 +167,9 @@ class _Batches:
         else:
             self.written += 1
         if self._bytes >= BATCH_BYTES:
-            self.flush()
+            self.write_gathered()
 
-    def flush(self) -> None:
+    def write_gathered(self) -> None:
         if self._changes:
             self._build.write(self._changes)
             self._changes, self._bytes = [], 0

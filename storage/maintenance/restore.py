@@ -58,12 +58,10 @@ def restore_store(
     check_flags(dry_run=dry_run)
     audit_trail.check_reason(reason)
     if stores.is_url(source) or stores.is_url(destination):
-        from storage.maintenance.store_copy import copy_store
+        from storage.maintenance.store_copy import CopyOptions, copy_store
 
-        copied = copy_store(
-            source, destination, action="store restore", program=program, progress=progress,
-            durability=durability, dry_run=dry_run, reason=reason,
-        )  # fmt: skip
+        options = CopyOptions(program, progress, None, durability, dry_run, reason)
+        copied = copy_store(source, destination, options, "store restore")
         return RestoreResult(copied.path, copied.format_before, copied.reincarnation, dry_run)
     stores.check_local(destination, durability)
     destination = resolved(destination, os.path.abspath)

@@ -1,8 +1,8 @@
 """Copy a store into a new one, record by record: between directories and servers, each way.
 
-The records of one view of the source are written in key order, and compared with those that an interrupted run has
-left, so that only different ones are written. Then both are compared as read; the copy becomes a new incarnation, is
-verified, and at the very end gets its name (docs/decisions/0076-copy-by-record.md).
+The records of one view of the source are written in key order, beside the records of an interrupted run, so that only
+different records are written. Then both are compared as read; the copy becomes a new incarnation, is
+verified, and at the very end gets its name (docs/decisions/0077-copy-by-record.md).
 """
 
 from __future__ import annotations
@@ -30,6 +30,25 @@ if TYPE_CHECKING:
     from storage.verify.problem import Progress as VerifyProgress
 
 
+class CopyOptions(NamedTuple):
+    """The options of a copy.
+
+    Attributes:
+        program: the name of this program as other processes see it.
+        progress: called with the bytes read of both stores, and an estimate of all.
+        verify_progress: called while the copy is verified.
+        durability: of the copy, as `Store.create` has it.
+        dry_run: build, compare and verify the copy, and then drop it.
+    """
+
+    program: str | None = None
+    progress: Progress | None = None
+    verify_progress: VerifyProgress | None = None
+    durability: Durability | None = None
+    dry_run: bool = False
+    reason: str | None = None
+
+
 class CopyResult(NamedTuple):
     """A finished copy.
 
@@ -37,7 +56,7 @@ class CopyResult(NamedTuple):
         source, path: of the original and of the copy; a URL without a password.
         format_before: the format of the source, from which the copy was upgraded on the way.
         is_resumed: whether an earlier run, which was interrupted, had begun the copy.
-        written, removed: records that this run wrote, and that it removed because the source has them no more.
+        written, removed: records that this run wrote, and removed because the source has them no more.
     """
 
     source: str
@@ -54,52 +73,43 @@ class CopyResult(NamedTuple):
 def copy_store(
     source: str,
     destination: str,
-    *,
+    options: CopyOptions,
     action: str = "store copy",
-    program: str | None = None,
-    progress: Progress | None = None,
-    verify_progress: VerifyProgress | None = None,
-    durability: Durability | None = None,
-    dry_run: bool = False,
-    reason: str | None = None,
 ) -> CopyResult:
     """Make a new store at `destination` with all records of the store at `source`; each is a directory or a URL.
 
-    The source may be in use, and is read from one view. An interrupted copy goes on when it is called again.
+    The source may be in use, and is read from one view. An interrupted copy goes on in the next call.
 
     Args:
         action: the action that the audit trail of the copy names.
-        verify_progress: called while the copy is verified.
-        durability: of the copy, as `Store.create` has it.
-        dry_run: build, compare and verify the copy, and then drop it.
 
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreInUse, StoreFull, OutcomeUnknown
     """
-    check_flags(dry_run=dry_run)
-    audit_trail.check_reason(reason)
+    check_flags(dry_run=options.dry_run)
+    audit_trail.check_reason(options.reason)
     with (
-        open_source(source, program) as original,
-        stores.building(destination, original.connection.clock, durability) as build,
+        open_source(source, options.program) as original,
+        stores.building(destination, original.connection.clock, options.durability) as build,
     ):
         format_before = original.connection.environment.format_number
-        copied = copy_records(original, build, progress)
-        with Engine.open(build.path, program=program) as engine:
-            incarnation = _begin_incarnation(engine, format_before, action, reason)
-            _verify(engine, verify_progress)
+        copied = copy_records(original, build, options.progress)
+        with Engine.open(build.path, program=options.program) as engine:
+            incarnation = _begin_incarnation(engine, format_before, action, options.reason)
+            _verify(engine, options.verify_progress)
         faults.reach("store.copy.before_install")
-        if dry_run:
+        if options.dry_run:
             build.discard()
         else:
             build.install()
         return CopyResult(
             original.connection.path, build.destination, format_before, copied.content, build.is_resumed,
-            copied.written, copied.removed, incarnation, dry_run,
+            copied.written, copied.removed, incarnation, options.dry_run,
         )  # fmt: skip
 
 
 def _begin_incarnation(engine: Engine, format_before: int, action: str, reason: str | None) -> Reincarnation:
-    """Upgrade the finished build if need be, and end what was under way in the source, in one batch."""
+    """Upgrade the finished build if need be, and end all that was under way in the source, in one batch."""
     # Before anything is ended: the original may decide otherwise what is open in the copy.
     with engine.connection.view() as view:
         decided = decided_ledgers(view)

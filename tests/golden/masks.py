@@ -21,6 +21,7 @@ SENTENCES = {
 """Fields whose text is a sentence for people: a text stays a text and null stays null, the words are free."""
 
 UNSTEADY = {
+    "checksum",  # over all records of a store, with paths of this run
     "elapsedMs",  # measured with the processor's own clock
     "inUseBytes",
     "freeBytes",

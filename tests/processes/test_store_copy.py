@@ -14,6 +14,8 @@ from tests.processes.child import Children
 from tests.storage.maintenance.rich_store import build_rich, records_of
 from tests.throwaway_server import Server
 
+pytestmark = pytest.mark.needs_program("initdb")
+
 COPY = """
     from storage import faults
     from storage.maintenance import record_copy

@@ -50,6 +50,7 @@ _PUBLIC_SIGNATURES = (
     "storage/client/reader.py",
     "storage/client/table.py",
     "storage/client/transaction.py",
+    "storage/maintenance/store_maker.py",
 )
 
 

@@ -13,7 +13,7 @@ UNTYPED_ROWS_MAX = 36
 ALIASED_ROWS_MAX = 14
 """`to_json` makes objects of JSON; commands and reports work on rows."""
 LONG_SIGNATURES_MAX = 36
-STORE_LINES_MAX = 399
+STORE_LINES_MAX = 440
 README_WORDS_MAX = 900
 SEND_MODULES_MAX = 15
 

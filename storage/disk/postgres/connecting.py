@@ -29,8 +29,13 @@ class _TimedOut(Exception):
     pass
 
 
-def connected(url: StoreUrl, clock: Clock, application: str, timeout_s: float = CONNECT_S) -> Any:
+def connected(
+    url: StoreUrl, clock: Clock, application: str, timeout_s: float = CONNECT_S, host: bytes | None = None
+) -> Any:
     """A connection of libpq to the first host that suits, made without blocking.
+
+    Args:
+        host: the host to try first: an earlier connection was made there.
 
     Raises:
         ServerUnreachable, NotPermitted, StoreNotFound
@@ -41,7 +46,9 @@ def connected(url: StoreUrl, clock: Clock, application: str, timeout_s: float = 
         if option.val is not None
     }
     options = {**_KEEPALIVE, b"application_name": application.encode(), **options}
-    attempts = _by_host(options)
+    attempts = sorted(
+        _by_host(options), key=lambda attempt: host not in (attempt.get(b"host"), attempt.get(b"hostaddr"))
+    )
     limit_s = float(options.get(b"connect_timeout", b"0")) or (_HOST_S if len(attempts) > 1 else timeout_s)
     until_ns = clock.boot_ns() + int(timeout_s * 1e9)
     messages: list[str] = []

@@ -36,7 +36,7 @@ from storage.disk.postgres.layout import (
 from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
-from storage.disk.postgres.server_errors import plain
+from storage.disk.postgres.server_errors import NO_RIGHTS, plain, refused
 from storage.disk.postgres.server_locks import (
     STORE_IN_USE,
     WAITS,
@@ -93,7 +93,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FORMAT_KEY: Final = b"format"
-HAS_TABLES: Final[Statement] = (b"has_tables", b"SELECT to_regclass('commits') IS NOT NULL")
+HAS_TABLES: Final[Statement] = (
+    b"has_tables",
+    (
+        b"SELECT to_regclass('commits') IS NOT NULL,"
+        b" (SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1::text)"
+    ),
+)
+"""Whether the schema of the search path has the tables of a store, and whether this role may use it."""
+
 _CHILD: Final = "the store was opened before this process forked; open the store anew in the child"
 
 
@@ -136,7 +144,7 @@ class PostgresEnvironment:
         application = self._application
         self._batches = Session.connect(url, clock, application=application)
         try:
-            self._views = Session.connect(url, clock, application=application)
+            self._views = Session.connect(url, clock, application=application, beside=self._batches)
             try:
                 self._adopt()
             except BaseException:
@@ -152,11 +160,9 @@ class PostgresEnvironment:
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, StoreInUse
         """
-        ((row,),) = self._views.run(((HAS_TABLES, ()),))
+        ((row,),) = self._views.run_steps(((HAS_TABLES, (self._schema.encode(),)),))
         if not as_bool(row[0]):
-            raise StoreNotFound(
-                f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
-            )
+            raise self._no_tables(None if row[1] is None else as_bool(row[1]))
         server, form = self._record(SERVER_KEY), self._record(FORMAT_KEY)
         if form is None or server is None:
             raise NotAStore(f"{self.path} is not a whole store: it was never finished")
@@ -183,15 +189,25 @@ class PostgresEnvironment:
         self.received_marks = MarkTable(self._opened_session)
         self.reads = ReadsOfProcess()
         self.writer = PostgresWriter(self)
-        self._views.run((((b"unflushed", b"SET synchronous_commit = off"), ()),))
-        ((row,),) = self._batches.run(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
+        self._views.run_steps((((b"unflushed", b"SET synchronous_commit = off"), ()),))
+        ((row,),) = self._batches.run_steps(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
         if not as_bool(row[0]):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
         self._look_at_server()
 
+    def _no_tables(self, may_use: bool | None) -> StoreInvalid:
+        """The error for a schema without our tables, or that this role may not use; None where there is none."""
+        if may_use is None:
+            return StoreNotFound(
+                f"there is no store at {self.path}", hint="Create it with `txnctl store init`."
+            )
+        if not may_use:
+            return refused(self.path, NO_RIGHTS, f"permission denied for schema {self._schema}")
+        return NotAStore(f"the schema of {self.path} has no tables of a store")
+
     def _record(self, key: bytes) -> memoryview | None:
         place = self.places[STORE.name]
-        (rows,) = self._views.run(((place.get, (place.prefix + key,)),))
+        (rows,) = self._views.run_steps(((place.get, (place.prefix + key,)),))
         return None if not rows or rows[0][0] is None else unseal(STORE, key, rows[0][0])
 
     # The server
@@ -210,7 +226,7 @@ class PostgresEnvironment:
             raise ServerUnreachable(
                 f"{self.path} was found on two servers at once: a failover is under way", hint="Try again."
             )
-        ((opened,),) = self._batches.run(((OPEN, ()),))
+        ((opened,),) = self._batches.run_steps(((OPEN, ()),))
         superblock = _superblock(opened[1] or b"")
         self._server = state.identity
         self._seen_as = self.path, superblock.store_id
@@ -327,7 +343,7 @@ class PostgresEnvironment:
     def view(self) -> Iterator[ReadView]:
         """Open one consistent view."""
         with self._opened_session() as session:
-            rows = session.run(((BEGIN_VIEW, ()), (OPEN, ())))[1]
+            rows = session.run_steps(((BEGIN_VIEW, ()), (OPEN, ())))[1]
             view: ServerView | None = None
             reads: KeptReads | None = None
             try:
@@ -412,10 +428,13 @@ class PostgresEnvironment:
             if not self._depth and self.failed is None:
                 self._depth = 1
                 leases = self._batch_leases.release_steps()
-                with suppress(StoreInvalid):
-                    # A lease is free as soon as the caller knows that it is.
-                    (self._batches.run if leases else self._batches.post)([*leases, *self.timestamps.steps()])
-                self._depth = 0
+                try:
+                    with suppress(StoreInvalid):
+                        # A lease is free as soon as the caller knows that it is.
+                        send = self._batches.run_steps if leases else self._batches.post
+                        send([*leases, *self.timestamps.steps()])
+                finally:
+                    self._depth = 0
         finally:
             self._write_lock.release()
 
@@ -466,11 +485,11 @@ class PostgresEnvironment:
         """
         session = self._batches
         if wait is None:
-            rows = session.run(steps)
+            rows = session.run_steps(steps)
             self._passed.is_open = False
         else:
             try:
-                rows = session.run(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
+                rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
             except StepCanceled:
                 self._end_failed()
                 raise wait.busy() from None
@@ -520,13 +539,13 @@ class PostgresEnvironment:
         """Commit what was recorded in tables that a crash empties, which needs no flush."""
         pending = [*self.timestamps.steps(), *self.read_tables.pending]
         if pending:
-            self._batches.run([(NO_FLUSH, ()), *pending, (COMMIT, ())])
+            self._batches.run_steps([(NO_FLUSH, ()), *pending, (COMMIT, ())])
             passed.is_open = False
 
     def run_unflushed(self, step: Step) -> None:
         """Run a step on tables that a crash empties; a lost session is no error of what was done before."""
         with suppress(StoreInvalid), self._opened_session() as session:
-            session.run((step,))
+            session.run_steps((step,))
 
     def _wake(self) -> None:
         """After a commit, wake the processes that wait for one."""
@@ -537,7 +556,7 @@ class PostgresEnvironment:
 
     def last_commit(self) -> int:
         with self._opened_session() as session:
-            (rows,) = session.run(((LAST, ()),))
+            (rows,) = session.run_steps(((LAST, ()),))
         if not rows:
             raise StoreNotFound(f"the store at {self.path} was removed")
         return as_int(rows[0][0])
@@ -566,14 +585,14 @@ class PostgresEnvironment:
         with self._opened_session() as session:
             self._watchers += 1
             if self._watchers == 1:
-                session.run((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (WATCH, key)))
+                session.run_steps((((b"listen", f'LISTEN "{self._schema}"'.encode()), ()), (WATCH, key)))
         try:
             yield
         finally:
             with suppress(StoreInvalid), self._opened_session() as session:
                 self._watchers -= 1
                 if not self._watchers:
-                    session.run(((DROP_SHARED, key),))
+                    session.run_steps(((DROP_SHARED, key),))
 
     @property
     def _schema(self) -> str:
@@ -583,7 +602,7 @@ class PostgresEnvironment:
 
     def space(self) -> Space:
         with self._opened_session() as session:
-            ((row,),) = session.run(((STORE_BYTES, ()),))
+            ((row,),) = session.run_steps(((STORE_BYTES, ()),))
         size = as_int(row[0])
         return Space(size, size, None, None, None)
 
@@ -603,7 +622,7 @@ class PostgresEnvironment:
 
     def _holders(self, statement: Statement, state: str) -> list[HolderProcess]:
         with self._opened_session() as session:
-            (rows,) = session.run(((statement, (int8(self._lock_number),)),))
+            (rows,) = session.run_steps(((statement, (int8(self._lock_number),)),))
         return [_holder(row, state) for row in rows]
 
     def reader_slots(self) -> list[ReaderSlot]:

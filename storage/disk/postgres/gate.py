@@ -101,7 +101,7 @@ def enter(environment: PostgresEnvironment, session: Session, wait: GateWait) ->
     """
     steps: Sequence[Step] = ((BEGIN, ()), (LOCK_GATE, (environment.lock_class,)), (OPEN, ()))
     try:
-        rows = session.run(steps, timeout_s=wait.timeout_s, on_slow=wait.note)[2]
+        rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.note)[2]
     except StepCanceled:
         session.post(((ROLLBACK, ()),))
         raise wait.busy() from None

@@ -37,7 +37,7 @@ class MarkTable:
     def note(self, consumer_id: int, window: int, last: MessageId) -> None:
         values = (consumer_id, window, *last)
         with self._session() as session:
-            session.run(((MARK, [int8(value) for value in values]),))
+            session.run_steps(((MARK, [int8(value) for value in values]),))
 
     def last(self, superblock: Superblock, consumer_id: int, window: int) -> MessageId | None:  # noqa: ARG002
         row = self._row(consumer_id)
@@ -47,7 +47,7 @@ class MarkTable:
 
     def note_quiet(self, consumer_id: int, since_ns: int) -> None:
         with self._session() as session:
-            session.run(((MARK_QUIET, (int8(consumer_id), int8(since_ns))),))
+            session.run_steps(((MARK_QUIET, (int8(consumer_id), int8(since_ns))),))
 
     def quiet_since_ns(self, superblock: Superblock, consumer_id: int) -> int | None:  # noqa: ARG002
         row = self._row(consumer_id)
@@ -55,11 +55,11 @@ class MarkTable:
 
     def _row(self, consumer_id: int) -> Row | None:
         with self._session() as session:
-            (rows,) = session.run(((MARKED, (int8(consumer_id),)),))
+            (rows,) = session.run_steps(((MARKED, (int8(consumer_id),)),))
         return rows[0] if rows else None
 
 
-class Tally:
+class EventTally:
     """Events and durations that this process has counted and not sent: one commit in a quarter of a second takes them.
 
     A process that is killed loses the counts of that time, and no more.
@@ -98,7 +98,7 @@ class Tally:
 
 def read_counters(session: Session) -> Counters:
     """The counters as of now; zeros where nothing was counted since a crash of the server."""
-    (rows,) = session.run(((COUNTED, ()),))
+    (rows,) = session.run_steps(((COUNTED, ()),))
     counted = {as_int(counter): as_int(number) for counter, number in rows}
     if not counted:
         return NO_COUNTS

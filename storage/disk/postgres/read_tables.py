@@ -89,7 +89,7 @@ class ReadTables:
     def last_issued(self, superblock: Superblock) -> int:
         if not superblock.read_generation:
             return superblock.last_timestamp
-        (rows,) = self._view_session.run(((ISSUED, (int8(superblock.read_generation),)),))
+        (rows,) = self._view_session.run_steps(((ISSUED, (int8(superblock.read_generation),)),))
         return max(superblock.last_timestamp, as_int(rows[0][0]) if rows else superblock.timestamp_mark)
 
     def note_issued(self, timestamp: int) -> None:
@@ -144,7 +144,7 @@ class ReadTables:
             int8_array([place.table_id for place in places]),
             bytea_array([place.key for place in places]),
         )
-        (rows,) = self._session.run(((READS_OF_KEYS, (tables, keys, int8(timestamp))),))
+        (rows,) = self._session.run_steps(((READS_OF_KEYS, (tables, keys, int8(timestamp))),))
         if not rows:
             return None
         number, later, txn = map(as_int, rows[0])

@@ -19,6 +19,8 @@ from storage.errors import (
 
 _SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
 _FULL: Final = "53100"
+NO_RIGHTS: Final = "42501"
+_LOCKS_HINT: Final = "Where it is short of locks, raise max_locks_per_transaction and restart the server."
 _CORRUPT: Final = ("XX001", "XX002")
 
 
@@ -57,6 +59,10 @@ def unreachable(shown: str, message: str) -> StoreInvalid:
             f"the server of {shown} does not admit this user: {text}",
             hint="Name a user in the URL; put the password into a file that PGPASSFILE names.",
         )
+    if "out of shared memory" in text:
+        return ServerUnreachable(
+            f"the server of {shown} has no memory left for a session: {text}", hint=_LOCKS_HINT
+        )
     return ServerUnreachable(
         f"the server of {shown} cannot be reached: {text}",
         hint="Check the address, and that the server accepts connections (pg_isready).",
@@ -69,7 +75,7 @@ def refused(shown: str, state: str, message: str) -> StoreInvalid:
     if state == "53200":
         return StoreInvalid(
             f"the server of {shown} has no memory left for the step: {text}",
-            hint="Where it is short of locks, raise max_locks_per_transaction and restart the server.",
+            hint=_LOCKS_HINT,
         )
     if state in (_FULL, "53000"):
         return StoreFull(
@@ -81,7 +87,7 @@ def refused(shown: str, state: str, message: str) -> StoreInvalid:
             f"the server of {shown} has no connection left: {text}",
             hint="Close some, or raise max_connections.",
         )
-    if state in ("42501", "28000", "28P01"):
+    if state in (NO_RIGHTS, "28000", "28P01"):
         return NotPermitted(
             f"this user may not use the store at {shown}: {text}",
             hint="Connect as the role that made the store, or have its owner grant the rights on its schema.",

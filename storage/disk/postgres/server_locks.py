@@ -89,7 +89,7 @@ class ServerLeases:
         """Hold a lease as long as the session lives; False if the lease is taken."""
         if lease in self._own.held:
             return False
-        (rows,) = self._session.run(((TRY_LEASE, (int4(self._class), int4(lease))),))
+        (rows,) = self._session.run_steps(((TRY_LEASE, (int4(self._class), int4(lease))),))
         if not as_bool(rows[0][0]):
             return False
         self._own.held.add(lease)
@@ -112,7 +112,7 @@ class ServerLeases:
         if lease in self._own.held:
             return True
         if self._held_by_all is None:
-            (rows,) = self._session.run(((HELD_LEASES, (int8(self._class),)),))
+            (rows,) = self._session.run_steps(((HELD_LEASES, (int8(self._class),)),))
             self._held_by_all = {as_int(row[0]) for row in rows}
         return lease in self._held_by_all
 
@@ -182,7 +182,7 @@ class ServerTimestamps:
     def _take_presence(self) -> None:
         while not self._presence:
             number = _PRESENCE_FROM + int.from_bytes(os.urandom(4), "big") % _PRESENCES
-            (rows,) = self._session.run(((TRY_LEASE, (int4(self._lock_class), int4(number))),))
+            (rows,) = self._session.run_steps(((TRY_LEASE, (int4(self._lock_class), int4(number))),))
             self._presence = number if as_bool(rows[0][0]) else 0
 
     def release(self, timestamp: int) -> None:
@@ -213,7 +213,7 @@ class ServerTimestamps:
         """The lowest timestamp up to a bound that a process holds, this one included; None if there is none."""
         own = min((held for held in list(self._deadlines_ns) if held <= up_to), default=None)
         with self._views() as session:
-            ((row,),) = session.run(((LOWEST_TIMESTAMP, (int8(up_to), int8(self._lock_class))),))
+            ((row,),) = session.run_steps(((LOWEST_TIMESTAMP, (int8(up_to), int8(self._lock_class))),))
         lowest = None if row[0] is None else as_int(row[0])
         if lowest in self._released or (lowest is not None and own is not None and own < lowest):
             return own

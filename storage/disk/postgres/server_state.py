@@ -47,7 +47,7 @@ class ServerState(NamedTuple):
     @classmethod
     def read(cls, session: Session) -> ServerState:
         """Ask the server of a session."""
-        ((row,),) = session.run(((STATE, ()),))
+        ((row,),) = session.run_steps(((STATE, ()),))
         fsync, full_page_writes, is_standby, waits, has_standby = map(as_bool, row[:5])
         system, timeline = as_int(row[5]), as_int(row[6])
         return cls(fsync, full_page_writes, is_standby, waits, has_standby, system, timeline)

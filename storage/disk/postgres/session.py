@@ -111,15 +111,24 @@ class Session:
 
     @classmethod
     def connect(
-        cls, url: StoreUrl, clock: Clock, *, application: str, timeout_s: float = CONNECT_S
+        cls,
+        url: StoreUrl,
+        clock: Clock,
+        *,
+        application: str,
+        timeout_s: float = CONNECT_S,
+        beside: Session | None = None,
     ) -> Session:
         """Connect to the server, and prepare the session.
+
+        Args:
+            beside: a session whose host is tried first.
 
         Raises:
             ServerUnreachable, NotPermitted, StoreNotFound
             StoreUnsafe: a pooler is in between.
         """
-        conn = connected(url, clock, application, timeout_s)
+        conn = connected(url, clock, application, timeout_s, None if beside is None else beside._conn.host)
         try:
             conn.nonblocking = 1
             session = cls(conn, clock, url.shown)
@@ -144,7 +153,7 @@ class Session:
 
     # Running
 
-    def run(
+    def run_steps(
         self,
         steps: Sequence[Step],
         *,
@@ -193,7 +202,7 @@ class Session:
         """Run text of one or more statements outside of pipelines, for making a store; return the rows of the last.
 
         Raises:
-            as `run`
+            as `run_steps`
         """
         self._check()
         if self._posted:

@@ -52,7 +52,7 @@ class Snapshot:
             return known[at]
         if place.name == HEADS.name and key == SUPERBLOCK_KEY:
             return self.superblock
-        (rows,) = self._session.run(((place.get, (at,)),))
+        (rows,) = self._session.run_steps(((place.get, (at,)),))
         value = rows[0][0] if rows else None
         if not place.is_bulky:
             known[at] = value
@@ -63,7 +63,7 @@ class Snapshot:
         values = {key: self._known[key] for key in [place.prefix + key for key in keys] if key in self._known}
         unread = [at for key in keys if (at := place.prefix + key) not in values]
         if unread:
-            (rows,) = self._session.run(((fetch_of(place.table), (bytea_array(unread),)),))
+            (rows,) = self._session.run_steps(((fetch_of(place.table), (bytea_array(unread),)),))
             read: dict[bytes, bytes | None] = dict.fromkeys(unread)
             read.update((key, value) for key, value in rows if key is not None)
             values |= read
@@ -78,12 +78,12 @@ class Snapshot:
     def stat(self, db: object) -> dict[str, int]:
         """The number of records of a database."""
         place = cast("RecordPlace", db)
-        (rows,) = self._session.run(((place.count, (place.prefix, place.end)),))
+        (rows,) = self._session.run_steps(((place.count, (place.prefix, place.end)),))
         return {"entries": as_int(rows[0][0]) + (place.name == HEADS.name)}
 
     def table_sizes(self) -> dict[str, dict[str, int]]:
         """Estimated rows and bytes of each table, in the form of LMDB's figures."""
-        (rows,) = self._session.run(((SIZES, ()),))
+        (rows,) = self._session.run_steps(((SIZES, ()),))
         return {
             cast("bytes", name).decode(): {
                 "entries": max(0, as_int(entries)), "psize": 1, "branch_pages": 0, "leaf_pages": as_int(size),
@@ -198,7 +198,7 @@ class SnapshotCursor:
         place, reads = self._place, self._reads
         stretch = reads.stretch(place, (statement[0] + start, end, size))
         if stretch is None:
-            (rows,) = self._session.run(((statement, (start, end, int8(size))),))
+            (rows,) = self._session.run_steps(((statement, (start, end, int8(size))),))
             if statement is place.back:
                 rows.reverse()
             keys = [cast("bytes", row[0]) for row in rows]

@@ -1,7 +1,7 @@
-"""The build of a copied store on a server, and the records of a server as a copy reads them.
+"""The build of a copied store on a server, and the records of a server as read by a copy.
 
 The build lies in a schema `NAME$copy`, and becomes the store when the schema is renamed. Writes of the build do not
-wait for the disk: after a crash the server has all writes up to one of them, and the next run compares and goes on. The
+wait for the disk: after a crash the server has all writes up to some write, and the next run compares and goes on. The
 rename waits, and the server's log has all writes before the rename.
 """
 
@@ -71,7 +71,7 @@ _TRANSIENT: Final = (
     "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relkind = 'r' AND relpersistence = 'u'"
     " AND relnamespace = current_schema()::regnamespace"
 )
-"""The tables that a crash empties: what an earlier run of the copy has left in them is no use."""
+"""The tables that a crash empties; their rows from an earlier run of the copy are of no use."""
 _CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 
 
@@ -86,7 +86,7 @@ class _TableReader:
     def read(self, database: Database, start: bytes) -> list[Record]:
         place = self._places[database.name]
         limit = self._rows.get(database.name, _ROWS_MIN if place.is_bulky else _ROWS_FIRST)
-        (rows,) = self._session.run(((place.next, (place.prefix + start, place.end, int8(limit))),))
+        (rows,) = self._session.run_steps(((place.next, (place.prefix + start, place.end, int8(limit))),))
         records = [(key[1:], value) for key, value in rows if key is not None and value is not None]
         size = sum(len(value) for _, value in records) or 1
         self._rows[database.name] = min(
@@ -106,10 +106,10 @@ class SchemaView(_TableReader):
 
 @contextmanager
 def copy_view(url: StoreUrl, clock: ServerClock, application: str) -> Iterator[SchemaView]:
-    """Open a view of all sealed records, in a session of its own: it may take long, and no other view waits for it."""
+    """Open a view of all sealed records, in a session of its own: a copy may take long, and no other view waits."""
     session = Session.connect(url, clock, application=application)
     try:
-        _, _, opened, ((size,),) = session.run(
+        _, _, opened, ((size,),) = session.run_steps(
             ((BEGIN_VIEW, ()), (_WAIT_LONG, ()), (OPEN, ()), (STORE_BYTES, ()))
         )
         if not opened or opened[0][1] is None:
@@ -133,10 +133,10 @@ def remove_left_copy(session: Session, url: StoreUrl) -> None:
     if row is None or row[0] is None:
         return
     lock = (int4(_server_record(bytes.fromhex(row[0][2:].decode())).lock_class), int4(COPYING))
-    ((locked,),) = session.run(((_TRY_COPYING, lock),))
+    ((locked,),) = session.run_steps(((_TRY_COPYING, lock),))
     if as_bool(locked[0]):
         session.execute(f'DROP SCHEMA "{schema}" CASCADE')
-        session.run(((DROP_LEASE, lock),))
+        session.run_steps(((DROP_LEASE, lock),))
 
 
 def _server_record(sealed: bytes) -> ServerRecord:
@@ -145,7 +145,7 @@ def _server_record(sealed: bytes) -> ServerRecord:
 
 @contextmanager
 def building(destination: str, clock: Clock, *, is_replicated: bool | None) -> Iterator[SchemaBuild]:
-    """Begin the build of a store at the URL `destination`, or go on with the one that an interrupt has left.
+    """Begin the build of a store at the URL `destination`, or go on with an interrupted build.
 
     Args:
         is_replicated: as `create.create` has it.
@@ -207,9 +207,9 @@ class SchemaBuild(_TableReader):
         )
 
     def _lock(self) -> None:
-        """Keep other copies away, until the session ends."""
+        """Keep a second copy away, until the session ends."""
         place = self._places[STORE.name]
-        (rows,) = self._session.run(((place.get, (place.prefix + SERVER_KEY,)),))
+        (rows,) = self._session.run_steps(((place.get, (place.prefix + SERVER_KEY,)),))
         if not rows or rows[0][0] is None:
             raise StoreInvalid(
                 f"the schema {self._schema} of the server is no unfinished copy of ours; nothing was changed",
@@ -219,7 +219,7 @@ class SchemaBuild(_TableReader):
         # The keys stay; server and durability are those of this run.
         self._record = self._record._replace(lock_class=left.lock_class, lease_class=left.lease_class)
         lock = (int4(left.lock_class), int4(COPYING))
-        ((row,),) = self._session.run(((_TRY_COPYING, lock),))
+        ((row,),) = self._session.run_steps(((_TRY_COPYING, lock),))
         if not as_bool(row[0]):
             raise StoreInUse(f"another process is copying to {self.destination}", hint="Wait for its end.")
 
@@ -247,7 +247,7 @@ class SchemaBuild(_TableReader):
 
     def _transact(self, steps: Sequence[Step]) -> None:
         try:
-            self._session.run(steps)
+            self._session.run_steps(steps)
         except BaseException:
             if self._session.failed is None:
                 self._session.execute("ROLLBACK")
@@ -256,7 +256,7 @@ class SchemaBuild(_TableReader):
     def finish(self, superblock: bytes, format_record: bytes) -> None:
         prefix, server = self._places[STORE.name].prefix, seal(STORE, SERVER_KEY, self._record.encode())
         keys, records = [prefix + FORMAT_KEY, prefix + SERVER_KEY], [format_record, server]
-        # An earlier build of this process had commits that this one will not have.
+        # An earlier build of this process had more commits.
         store_id = Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, superblock)).store_id
         forget_seen((self._shown, store_id))
         began_ms = self.clock.wall_ms()
@@ -275,7 +275,7 @@ class SchemaBuild(_TableReader):
 
     def install(self) -> int:
         """Rename the schema, durably; no session of the engine has the build open any more."""
-        ((row,),) = self._session.run(((STORE_BYTES, ()),))
+        ((row,),) = self._session.run_steps(((STORE_BYTES, ()),))
         self._check_free()
         self._session.execute("SET synchronous_commit = on")
         rename = f'ALTER SCHEMA "{self._schema}" RENAME TO "{self._store}"'

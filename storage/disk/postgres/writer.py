@@ -25,7 +25,7 @@ from storage.disk.postgres.layout import (
     TABLE_KV,
     RecordPlace,
 )
-from storage.disk.postgres.mark_table import Tally
+from storage.disk.postgres.mark_table import EventTally
 from storage.disk.postgres.session import BEGIN, COMMIT, Overtaken, Step
 from storage.disk.postgres.snapshot import Changes
 from storage.disk.postgres.speculation import Speculation
@@ -49,7 +49,7 @@ class PostgresWriter(BatchRuns):
         super().__init__()
         self._environment = environment
         self.kept = KeptRecords()
-        self._tally = Tally()
+        self._tally = EventTally()
         # The stored superblock of the last commit of this process; and whether no other process has committed since the
         # commit before, so that the next batch may be made without the gate.
         self._superblock = b""

@@ -29,4 +29,7 @@ def play(teller: Teller) -> None:
     teller.plan(f"store compact --yes --to {teller.place('moved')} --reason 'a larger disk'")
     teller.plan("store upgrade --yes --reason 'the new release is everywhere'")
     look_around(teller)
+    copied = teller.place("copied")
+    teller.plan(f"store copy {teller.place('restored')} {copied} --yes --reason 'to the new disk'")
+    teller.do(f"store copy {teller.place('restored')} {copied} --yes")
     teller.demo([sys.executable, "-m", "txnctl", "demo", "--accounts", "2", "--seed", "4", "-o", "json"])

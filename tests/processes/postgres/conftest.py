@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from storage import Store
 from tests.processes.child import Children
-from tests.processes.postgres.servers import Server, is_installed
+from tests.processes.postgres.servers import Server
 
 _numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Name a machine without a server at the end of the run."""
-    if is_installed():
-        return
     for item in items:
-        if item.path.is_relative_to(__file__.rpartition("/")[0]):
+        if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.needs_program("initdb"))
 
 

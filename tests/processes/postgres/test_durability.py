@@ -46,10 +46,10 @@ def test_a_commit_that_did_not_wait(pair: tuple[Server, Server], how: str) -> No
         sending = Sending(lambda: producer.send(b"alone"))
         primary.wait_for_standby_wait()
         if how == "canceled":
-            primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            primary.psql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         else:
             primary.configure({"synchronous_standby_names": "''"})
-            primary.sql("SELECT pg_reload_conf()")
+            primary.psql("SELECT pg_reload_conf()")
         error = sending.ended()
         standby.resume()
         assert isinstance(error, OutcomeUnknown) and "on the primary alone" in error.message
@@ -63,7 +63,7 @@ def test_an_ended_wait(pair: tuple[Server, Server]) -> None:
         standby.pause()
         sending = Sending(lambda: producer.send(b"alone"))
         primary.wait_for_standby_wait()
-        primary.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        primary.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         assert isinstance(sending.ended(), OutcomeUnknown)
         standby.resume()
 
@@ -74,7 +74,7 @@ def test_a_creation_that_did_not_wait(pair: tuple[Server, Server]) -> None:
     standby.pause()
     creating = Sending(lambda: Store.create(primary.url()))
     primary.wait_for_standby_wait()
-    primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+    primary.psql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
     assert isinstance(creating.ended(), OutcomeUnknown)
     standby.resume()
 
@@ -113,16 +113,16 @@ def test_an_unsafe_server_is_refused(own: Server, setting: str) -> None:
 
 def test_settings_of_a_role(server: Server, path: str) -> None:
     """A role that confirms commits early, or ends steps early, changes nothing in our sessions."""
-    server.sql("CREATE ROLE hasty SUPERUSER LOGIN")
-    server.sql("ALTER ROLE hasty SET synchronous_commit = off")
-    server.sql("ALTER ROLE hasty SET statement_timeout = 1")
-    server.sql("ALTER ROLE hasty SET idle_in_transaction_session_timeout = 1")
-    server.sql("ALTER ROLE hasty SET lock_timeout = 1")
+    server.psql("CREATE ROLE hasty SUPERUSER LOGIN")
+    server.psql("ALTER ROLE hasty SET synchronous_commit = off")
+    server.psql("ALTER ROLE hasty SET statement_timeout = 1")
+    server.psql("ALTER ROLE hasty SET idle_in_transaction_session_timeout = 1")
+    server.psql("ALTER ROLE hasty SET lock_timeout = 1")
     with Store.open(path.replace("postgres@", "hasty@")) as store:
         producer = store.create_producer("t")
         for number in range(100):
             producer.send(b"%d" % number)
-        ((row,),) = store.connection.environment._batches.run(  # type: ignore[attr-defined]
+        ((row,),) = store.connection.environment._batches.run_steps(  # type: ignore[attr-defined]
             (((b"setting", b"SELECT current_setting('synchronous_commit')"), ()),)
         )
         assert row[0] == b"on"

@@ -105,7 +105,7 @@ def test_a_client_killed_while_it_waits_for_the_gate(
     held = (
         f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND classid = {lock_class}"
     )
-    assert server.sql(held) == "3"
+    assert server.psql(held) == "3"
     waiting.say()
     time.sleep(0.3)
     waiting.kill()

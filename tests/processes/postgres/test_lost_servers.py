@@ -36,7 +36,7 @@ class Sending(threading.Thread):
 
 def made(primary: Server, standby: Server) -> str:
     """The URL of a new store with the topic `t`."""
-    url = primary.url("s", "postgres", standby)
+    url = primary.url("s", standby)
     Store.create(url)
     with Store.open(url) as store:
         store.create_topic("t")
@@ -67,7 +67,7 @@ def test_the_primary_is_killed_in_a_commit(pair: tuple[Server, Server], survivor
         primary.follow(standby)
     else:
         primary.start()
-        primary.wait_until("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "1")
+        primary.wait_for_standby()
     with Store.open(url) as store:
         state = store.reports.show_transaction(txn).row.state
         is_stored = state == TransactionState.COMMITTED
@@ -83,7 +83,7 @@ def test_a_session_ended_by_the_server(server: Server, path: str) -> None:
     store = Store.open(path)
     producer = store.create_producer("t", producer_name="p", access_mode=AccessMode.EXCLUSIVE)
     producer.send(b"1")
-    server.sql(
+    server.psql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'txnctl:%'"
     )
     with pytest.raises(ServerLost, match="terminating connection due to administrator command"):
@@ -102,7 +102,7 @@ def test_one_of_two_sessions_ended(server: Server, path: str) -> None:
     store = Store.open(path)
     store.create_producer("t", access_mode=AccessMode.EXCLUSIVE)
     views = store.connection.environment._views.server_pid  # type: ignore[attr-defined]
-    server.sql(f"SELECT pg_terminate_backend({views})")
+    server.psql(f"SELECT pg_terminate_backend({views})")
     with pytest.raises(ServerLost):
         store.topics()
     with Store.open(path) as again:

@@ -16,6 +16,8 @@ from tests.format.small_store import unpacked
 from tests.storage.maintenance.rich_store import Records, build_rich, differing, records_of
 from tests.throwaway_server import Server
 
+pytestmark = pytest.mark.needs_program("initdb")
+
 TIMED = {
     "aborted", "audit", "cursors", "entries", "heads", "ledgers", "owners", "store", "subscriptions", "topics", "txns",
 }  # fmt: skip
@@ -65,7 +67,7 @@ class Interrupt(Exception):
 def is_unfinished(server: Server, name: str) -> bool:
     """Whether the server has an unfinished copy of a store."""
     schema = f"{name.rpartition('=')[2]}$copy"
-    return (schema,) in server.sql("SELECT nspname FROM pg_namespace")
+    return schema in server.schemas()
 
 
 def interrupt_at(point: str, count: int = 1) -> None:
@@ -240,7 +242,7 @@ def test_a_flipped_byte_on_a_server_is_found(rich: Path, server: Server) -> None
 def test_a_damaged_source_is_not_copied(tmp_path: Path, server: Server) -> None:
     """The checksum of each record is checked on the way."""
     copy(_small(tmp_path), server.url("damaged"))
-    server.sql(
+    server.run(
         "UPDATE damaged.kv SET v = set_byte(v, 5, get_byte(v, 5) # 1) WHERE k = (SELECT k FROM damaged.kv WHERE length(v) > 5 ORDER BY k LIMIT 1)"
     )
     with pytest.raises(CorruptStore, match="the checksum does not agree"):

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
-from storage import Store
+from scale.processes import wait_until
+from storage import EARLIEST, Store
 from storage.errors import InvalidValue, ProgramMissing, StoreInvalid
 from tests.txnctl.spark.asked import of_messages
 from txnctl.demo.cluster import Cluster, Programs, running_cluster
@@ -24,6 +26,7 @@ from txnctl.spark.source.topic_reader import plan_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 OUR_SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'txnctl:%'"
 IN_TRANSACTION = f"{OUR_SESSIONS} AND state LIKE 'idle in transaction%'"
@@ -194,3 +197,45 @@ def test_spark_streams_the_changes_of_a_table(spark: SparkSession, url: str, tmp
         store.table("accounts").put(b"B000", b"more")
     assert run() == 301
     assert os.path.isdir(tmp_path / "checkpoint")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_stream_goes_on_where_it_was_after_a_failover(spark: SparkSession, tmp_path: Path) -> None:
+    """The primary dies between two micro-batches; by its checkpoint the query stores each message once."""
+    commits = tmp_path / "checkpoint" / "commits"
+
+    def start() -> StreamingQuery:
+        source = spark.readStream.format("txnctl").options(
+            store=place,
+            topic="one",
+            startingPosition="earliest",
+            subscription="copy",
+            maxMessagesPerTrigger="50",
+        )
+        return (
+            source.load().select("value").writeStream.format("txnctl")
+            .options(store=place, topic="two", checkpointLocation=str(commits.parent))
+            .trigger(availableNow=True).start()
+        )  # fmt: skip
+
+    with running_cluster() as cluster:
+        place = cluster.url("bank")
+        Store.create(place)
+        values = [b"%d" % number for number in range(400)]
+        with Store.open(place) as store:
+            for topic in ("one", "two"):
+                store.create_topic(topic)
+            producer = store.create_producer("one")
+            for first in range(0, len(values), 10):
+                producer.send_batch(values[first : first + 10])
+        query = start()
+        wait_until((commits / "0").exists, 120, "the first micro-batch is committed")
+        cluster.primary.kill()
+        with pytest.raises(StreamingQueryException, match="lost"):
+            query.awaitTermination()
+        cluster.promote()
+        cluster.standby.make_standby_of(cluster.primary)
+        start().awaitTermination()
+        with Store.open(place) as store:
+            assert [message.value for message in store.reader("two", start=EARLIEST)] == values
+            assert store.maintenance.verify_store() == []

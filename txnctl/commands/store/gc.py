@@ -92,7 +92,7 @@ def gc(context: Context, trust_clock: bool) -> None:
     ttl or an expiry lets go (`topics config`); messages of compacted views that newer ones replace, of topics beyond
     their compaction threshold, and tombstones due; write intents of transactions that have ended; versions of table
     rows older than `store config table-retention` says; unfinished stores (`.NAME.PID.new`) that killed or failed
-    backups left beside the store or in it, and copies (`.NAME.copy`) that nobody went on with for a week; and files
+    backups left beside the store or in it, and unfinished copies (`.NAME.copy`) without a write for a week; and files
     staged in the store's directory by Spark writes that were killed a day ago or longer. Safe at any time, and worth a
     line in cron where tables are written much, or topics have a retention.
 

@@ -16,6 +16,7 @@ from txnctl.output.field import undeclared
 pytestmark = pytest.mark.usefixtures("path")
 
 
+@pytest.mark.needs_program("initdb")
 def test_a_store_moves_to_a_server_and_back(run: Any, path: Path, tmp_path: Path, server: Server) -> None:
     """The row has the figures of both, and the table says what to do next."""
     url, back = server.url(), tmp_path / "back"

@@ -1,0 +1,41 @@
+"""The proof beyond one machine on a server: executors without lmdb read the store itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.errors import ProgramMissing
+from tests.scale.test_scale import ROOT, processes_of
+from txnctl.demo.cluster import Programs, running_cluster
+
+MESSAGES = 50_000
+
+
+@pytest.mark.needs_program("java")
+def test_a_cluster_reads_and_writes_a_store_on_a_server_exactly(tmp_path: Path):
+    """An executor and the driver are killed on the way; every check holds, and no session is left on the server."""
+    try:
+        Programs.found()
+    except ProgramMissing as error:
+        pytest.skip(f"{error.message} (apt-get install postgresql)")
+    place = tmp_path / "scale"
+    place.mkdir()
+    with running_cluster() as server:
+        words = ["--messages", str(MESSAGES), "--dir", str(place), "--url", server.url("scale")]
+        done = subprocess.run(
+            [sys.executable, "-m", "scale", *words],
+            cwd=ROOT, capture_output=True, text=True, timeout=580, check=False,
+        )  # fmt: skip
+        server.primary.wait_for(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'txnctl:%'", "0"
+        )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert "12 checks, all of them held" in done.stdout
+    for event in ("without lmdb", "killed the executor", "killed the driver", "ok: the second copy: "):
+        assert event in done.stdout
+    assert processes_of(place) == []
+    assert list(place.iterdir()) == []

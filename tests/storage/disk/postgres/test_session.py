@@ -1,0 +1,105 @@
+"""Steps go in one round trip, errors leave the session usable, and interrupts end a wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from storage.disk.postgres.binary import as_int, int8
+from storage.disk.postgres.session import BEGIN, ROLLBACK, Overtaken, Session, Statement, StepCanceled
+from storage.errors import ServerLost, StoreInvalid
+from tests.postgres_cluster import Cluster
+from tests.storage.disk.postgres.conftest import connected
+
+ONE: Statement = (b"one", b"SELECT $1::int8 + 1")
+FAILS: Statement = (b"fails", b"SELECT 1 / (1 - $1::int8)")
+SLEEPS: Statement = (b"sleeps", b"SELECT pg_sleep(30)")
+PID: Statement = (b"pid", b"SELECT pg_backend_pid()")
+RAISES: Statement = (
+    b"raises",
+    b"DO $do$ BEGIN RAISE EXCEPTION 'another' USING ERRCODE = 'TX001'; END $do$",
+)
+
+
+def numbers(session: Session, *values: int) -> list[int]:
+    """Each number plus one, by the server."""
+    results = session.run_steps([(ONE, (int8(value),)) for value in values])
+    return [as_int(rows[0][0]) for rows in results]
+
+
+def test_results_come_in_the_order_of_steps(session: Session) -> None:
+    """Each step has its rows, also where its statement was prepared by the way."""
+    assert numbers(session, 1, 5, -3) == [2, 6, -2]
+
+
+def test_a_failed_step_skips_the_rest_and_leaves_the_session_usable(session: Session) -> None:
+    """Statements that the error has skipped are prepared at their next use."""
+    with pytest.raises(StoreInvalid, match="division by zero"):
+        session.run_steps(((FAILS, (int8(1),)), (ONE, (int8(1),))))
+    assert numbers(session, 1) == [2]
+
+
+def test_a_failed_transaction_is_rolled_back_by_its_caller(session: Session) -> None:
+    """Also where statements fail within it that were new."""
+    with pytest.raises(StoreInvalid):
+        session.run_steps(((BEGIN, ()), (FAILS, (int8(1),))))
+    session.post(((ROLLBACK, ()),))
+    assert numbers(session, 1) == [2]
+    assert session.run_steps(((BEGIN, ()), (FAILS, (int8(0),)), (ROLLBACK, ())))[1] == [(int8(1),)]
+
+
+def test_posted_steps_are_run_and_their_errors_dropped(session: Session) -> None:
+    """The next call reads their results first."""
+    session.post(((FAILS, (int8(1),)),))
+    session.post(((ONE, (int8(1),)),))
+    assert numbers(session, 7) == [8]
+
+
+def test_a_time_limit_cancels_the_steps(session: Session) -> None:
+    """The caller hears of the wait once, and the session goes on."""
+    told: list[float] = []
+    with pytest.raises(StepCanceled):
+        session.run_steps(((SLEEPS, ()),), timeout_s=0.4, on_slow=told.append, slow_s=0.1)
+    assert len(told) == 1
+    assert numbers(session, 1) == [2]
+
+
+def test_an_interrupt_ends_a_wait(session: Session) -> None:
+    """Ctrl-C is raised at once, and the session goes on."""
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        session.run_steps(((SLEEPS, ()),))
+    timer.join()
+    assert numbers(session, 1) == [2]
+
+
+def test_another_commit_first_is_told_apart(session: Session) -> None:
+    """By the state that the function `apply` raises."""
+    with pytest.raises(Overtaken):
+        session.run_steps(((RAISES, ()),))
+
+
+def test_a_lost_connection_fails_every_later_call(url: str, postgres_cluster: Cluster) -> None:
+    """Its locks are gone with it."""
+    session = connected(url)
+    ((row,),) = session.run_steps(((PID, ()),))
+    assert postgres_cluster.psql(f"SELECT pg_terminate_backend({as_int(row[0])})") == "t"
+    for _ in range(2):
+        with pytest.raises(ServerLost, match="was lost"):
+            numbers(session, 1)
+    session.close()
+
+
+def test_notifications_are_counted(url: str, session: Session) -> None:
+    """Those that come with other results too."""
+    second = connected(url)
+    session.run_steps((((b"listen", b"LISTEN here"), ()),))
+    before = session.count_notifications()
+    second.run_steps((((b"notify", b"NOTIFY here"), ()),))
+    numbers(session, 1)
+    assert session.count_notifications() == before + 1
+    second.close()

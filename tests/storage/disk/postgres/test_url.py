@@ -1,0 +1,55 @@
+"""The URL of a store names one store by one text, without its password."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage.disk.postgres.url import StoreUrl
+from storage.errors import InvalidValue
+
+
+def test_the_store_is_taken_out_for_libpq() -> None:
+    """Several hosts are left to libpq, which looks for the primary."""
+    url = StoreUrl.parse("postgresql://anna@a,b:5433/bank?store=ledger&sslmode=require")
+    assert url.store == "ledger"
+    assert url.conninfo == "postgresql://anna@a,b:5433/bank?sslmode=require&target_session_attrs=read-write"
+    assert url.shown == "postgresql://anna@a,b:5433/bank?sslmode=require&store=ledger"
+
+
+def test_the_store_is_txnctl_unless_named() -> None:
+    """Both forms are one store."""
+    named, unnamed = StoreUrl.parse("postgresql://h/d?store=txnctl"), StoreUrl.parse("postgresql://h/d")
+    assert named.shown == unnamed.shown == "postgresql://h/d?store=txnctl"
+
+
+def test_parsing_the_shown_url_changes_nothing() -> None:
+    """Pasted lines name the same store."""
+    shown = StoreUrl.parse("postgresql://u@h/d?connect_timeout=3&host=/run/pg").shown
+    assert StoreUrl.parse(shown).shown == shown
+
+
+@pytest.mark.parametrize("text", ["postgresql://u:secret@h/d", "postgresql://u@h/d?password=secret"])
+def test_a_password_is_used_and_not_shown(text: str) -> None:
+    """It goes to libpq alone; from a command line it is refused, without being repeated."""
+    url = StoreUrl.parse(text)
+    assert "secret" in url.conninfo
+    assert "secret" not in url.shown
+    with pytest.raises(InvalidValue) as refused:
+        StoreUrl.parse(text, with_password=False)
+    assert "secret" not in refused.value.message
+    assert "PGPASSFILE" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    "store", ["", "Bank", "1st", "public", "pg_x", "information_schema", "a-b", "x" * 41, 'a"b']
+)
+def test_a_name_that_is_no_schema_of_ours_is_refused(store: str) -> None:
+    """Before anything reaches the server."""
+    with pytest.raises(InvalidValue, match="no name of a store"):
+        StoreUrl.parse(f"postgresql://h/d?store={store}")
+
+
+def test_a_parameter_twice_is_refused() -> None:
+    """Which one counts would be a guess."""
+    with pytest.raises(InvalidValue, match="twice"):
+        StoreUrl.parse("postgresql://h/d?store=a&store=b")
