@@ -11,6 +11,8 @@ from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
+_BOOT = "restarts the machine of the client, which is no restart of a server"
+_COPIES = "takes a backup or a copy of a directory"
 _FILES = "moves, copies, damages or compares files"
 _GATE = "takes the gate of a directory by its file, or replaces a method of that gate"
 _READS = "removes or damages the file of reads"
@@ -34,6 +36,11 @@ NAMES = {
     "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_reader_that_meets_damage_reads_on": _READS,
     "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_lost_file_of_reads_refuses_every_older_write": _READS,
     "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_reboot_forgets_reads_and_refuses_every_older_write": _READS,
+    "tests/storage/subscription/test_subscription_expiry.py::test_a_restored_store_starts_anew": _COPIES,
+    "tests/storage/topic/producers/test_lost_sessions.py::TestTokens::test_of_another_store": _COPIES,
+    "tests/storage/topic/producers/test_ownership.py::TestRestore": _COPIES,
+    "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_full_disk_grants_nothing": "fills the disk",
+    "tests/storage/topic/producers/test_session_resume.py::TestResume::test_after_a_reboot": _BOOT,
     "tests/storage/test_store.py::TestDurability::test_a_replicated_directory_is_refused": _FILES,
     "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_place_is_given_back_when_the_gate_is_free_again": _GATE,
     "tests/storage/test_buffered_sends.py::TestWatch::test_who_waits_for_the_writer_gate_is_named": _GATE,
