@@ -432,12 +432,13 @@ class PostgresEnvironment:
             if not self._depth and self.failed is None:
                 self._depth = 1
                 leases = self._batch_leases.release_steps()
-                with suppress(StoreInvalid):
-                    # A lease is free as soon as the caller knows that it is.
-                    (self._batches.run_steps if leases else self._batches.post)(
-                        [*leases, *self.timestamps.steps()]
-                    )
-                self._depth = 0
+                try:
+                    with suppress(StoreInvalid):
+                        # A lease is free as soon as the caller knows that it is.
+                        send = self._batches.run_steps if leases else self._batches.post
+                        send([*leases, *self.timestamps.steps()])
+                finally:
+                    self._depth = 0
         finally:
             self._write_lock.release()
 
