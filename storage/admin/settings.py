@@ -213,8 +213,8 @@ class SettingsAdmin:
         check_flags(dry_run=dry_run)
         if not self._engine.connection.environment.has_directory:
             raise InvalidValue(
-                f"{self._engine.connection.path} keeps no reserve: the disk is the server's",
-                hint="Watch the disk of the server with its own means.",
+                f"{self._engine.connection.path} has no reserve: its disk is the server's",
+                hint="Watch the disk of the server; a full one refuses changes, and loses nothing.",
             )
         if type(size) is not int or not (size == 0 or RESERVE_BYTES_MIN <= size <= RESERVE_BYTES_MAX):
             raise InvalidValue(

@@ -25,6 +25,7 @@ from storage.values.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from storage.disk.sealed_records import CopyView
+    from storage.disk.server_status import ServerStatus
 
 T = TypeVar("T")
 
@@ -42,18 +43,24 @@ class Space(NamedTuple):
     """
 
     data_bytes: int
-    used_bytes: int
+    used_bytes: int | None
     map_bytes: int | None
     disk_free_bytes: int | None
     disk_bytes: int | None
 
 
 class HolderProcess(NamedTuple):
-    """A process that holds the writer gate, or the store open; the state is `held`, `open` or `stopped`."""
+    """A process that holds the writer gate, or the store open; the state is `held`, `open` or `stopped`.
+
+    Attributes:
+        host, program: as far as a server knows them; None for a store in a directory.
+    """
 
     pid: int | None
     holder: str
     state: str
+    host: str | None = None
+    program: str | None = None
 
 
 class ReaderSlot(NamedTuple):
@@ -263,6 +270,9 @@ class Environment(Protocol):
     # Figures
 
     def space(self) -> Space: ...
+
+    def server_status(self) -> ServerStatus | None:
+        """The server of the store as it runs now; None for a store in a directory."""
 
     def reserve_bytes(self) -> int:
         """The bytes of the reserve that are on the disk now."""

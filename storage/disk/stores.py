@@ -55,13 +55,6 @@ def resolved(name: str) -> str:
     return directory.resolved(name, os.path.realpath)
 
 
-def short_name(name: str) -> str:
-    """The last part of a name, for a heading: of a directory, or the store of a URL."""
-    if is_url(name):
-        return name.rpartition("store=")[2].partition("&")[0]
-    return os.path.basename(name) or name
-
-
 def without_password(name: str) -> str:
     """The name of a store for command lines and options: a path unchanged, a URL in its normal form.
 

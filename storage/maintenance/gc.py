@@ -17,7 +17,6 @@ from storage.maintenance import compaction_gc, record_gc, table_gc, topic_gc
 from storage.maintenance.record_gc import Forgotten
 from storage.maintenance.table_gc import TableCollected
 from storage.process.identity import is_running
-from storage.reports import store_info
 from storage.subscription import subscription_purge
 from storage.topic import catalogue as topics
 from storage.values.named_tuple import NamedTuple
@@ -75,7 +74,8 @@ def collect_garbage(
         deleted_topics = sum(1 for _ in topics.purged_ids(view))
         deleted_tables = view.count(TABLE_PURGES)
     if dry_run:
-        dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
+        slots = connection.environment.reader_slots()
+        dead = sum(not is_running(slot.pid) for slot in slots)
         with connection.view() as view:
             compacted = compaction_gc.topics_with_work(view)
         forecasted = forecast(engine, trust_clock=trust_clock, compacted=compacted)

@@ -24,10 +24,13 @@ class StoreFacts(NamedTuple):
 
 
 class ReaderFacts(NamedTuple):
-    """LMDB's reader table: slots in use, all slots, readers with an open view, and the reader with the oldest view."""
+    """LMDB's reader table: slots in use, all slots, readers with an open view, and the reader with the oldest view.
 
-    in_use: int
-    max: int
+    A server has no such slots; its readers are transactions.
+    """
+
+    in_use: int | None
+    max: int | None
     reading: int
     oldest: ReaderRow | None
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from storage.actions import Action
 from storage.disk.schema import FORMAT_NUMBER
 from storage.limits import CLOCKS_DISAGREE_NS
-from storage.reports import holder_findings, livelock, quiet_findings
+from storage.reports import holder_findings, livelock, quiet_findings, server_findings
 from storage.reports.facts import Facts
 from storage.reports.finding import Finding, several, some, warning
 from storage.values.timestamps import rfc3339
@@ -85,7 +85,11 @@ def _disk(facts: Facts) -> Iterator[Finding]:
 
 def _readers(facts: Facts) -> Iterator[Finding]:
     readers = facts.readers
-    if readers.in_use * 100 >= readers.max * READERS_HIGH_PERCENT:
+    if (
+        readers.in_use is not None
+        and readers.max
+        and readers.in_use * 100 >= readers.max * READERS_HIGH_PERCENT
+    ):
         what = f"{readers.in_use} of {readers.max} places for readers are taken"
         why = "Without a free one nobody can open the store. gc frees those of processes that died."
         collect = Action("store.maintenance.collect_garbage")
@@ -175,6 +179,7 @@ _RULES = (
     livelock.livelocks,
     _disk,
     _readers,
+    server_findings.server_findings,
     _versions,
     _clocks,
     _retention_held,

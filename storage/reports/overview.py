@@ -90,6 +90,10 @@ def overview_of_view(view: ReadView, engine: Engine, present: Present) -> Overvi
 def present_facts(connection: Connection) -> Present:
     """Return the facts outside of any view: LMDB's readers, and the process in the writer gate."""
     rows = store_info.list_readers(connection)
+    if not connection.environment.has_directory:
+        oldest = max(rows, key=lambda row: row.age_ms or 0, default=None)
+        readers = ReaderFacts(None, None, len(rows), oldest)
+        return Present(readers, store_info.gate_holder(connection))
     reading = [row for row in rows if row.behind is not None]
     oldest = max(reading, key=lambda row: row.behind or 0, default=None)
     readers = ReaderFacts(len(rows), READERS_MAX, len(reading), oldest)

@@ -16,6 +16,7 @@ from storage.values.position import EARLIEST, Extreme, MessageId, Position
 if TYPE_CHECKING:
     from storage.audit_trail import AuditRecord
     from storage.client.transaction import Transaction
+    from storage.disk.server_status import ServerStatus
     from storage.reports.activity import StoreActivity
     from storage.reports.browse import EntryRow
     from storage.reports.compaction import TopicCompaction
@@ -472,8 +473,12 @@ class Reports:
 
         return store_info.list_locks(self._connection)
 
+    def server_status(self) -> ServerStatus | None:
+        """The server of the store as it runs now; None for a store in a directory."""
+        return self._connection.environment.server_status()
+
     def list_readers(self) -> list[ReaderRow]:
-        """LMDB's reader table."""
+        """LMDB's reader table; on a server the transactions of its clients."""
         from storage.reports import store_info
 
         return store_info.list_readers(self._connection)
@@ -485,8 +490,11 @@ class Reports:
         return store_info.list_databases(self._connection)
 
     def reserve_size(self) -> int:
-        """The bytes of disk that are kept for changes that free space."""
+        """The bytes of disk that are kept for changes that free space; 0 on a server, whose disk is not ours."""
         from storage.disk import reserve
+
+        if not self._connection.environment.has_directory:
+            return 0
 
         with self._connection.view() as view:
             return reserve.setting(view)

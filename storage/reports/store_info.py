@@ -6,6 +6,7 @@ from storage.disk.codec import missing, unpack, unpack_first
 from storage.disk.connection import Connection
 from storage.disk.environment import HolderProcess
 from storage.disk.schema import LEASES, STORE, TXN_DEADLINES, TXNS
+from storage.disk.server_status import ServerStatus
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.limits import READERS_MAX
@@ -19,7 +20,7 @@ class StoreInfo(NamedTuple):
     """Format, identity, sizes and counts of a store.
 
     `data_bytes` is the size of the file, of which `in_use_bytes` hold something now and `free_bytes` are reused;
-    `used_bytes` were ever in use.
+    `used_bytes` were ever in use. On a server it is the size of the tables, and there is no file.
     """
 
     path: str
@@ -41,12 +42,13 @@ class StoreInfo(NamedTuple):
     ttl_ms: int | None
     expire_after_ms: int | None
     data_bytes: int
-    used_bytes: int
+    used_bytes: int | None
     map_bytes: int | None
-    readers_in_use: int
-    readers_max: int
+    readers_in_use: int | None
+    readers_max: int | None
     in_use_bytes: int
-    free_bytes: int
+    free_bytes: int | None
+    server: ServerStatus | None = None
 
 
 class FormatRecord(NamedTuple):
@@ -65,46 +67,56 @@ class DiskSpace(NamedTuple):
 
 
 class LockRow(NamedTuple):
-    """A lock, and the process that holds it."""
+    """A lock, and the process that holds it; host and program as far as they are known."""
 
     lock: str
     pid: int | None
     holder: str
     state: str
+    host: str | None = None
+    program: str | None = None
 
 
 class ReaderRow(NamedTuple):
-    """A slot of LMDB's reader table: the commit that the reader's view shows, and the commits since."""
+    """A slot of LMDB's reader table: the commit that the reader's view shows, and the commits since.
 
-    pid: int
+    On a server a transaction of any client in the database: host, program and age, as far as they are known.
+    """
+
+    pid: int | None
     holder: str
     commit: int | None
     behind: int | None
     state: str
+    host: str | None = None
+    program: str | None = None
+    age_ms: int | None = None
 
 
 class DatabaseRow(NamedTuple):
-    """Entries and bytes of pages of one database."""
+    """Entries and bytes of pages of one database; on a server of one table, whose entries are estimated."""
 
     database: str
     entries: int
     bytes: int
-    depth: int
+    depth: int | None
 
 
 def store_info(connection: Connection) -> StoreInfo:
     """The figures of a store, from one view."""
-    in_use = len(connection.environment.reader_slots())
+    environment = connection.environment
+    in_use = len(environment.reader_slots()) if environment.has_directory else None
     with connection.view() as view:
         return info_in(view, connection, in_use)
 
 
-def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> StoreInfo:
+def info_in(view: ReadView, connection: Connection, readers_in_use: int | None) -> StoreInfo:
     """The figures of a store in a view.
 
     Args:
-        readers_in_use: slots in use before the view was opened, which takes a slot too.
+        readers_in_use: slots in use before the view was opened, which takes a slot too; None on a server.
     """
+    server = connection.environment.server_status()
     space, superblock, kept = connection.environment.space(), view.superblock, retention.of_store(view)
     made = format_record(view)
     in_use_bytes = sum(row.bytes for row in databases_in(view))
@@ -119,8 +131,9 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
         retention_time_ms=kept.time_ms, retention_bytes=kept.bytes,
         retention_hard=kept.hard or retention.OFF, ttl_ms=kept.ttl_ms, expire_after_ms=kept.expire_after_ms,
         data_bytes=space.data_bytes, used_bytes=space.used_bytes, map_bytes=space.map_bytes,
-        readers_in_use=readers_in_use, readers_max=READERS_MAX,
-        in_use_bytes=in_use_bytes, free_bytes=max(0, space.data_bytes - in_use_bytes),
+        readers_in_use=readers_in_use, readers_max=READERS_MAX if server is None else None,
+        in_use_bytes=in_use_bytes,
+        free_bytes=max(0, space.data_bytes - in_use_bytes) if server is None else None, server=server,
     )  # fmt: skip
 
 
@@ -184,13 +197,31 @@ def list_locks(connection: Connection) -> list[LockRow]:
         for key, payload in view.scan(LEASES):
             owner, lease = ProcessIdentity.of(unpack(payload, 6)), int.from_bytes(key, "big")
             state = locks.leases.state_of(lease, owner, view.clock.boot_id())
-            rows.append(LockRow(f"lease {lease}", owner.pid, str(owner), state))
+            rows.append(LockRow(f"lease {lease}", owner.pid, str(owner), state, owner.host, owner.program))
     rows += [LockRow("store", *held) for held in connection.environment.open_processes()]
     return rows
 
 
 def list_readers(connection: Connection) -> list[ReaderRow]:
-    """Return LMDB's reader table. Pages that an old view shows are not reused until the reader closes the view."""
+    """Return LMDB's reader table, or the transactions of a server.
+
+    Pages or rows that an old view shows are not reused until the reader closes the view.
+    """
+    server = connection.environment.server_status()
+    if server is not None:
+        return [
+            ReaderRow(
+                held.pid,
+                held.holder,
+                None,
+                None,
+                held.state or "reading",
+                held.host,
+                held.program,
+                held.age_ms,
+            )
+            for held in server.transactions
+        ]
     last, rows = connection.environment.last_commit(), []
     for pid, seen in connection.environment.reader_slots():
         state = "reading" if seen is not None else "idle"
@@ -213,7 +244,7 @@ def databases_in(view: ReadView) -> list[DatabaseRow]:
         DatabaseRow(
             name, figures["entries"],
             figures["psize"] * (figures["branch_pages"] + figures["leaf_pages"] + figures["overflow_pages"]),
-            figures["depth"],
+            figures.get("depth"),
         )
         for name, figures in view.database_stats().items()
     ]  # fmt: skip

@@ -23,9 +23,12 @@ FINDINGS = {
 _OVERVIEW = {
     **VERDICT,
     **AS_OF,
-    "store": "As `store info`, with diskFreeBytes and diskBytes of its file system.",
+    "store": "As `store info`, with diskFreeBytes and diskBytes of its file system (null on a server).",
     "writer_gate": "Who writes at this moment: pid, holder, state (held, stopped); null if nobody.",
-    "readers": "LMDB's reader table: places inUse of max, views held (reading), the oldest of them.",
+    "readers": (
+        "LMDB's reader table: places inUse of max, views held (reading), the oldest of them; on a server the "
+        "transactions of all clients."
+    ),
     "clock_skew_ms": "By how much the wall clock was set; null before the first commit of this boot.",
     "topics": (
         "Topics: blockedMessages (where all subscriptions pass over open transactions, those that wait for "

@@ -8,7 +8,7 @@ from storage.actions import Action
 from txnctl.output.field import Help, fields_of
 
 CREATED = {
-    "path": Help("The store's directory."),
+    "path": Help("The store's directory or URL."),
     "format": Help("The number of its format."),
     "store_id": Help("Its identity, which a copy keeps.", kind="id"),
 }
@@ -20,7 +20,7 @@ class SpaceRow(NamedTuple):
     database: str
     entries: int
     bytes: int
-    depth: int
+    depth: int | None
     kind: str
     name: str
     size_bytes: int | None
@@ -35,10 +35,10 @@ class SpaceRow(NamedTuple):
 SPACE = fields_of(
     SpaceRow,
     {
-        "database": "A part of the store; docs/FORMAT.md says what each holds.",
-        "entries": Help("Its records.", heading="RECORDS"),
+        "database": "A part of the store, or a table on a server; docs/FORMAT.md says what each holds.",
+        "entries": Help("Its records; on a server as estimated there.", heading="RECORDS"),
         "bytes": Help("The pages that it takes.", heading="SIZE", kind="size"),
-        "depth": "Levels of its tree.",
+        "depth": "Levels of its tree; null on a server.",
         "kind": Help(
             "With --topics, --freeable: topic, table; backlog (of a topic), store (remains).", heading=""
         ),

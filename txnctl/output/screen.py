@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from storage.values.store_name import is_url
 from txnctl.output.timestamp import clock_time
 
 TYPE_CHECKING = False
@@ -72,6 +73,20 @@ def heading(screen: Styles, name: str, facts: str, as_of_ms: int) -> str:
         return f"{left_shown}\n{' ' * (width - len(as_of))}{as_of_shown}"
     gap = " " * max(2, width - len(left) - len(as_of))
     return f"{left_shown}{gap}{as_of_shown}"
+
+
+def store_title(path: str) -> str:
+    """The short name of a store: the last part of its path, or its name and the hosts of its server."""
+    from os.path import basename
+
+    if not is_url(path):
+        return basename(path) or path
+    from urllib.parse import parse_qs, urlsplit
+
+    parts = urlsplit(path)
+    given = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    hosts = parts.netloc.rpartition("@")[2] or given.get("host") or given.get("service")
+    return f"{given.get('store', path)} on {hosts or 'this host'}"
 
 
 def section(screen: Styles, table: TextTable) -> TextTable:

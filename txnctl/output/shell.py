@@ -55,6 +55,7 @@ COMMANDS = {
     "store.reports.list_tables": "txnctl tables list",
     "store.reports.list_topics": "txnctl topics list",
     "store.reports.list_transactions": "txnctl transactions list",
+    "store.reports.server_status": "txnctl store info",
     "store.reports.show_producers": "txnctl producers show",
     "store.reports.show_transaction": "txnctl transactions show",
     "store.reports.store_info": "txnctl store config",

@@ -6,9 +6,9 @@ of part has a bound of bytes, so that a page has at most `PAGE_BYTES_MAX`.
 
 from __future__ import annotations
 
-from storage.disk.stores import short_name
 from storage.values.timestamps import rfc3339
 from txnctl.fields.overview import verdict_text
+from txnctl.output.screen import store_title
 from txnctl.report import lists, space, topics, transactions
 from txnctl.report.figures import Pictures
 from txnctl.report.markup import Markup, foreign, tag
@@ -44,7 +44,7 @@ def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
         topics_only: the topics of the page; empty for all.
     """
     path = report.overview.facts.store.info.path
-    name = short_name(path)
+    name = store_title(path)
     figures, explanations = Pictures(), transactions.Explanations(report)
     first = summary(report, figures, explanations)
     sections = [

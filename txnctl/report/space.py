@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from storage.values.timestamps import rfc3339
+from txnctl.fields.server import readers_text, server_facts, writing_text
 from txnctl.output.column import Column
-from txnctl.output.human import plural, size
+from txnctl.output.human import size
 from txnctl.output.shell import line
 from txnctl.report import tables
 from txnctl.report.markup import Markup
@@ -27,36 +28,30 @@ _COLUMNS: tuple[Column[DatabaseRow], ...] = (
 
 
 def section(report: StoreReport) -> Markup:
-    """Return the part of the page about the file, the disk, LMDB's readers and the writer gate."""
+    """Return the part of the page about the file and the disk or the server, the readers and the writer gate."""
     rows = sorted(report.space, key=lambda row: (-row.bytes, row.database))
     listed = tables.table(
         "Where the space goes", rows, _COLUMNS, more=line("store space"), layout=tables.TableLayout(0)
     )
     facts = report.overview.facts
-    data, free = size(facts.store.info.data_bytes), facts.store.disk.disk_free_bytes
-    gist = f"{data} on the server" if free is None else f"{data}, {size(free)} free on the disk"
+    gist = size(facts.store.info.data_bytes)
+    if facts.store.info.server is None:
+        gist = f"{gist}, {size(facts.store.disk.disk_free_bytes)} free on the disk"
     return tables.folded("space", "Space", gist, tables.facts(list(_facts(facts))), listed)
 
 
 def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
-    store, gate = facts.store.info, facts.writer_gate
-    if store.map_bytes is None:
-        yield "tables", f"{size(store.data_bytes)} on the server"
+    store, disk = facts.store.info, facts.store.disk
+    if store.server is None:
+        yield (
+            "file",
+            f"{size(store.data_bytes)}: {size(store.in_use_bytes)} in use, {size(store.free_bytes)} free",
+        )
+        yield "map", f"{size(store.map_bytes)}, which grows by itself"
+        yield "disk", f"{size(disk.disk_free_bytes)} free of {size(disk.disk_bytes)}"
     else:
-        yield from _directory_facts(facts)
-    yield "writing", "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
+        yield from server_facts(store, store.server, facts.as_of_at_ms)
+    yield "readers", readers_text(facts.readers)
+    yield "writing", writing_text(facts)
     yield "commits", f"{store.commits:,}, incarnation {store.incarnation}, format {store.format}"
     yield "created", str(rfc3339(store.created_at_ms))
-
-
-def _directory_facts(facts: Facts) -> Iterator[tuple[str, str]]:
-    store, disk, readers = facts.store.info, facts.store.disk, facts.readers
-    yield (
-        "file",
-        f"{size(store.data_bytes)}: {size(store.in_use_bytes)} in use, {size(store.free_bytes)} free",
-    )
-    yield "map", f"{size(store.map_bytes)}, which grows by itself"
-    yield "disk", f"{size(disk.disk_free_bytes)} free of {size(disk.disk_bytes)}"
-    behind = readers.oldest.behind if readers.oldest is not None else None
-    age = f"; the oldest view is {plural(behind, 'commit')} old" if behind is not None else ""
-    yield "readers", f"{readers.in_use:,} of {readers.max:,} places taken{age}"

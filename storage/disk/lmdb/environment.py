@@ -252,6 +252,9 @@ class LmdbEnvironment:
             self.check_usable()
             return {**self.data_map.raw.info(), "psize": self.data_map.raw.stat()["psize"]}
 
+    def server_status(self) -> None:
+        return None
+
     def space(self) -> Space:
         """The bytes of the data file and of the file system below.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from storage.disk.codec import pack, seal
+from storage.disk.postgres.client_name import application
 from storage.disk.postgres.environment import FORMAT_KEY
 from storage.disk.postgres.layout import FUNCTIONS, TABLES, RecordPlace
 from storage.disk.postgres.server_clock import ServerClock
@@ -55,11 +56,6 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
         )
     finally:
         session.close()
-
-
-def application() -> str:
-    """The name of this process in the server's list of sessions."""
-    return f"txnctl:{os.uname().nodename}:{os.getpid()}"
 
 
 def new_record(state: ServerState, is_replicated: bool) -> ServerRecord:

@@ -18,6 +18,7 @@ from storage.disk.counters import Counters
 from storage.disk.environment import Fetch, Follow, HolderProcess, ReaderSlot, Space, Usability
 from storage.disk.postgres import gate as gates
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8
+from storage.disk.postgres.client_name import ClientName, application
 from storage.disk.postgres.commit_wait import ServerCommitWait
 from storage.disk.postgres.gate import GatePass, GateWait
 from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
@@ -38,6 +39,7 @@ from storage.disk.postgres.mark_table import MarkTable, read_counters
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.server_errors import NO_RIGHTS, plain, refused
+from storage.disk.postgres.server_figures import server_status
 from storage.disk.postgres.server_locks import (
     STORE_IN_USE,
     WAITS,
@@ -90,6 +92,7 @@ from storage.process.writer_gate import OnWait
 
 if TYPE_CHECKING:
     from storage.disk.postgres.store_build import SchemaView
+    from storage.disk.server_status import ServerStatus
 
 T = TypeVar("T")
 
@@ -141,11 +144,10 @@ class PostgresEnvironment:
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
         self._watchers = self._depth = 0
-        self._url, self._application = url, f"txnctl:{os.uname().nodename}:{self.pid}"
-        application = self._application
-        self._batches = Session.connect(url, clock, application=application)
+        self._url, self._application = url, application()
+        self._batches = Session.connect(url, clock, application=self._application)
         try:
-            self._views = Session.connect(url, clock, application=application, beside=self._batches)
+            self._views = Session.connect(url, clock, application=self._application, beside=self._batches)
             try:
                 self._adopt()
             except BaseException:
@@ -608,7 +610,12 @@ class PostgresEnvironment:
         with self._opened_session() as session:
             ((row,),) = session.run_steps(((STORE_BYTES, ()),))
         size = as_int(row[0])
-        return Space(size, size, None, None, None)
+        return Space(size, None, None, None, None)
+
+    def server_status(self) -> ServerStatus:
+        """The server as it runs now."""
+        with self._opened_session() as session:
+            return server_status(session, is_replicated=self.is_replicated)
 
     def reserve_bytes(self) -> int:
         return 0
@@ -627,7 +634,10 @@ class PostgresEnvironment:
     def _holders(self, statement: Statement, state: str) -> list[HolderProcess]:
         with self._opened_session() as session:
             (rows,) = session.run_steps(((statement, (int8(self._lock_number),)),))
-        return [_holder(row, state) for row in rows]
+        clients = [(ClientName.parse(row[1], row[2]), as_int(row[0])) for row in rows]
+        if state == "open":
+            clients = [(client, session) for client, session in clients if not client.is_this]
+        return [client.holder(session, state) for client, session in clients]
 
     def reader_slots(self) -> list[ReaderSlot]:
         return []
@@ -699,16 +709,3 @@ class PostgresEnvironment:
 
 def _superblock(sealed: bytes) -> Superblock:
     return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, sealed), Superblock.decode)
-
-
-def _holder(row: Row, state: str) -> HolderProcess:
-    """A process that holds a lock, from the server's list of sessions.
-
-    Its application name is `txnctl:HOST:PID`; a name of a different form is shown as it is.
-    """
-    name = (row[1] or b"").decode(errors="replace")
-    kind, _, rest = name.partition(":")
-    host, _, pid = rest.rpartition(":")
-    if kind == "txnctl" and pid.isdigit():
-        return HolderProcess(int(pid), f"process {pid} on {host}", state)
-    return HolderProcess(None, f"session {as_int(row[0])} of the server ({name or 'without a name'})", state)

@@ -214,7 +214,8 @@ DURABLE: Final[Statement] = (
 SIZES: Final[Statement] = (
     b"sizes",
     (
-        b"SELECT relname::text, reltuples::int8, pg_total_relation_size(oid) FROM pg_class"
+        b"SELECT relname::text, greatest(reltuples::int8, pg_stat_get_live_tuples(oid)),"
+        b" pg_total_relation_size(oid) FROM pg_class"
         b" WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"
     ),
 )

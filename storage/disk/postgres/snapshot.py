@@ -89,7 +89,7 @@ class Snapshot:
         return {
             cast("bytes", name).decode(): {
                 "entries": max(0, as_int(entries)), "psize": 1, "branch_pages": 0, "leaf_pages": as_int(size),
-                "overflow_pages": 0, "depth": 0,
+                "overflow_pages": 0,
             }
             for name, entries, size in rows
         }  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Final
 from storage.disk.codec import decoded, seal, unseal
 from storage.disk.postgres import create
 from storage.disk.postgres.binary import as_bool, as_int, bytea_array, int4, int8
+from storage.disk.postgres.client_name import application
 from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import (
     DROP_LEASE,
@@ -156,7 +157,7 @@ def building(destination: str, clock: Clock, *, is_replicated: bool | None) -> I
         InvalidValue, ServerUnreachable, StoreUnsafe, NotPermitted, StoreNotFound
     """
     url = StoreUrl.parse(destination)
-    session = Session.connect(url.for_copy(), clock, application=create.application())
+    session = Session.connect(url.for_copy(), clock, application=application())
     try:
         yield SchemaBuild(session, url, clock, is_replicated)
     finally:

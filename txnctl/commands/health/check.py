@@ -105,10 +105,23 @@ def check(
                  warn 1G, critical 128M
     readers      places for readers that are taken, of 512
                  warn 400, critical 500
+    standby      synchronous standbys that changes of a store
+                 on a server wait for in vain
+                 critical 0
+    standby-lag  log that the last standby lacks
+                 warn 64M
+    vacuum       age of the oldest transaction in the database:
+                 rows that died since stay
+                 warn 5m
+    connections  percent of the server's connections in use
+                 warn 90, critical 98
     conflicts    transactions that lost a key of a table
                  in the last 5 minutes (1,000 at most)
     abort-rate   percent of the transactions ended in the last
                  5 minutes that are aborted, if 10 or more ended
+
+    `space` and `readers` are of directories, and unknown on a server (null in JSON); the four from `standby` on are of
+    servers alone.
 
     `stopped` and `held` agree with `doctor`: a transaction is idle if the process is gone or stopped, or after a
     minute without use. `doctor` and `status` show blocked messages at once.

@@ -34,7 +34,7 @@ def nagios(measures: Sequence[Judged]) -> Iterator[str]:
     )
     facts = [f"{measure.name} {_value(measure)}" for measure in bad]
     facts = facts or ["all measures are within their thresholds"]
-    performance = " ".join([_performance(measure) for measure in measures])
+    performance = " ".join([_performance(measure) for measure in measures if measure.value is not None])
     yield f"TXNCTL {worst(measures)} - {_plain(', '.join(facts))} | {performance}"
     for measure in bad:
         where = f" ({measure.where})" if measure.where else ""
@@ -50,6 +50,7 @@ def nagios_without_store(error: TxnctlError | Failure, state: str) -> Iterator[s
 
 
 def _value(measure: Judged) -> str:
+    assert measure.value is not None, "an unknown value is beyond no threshold"
     return _BY_NAME[measure.name].shown(measure.value)
 
 
@@ -74,6 +75,7 @@ def _performance(measure: Judged) -> str:
         "" if limit is None else _base(measure, limit) + sign for limit in (measure.warn, measure.critical)
     ]
     unit = {"ms": "s", "bytes": "B", "percent": "%"}.get(measure.unit or "", "")
+    assert measure.value is not None, "an unknown value has no performance data"
     return f"{name}={_base(measure, measure.value)}{unit};{warn};{critical};0"
 
 

@@ -6,10 +6,10 @@ the performance data agrees.
 
 from __future__ import annotations
 
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from storage.errors import InvalidValue
-from storage.reports import holder_findings
+from storage.reports import holder_findings, server_findings
 from storage.reports.finding import some
 from txnctl.cli.value_types import Duration, Size
 from txnctl.output.human import count, duration, size
@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from storage.disk.server_status import ServerStatus
     from storage.reports.activity import RecentEnds
     from storage.reports.overview import Overview
 
@@ -31,33 +32,32 @@ STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 S = TypeVar("S")
 
 
-_UNKNOWN_SPACE: Final = (1 << 63) - 1
-
-
 class Measure(NamedTuple, Generic[S]):
     """One measure.
 
     Attributes:
         unit: `` for a number, ms, bytes, percent.
-        of: the function of the overview, or of the transactions ended of late.
+        of: the function of the overview, or of the transactions ended of late; None for an unknown value.
         warn, critical: default thresholds.
+        of_server: whether only a store on a server has the measure.
     """
 
     name: str
     unit: str
     what: str
-    of: Callable[[S], tuple[int, str | None]]
+    of: Callable[[S], tuple[int | None, str | None]]
     warn: int | None = None
     critical: int | None = None
     less_is_worse: bool = False
+    of_server: bool = False
 
     def shown(self, value: int) -> str:
         """The value for people."""
         return {"ms": duration, "bytes": size, "percent": "{} %".format}.get(self.unit, count)(value)
 
-    def is_beyond(self, value: int, limit: int | None) -> bool:
-        """Whether a value is on the wrong side of a threshold."""
-        if limit is None:
+    def is_beyond(self, value: int | None, limit: int | None) -> bool:
+        """Whether a value is on the wrong side of a threshold; an unknown one is not."""
+        if limit is None or value is None:
             return False
         return value < limit if self.less_is_worse else value > limit
 
@@ -81,11 +81,11 @@ class Measure(NamedTuple, Generic[S]):
 
 
 class Judged(NamedTuple):
-    """A measure of one store: value, unit, thresholds, state, and the place of the worst."""
+    """A measure of one store: value (None if unknown), unit, thresholds, state, and the place of the worst."""
 
     name: str
     state: str
-    value: int
+    value: int | None
     unit: str | None
     warn: int | None
     critical: int | None
@@ -166,9 +166,8 @@ def _gate(overview: Overview) -> tuple[int, str | None]:
     return 1, f"held by stopped process {gate.pid}"
 
 
-def _space(overview: Overview) -> tuple[int, str | None]:
-    free = overview.facts.store.disk.disk_free_bytes
-    return (_UNKNOWN_SPACE, "the disk is the server's") if free is None else (free, None)
+def _space(overview: Overview) -> tuple[int | None, str | None]:
+    return overview.facts.store.disk.disk_free_bytes, None
 
 
 def _conflicts(ends: RecentEnds) -> tuple[int, str | None]:
@@ -183,8 +182,39 @@ def _abort_rate(ends: RecentEnds) -> tuple[int, str | None]:
     return 100 * ends.aborted // ended, f"{count(ends.aborted)} of {count(ended)}"
 
 
-def _readers(overview: Overview) -> tuple[int, str | None]:
+def _readers(overview: Overview) -> tuple[int | None, str | None]:
     return overview.facts.readers.in_use, None
+
+
+def _server(overview: Overview) -> ServerStatus:
+    server = overview.facts.store.info.server
+    assert server is not None, "only stores on a server have the measure"
+    return server
+
+
+def _standby(overview: Overview) -> tuple[int | None, str | None]:
+    server = _server(overview)
+    return server_findings.missing_standbys(server), server.synchronous_standby_names or None
+
+
+def _standby_lag(overview: Overview) -> tuple[int | None, str | None]:
+    standbys = _server(overview).standbys
+    if standbys is None:
+        return None, None
+    last = max(standbys, key=lambda standby: standby.behind_bytes or 0, default=None)
+    return (0, None) if last is None else (last.behind_bytes or 0, f"standby {last.name}")
+
+
+def _vacuum(overview: Overview) -> tuple[int, str | None]:
+    oldest = next(iter(_server(overview).transactions), None)
+    return (0, None) if oldest is None else (oldest.age_ms or 0, oldest.holder)
+
+
+def _connections(overview: Overview) -> tuple[int, str | None]:
+    """In percent, rounded up: none left is 100."""
+    server = _server(overview)
+    percent = -(-100 * server.connections // max(1, server.connections_max))
+    return percent, f"{server.connections:,} of {server.connections_max:,}"
 
 
 MEASURES = (
@@ -208,6 +238,22 @@ MEASURES = (
         1 << 30, 128 << 20, less_is_worse=True,
     ),
     Measure("readers", "", "places for readers that are taken", _readers, 400, 500),
+    Measure(
+        "standby", "", "synchronous standbys that changes wait for in vain", _standby,
+        critical=0, of_server=True,
+    ),
+    Measure(
+        "standby-lag", "bytes", "log that the last standby lacks", _standby_lag,
+        server_findings.BEHIND_MAX_BYTES, of_server=True,
+    ),
+    Measure(
+        "vacuum", "ms", "age of the oldest transaction of the database, for which dead rows stay", _vacuum,
+        server_findings.TRANSACTION_LONG_MS, of_server=True,
+    ),
+    Measure(
+        "connections", "percent", "connections of the server that are in use", _connections,
+        server_findings.CONNECTIONS_HIGH_PERCENT, 98, of_server=True,
+    ),
 )  # fmt: skip
 """Measures of the overview."""
 
@@ -245,12 +291,17 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
 def judge(
     overview: Overview, ends: RecentEnds, warn: dict[str, int], critical: dict[str, int]
 ) -> list[Judged]:
-    """Compare every measure with the thresholds, given or default."""
-    values = [measure.of(overview) for measure in MEASURES] + [
+    """Compare every measure of this kind of store with the thresholds, given or default."""
+    is_served = overview.facts.store.info.server is not None
+    measures: list[Measure[Overview]] = [
+        measure for measure in MEASURES if is_served or not measure.of_server
+    ]
+    values = [measure.of(overview) for measure in measures] + [
         measure.of(ends) for measure in ACTIVITY_MEASURES
     ]
     judged = []
-    for measure, (value, where) in zip(EVERY, values, strict=True):
+    every: list[Measure[Overview] | Measure[RecentEnds]] = [*measures, *ACTIVITY_MEASURES]
+    for measure, (value, where) in zip(every, values, strict=True):
         warn_at = warn.get(measure.name, measure.warn)
         critical_at = critical.get(measure.name, measure.critical)
         if measure.is_beyond(value, critical_at):

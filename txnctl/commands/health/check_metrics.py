@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.reports.server_findings import missing_standbys
 from storage.values import counters as numbers
 from txnctl.commands.health.check_measures import STATES
 from txnctl.fields.subscription import living
@@ -23,6 +24,7 @@ def prometheus(overview: Overview, activity: StoreActivity, measures: Sequence[J
     facts = overview.facts
     for metric in (
         *_of_store(facts, measures),
+        *_of_server(facts),
         *_of_topics(facts),
         *_of_subscriptions(facts.subscriptions),
         _oldest_visible(facts, activity),
@@ -54,12 +56,12 @@ def _of_store(facts: Facts, measures: Sequence[Judged]) -> Iterator[Metric]:
         (
             "blocked_age_seconds",
             "How long the oldest blocked message has waited.",
-            values["blocked-age"] / 1000,
+            (values["blocked-age"] or 0) / 1000,
         ),
         ("disk_free_bytes", "What the disk of the store has left.", store.disk.disk_free_bytes),
-        ("data_bytes", "The size of the data file.", store.info.data_bytes),
+        ("data_bytes", "The size of the data file; on a server of the tables.", store.info.data_bytes),
         ("used_bytes", "What of the data file was ever in use.", store.info.used_bytes),
-        ("in_use_bytes", "What of the data file holds something now.", store.info.in_use_bytes),
+        ("in_use_bytes", "What of that holds something now.", store.info.in_use_bytes),
         ("readers", "Places for readers that are taken.", facts.readers.in_use),
         ("readers_max", "Places for readers.", facts.readers.max),
         ("stopped_holders", "Stopped processes that hold what others wait for.", values["stopped"]),
@@ -69,6 +71,27 @@ def _of_store(facts: Facts, measures: Sequence[Judged]) -> Iterator[Metric]:
         yield Metric(f"txnctl_{name}", help, [({}, value)])
     states = [({"measure": measure.name}, STATES.index(measure.state)) for measure in measures]
     yield Metric("txnctl_check_state", "0 OK, 1 WARNING, 2 CRITICAL, by the thresholds of the check.", states)
+
+
+def _of_server(facts: Facts) -> Iterator[Metric]:
+    server = facts.store.info.server
+    if server is None:
+        return
+    is_replicated = server.durability == "replicated"
+    oldest = max([held.age_ms or 0 for held in server.transactions], default=0)
+    for name, help, value in (
+        ("connections", "Connections of the server in use.", server.connections),
+        ("connections_max", "Connections that clients may have.", server.connections_max),
+        ("replicated", "1 if changes of the store wait for a synchronous standby.", int(is_replicated)),
+        ("standbys_missing", "Synchronous standbys that changes wait for in vain.", missing_standbys(server)),
+        ("oldest_transaction_age_seconds", "Of all clients of the database: VACUUM waits.", oldest / 1000),
+    ):
+        yield Metric(f"txnctl_server_{name}", help, [({}, value)])
+    behind = [
+        ({"standby": standby.name, "syncState": standby.sync_state or ""}, standby.behind_bytes)
+        for standby in server.standbys or ()
+    ]
+    yield Metric("txnctl_standby_behind_bytes", "Log that a standby lacks.", behind)
 
 
 _TOPIC_GAUGES: tuple[tuple[str, str, Callable[[TopicFacts], int]], ...] = (

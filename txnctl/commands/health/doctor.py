@@ -83,6 +83,9 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
     (100,000), and clocks that disagree by more than a minute. A suggested command that changes the store shows the
     change with --dry-run.
 
+    On a server, in place of disk and readers: unsafe settings, missing standbys, standbys that are behind (64 MiB or
+    10 s), transactions of any client for which VACUUM waits (5 minutes), and connections (90 % in use).
+
     A finding marked `i` is information, not a problem: messages that no consumer is there for. `check` has the same as
     measures, with thresholds.
 

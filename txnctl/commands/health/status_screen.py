@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
-from storage.disk.stores import short_name
 from txnctl.fields.overview import verdict_text
+from txnctl.fields.server import readers_text, server_facts, writing_text
 from txnctl.output.column import Column
-from txnctl.output.human import duration, plural, size
-from txnctl.output.screen import VERDICTS, heading, next_command, section
+from txnctl.output.human import duration, size
+from txnctl.output.screen import VERDICTS, heading, next_command, section, store_title
 from txnctl.output.shell import line
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def lines(context: Context, overview: Overview) -> Iterator[str]:
 def headline(context: Context, path: str, as_of_ms: int, verdict: str, findings: Sequence[Finding]) -> str:
     """Store, verdict and time."""
     text = verdict_text(verdict, findings)
-    line = heading(context, short_name(path), text, as_of_ms)
+    line = heading(context, store_title(path), text, as_of_ms)
     before, _, after = line.rpartition(text)
     return f"{before}{context.style(text, *VERDICT_STYLES[verdict])}{after}"
 
@@ -105,17 +105,15 @@ def problem_lines(context: Context, findings: Sequence[Finding]) -> Iterator[str
 
 def fact_texts(facts: Facts) -> Iterator[tuple[str, str]]:
     """Name and text of each part of the store: space, writer, readers, transactions, subscriptions."""
-    store, gate, readers = facts.store.info, facts.writer_gate, facts.readers
-    in_use, free, file = size(store.in_use_bytes), size(store.free_bytes), size(store.data_bytes)
-    left, is_file = size(facts.store.disk.disk_free_bytes), store.map_bytes is not None
-    used = f"{in_use} in use and {free} free in a file of {file}; the disk has {left} left"
-    yield "space", used if is_file else f"{file} in the tables of the server"
-    held = "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
-    yield "writing", held
-    behind = None if readers.oldest is None else readers.oldest.behind
-    age = "" if behind is None else f"; the oldest view is {plural(behind, 'commit')} old"
-    if is_file:
-        yield "readers", f"{readers.in_use} of {readers.max} places taken{age}"
+    store = facts.store.info
+    if store.server is None:
+        in_use, free, file = size(store.in_use_bytes), size(store.free_bytes), size(store.data_bytes)
+        left = size(facts.store.disk.disk_free_bytes)
+        yield "space", f"{in_use} in use and {free} free in a file of {file}; the disk has {left} left"
+    else:
+        yield from server_facts(store, store.server, facts.as_of_at_ms)
+    yield "writing", writing_text(facts)
+    yield "readers", readers_text(facts.readers)
     yield "transactions", _transactions(facts.transactions)
     verdicts = [subscription.verdict for subscription in facts.subscriptions]
     counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]

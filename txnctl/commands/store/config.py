@@ -158,7 +158,7 @@ def config(context: Context, name: str | None, value: str | None) -> None:
     `overdue` leaves transactions of dead owners to an operator; `manual` leaves all to `transactions reap`.
 
     reserve: a size, 1M unless set, or 0. A file of this size beside the data keeps room for commands that free space,
-    which need some before they free any; see `store space --freeable`.
+    which need some before they free any; see `store space --freeable`. A store on a server has none.
 
     retention-time and retention-size: a duration and a size, `unset` by default. What every subscription has
     acknowledged is kept at least that long or that large; with both, the first limit reached lets it go. A topic

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from txnctl.cli.decorators import example, output, reads_store
+from txnctl.fields.server import SERVER, server_facts
 from txnctl.fields.store import CREATED
 from txnctl.output.field import Help, fields_of
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.reports.store_info import StoreInfo
     from txnctl.cli.context import Context
 
 INFO = fields_of(
@@ -33,7 +38,9 @@ INFO = fields_of(
         "expire_after_ms": "The time without a consumer after which a subscription is deleted; null for none.",
         "table_retention_ms": "How long superseded versions of rows are kept.",
         "reap_policy": "What the next writer aborts: all, overdue, or nothing (manual).",
-        "data_bytes": Help("The size of data.mdb.", heading="FILE SIZE", kind="size"),
+        "data_bytes": Help(
+            "The size of data.mdb; on a server of the tables.", heading="FILE SIZE", kind="size"
+        ),
         "in_use_bytes": Help("How much of it holds something now.", heading="IN USE", kind="size"),
         "free_bytes": Help(
             "How much of it is free, and will be reused.", heading="FREE IN FILE", kind="size"
@@ -42,13 +49,37 @@ INFO = fields_of(
         "map_bytes": Help("Address space it may grow into.", heading="MAP", kind="size"),
         "readers_in_use": Help("Slots of the reader table that are taken.", heading="READERS"),
         "readers_max": "Slots that it has.",
+        "server": Help(SERVER, heading=""),
     },
 )
+_OF_FILES = ("dataBytes", "inUseBytes", "freeBytes", "usedBytes", "mapBytes", "readersInUse", "readersMax")
+"""Fields of a store in a directory, whose place on a server `server_facts` take."""
 
 
 @reads_store
 @output(INFO, name_field="path")
 @example("txnctl store info")
 def info(context: Context) -> None:
-    """Show the facts about a store: format, age, size and counts of objects."""
-    context.show(context.store.reports.store_info())
+    """Show the facts about a store: format, age, size and counts of objects.
+
+    Of a store on a server also the server: release, durability, standbys, connections. Standbys are shown to roles with
+    the rights of pg_monitor.
+    """
+    row = context.store.reports.store_info()
+    context.show(row, table=None if row.server is None else _on_server)
+
+
+def _on_server(row: StoreInfo) -> Iterator[str]:
+    """A line a field, then the lines of the server, and the standbys and transactions that it has."""
+    from storage.json_form import to_json
+    from storage.process.clock import SYSTEM_CLOCK
+    from txnctl.output.shell import spell
+    from txnctl.output.table import object_table
+
+    assert row.server is not None, "only a store on a server is laid out here"
+    fields = [field for field in INFO if field.name not in _OF_FILES]
+    lines = object_table(to_json(row, spell), fields).split("\n")
+    facts = list(server_facts(row, row.server, SYSTEM_CLOCK.wall_ms()))
+    facts += [("readers", f"{plural(len(row.server.transactions), 'transaction')} open in the database")]
+    width = len(lines[0]) - len(lines[0].split("  ", 1)[1].lstrip())
+    return iter([*lines, *[f"{name:{width}}{text}" for name, text in facts]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.commands.store.process_table import holder_cell, pid_cell
 from txnctl.output.column import Column
-from txnctl.output.field import fields_of
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ LOCKS = fields_of(
         "pid": "The process.",
         "state": "open, held, alive, stopped (SIGSTOP), dead, rebooted, or unknown-host.",
         "holder": "The process in words.",
+        "host": Help("Its host; null for a store in a directory, but of leases.", heading=""),
+        "program": Help("Its program, as far as it is known.", heading=""),
     },
 )
 _COLUMNS: tuple[Column[LockRow], ...] = (
@@ -37,6 +39,9 @@ def locks(context: Context) -> None:
 
     The holder of the writer gate is writing at this moment. A `stopped` holder stops all writers: continue the process
     (kill -CONT) or end the process. A `dead` lease is freed by the next writer.
+
+    On a server these are processes of all hosts. The server ends a holder of the writer gate that does nothing for ten
+    seconds.
     """
     rows = context.store.reports.list_locks()
     if not rows and context.output == "table":

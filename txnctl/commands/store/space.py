@@ -50,7 +50,8 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m old")
 def space(context: Context, topics: bool, freeable: bool, limit: int | None) -> None:
     """Show where the space goes.
 
-    The largest first. The rest, up to the size of the file, is free and will be reused.
+    The largest first. The rest, up to the size of the file, is free and will be reused. On a server these are the
+    tables of the store, each with its free space.
 
     --topics lists topics and tables: CONTENT is the bytes of entries or rows, OTHER the bytes of further records
     (ledgers, sequence ids, cursors, deliveries; versions and changes of a table), TRIM FREES the bytes that `topics
