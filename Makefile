@@ -15,6 +15,7 @@ PYTHONS := python3 python3.13 python3.12 python3.11 python3.14 python
 WORKERS ?= 2
 # Tests of one group stay on one worker: sessions of Spark, and the build of the wheel, run one at a time.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
+SERVER_RUN := $(BIN)/python -m tests.server_run -q -n $(WORKERS) --dist loadgroup
 CRASH_ROUNDS ?= 500
 TRANSACTIONS ?= 100000
 FLIPS ?= 10000
@@ -32,8 +33,9 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster demo-spark check test lint types imports generated pytest format generate hooks lock bench curves soak \
-	crash-sweep failovers faults flips serializability takeovers scale transfers figures picture clean
+.PHONY: help demo demo-cluster demo-spark check test lint types imports generated pytest test-postgres \
+	pytest-postgres format generate hooks lock bench curves soak crash-sweep failovers faults flips \
+	serializability takeovers scale transfers figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -51,7 +53,10 @@ demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and
 check: lint types imports generated  ## the gate of each commit: no JVM, no kills, nothing slow, a quarter of the examples of models
 	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills and not slow'
 
-test: lint types imports generated pytest  ## the complete check
+test: lint types imports generated pytest-postgres pytest  ## the complete check
+
+test-postgres: $(INSTALLED_DEV)  ## the tests of storage and processes with their stores on a PostgreSQL server of their own
+	$(SERVER_RUN)
 
 lint: $(INSTALLED_DEV)  ## format and lint (ruff)
 	$(BIN)/ruff format --check --output-format concise .
@@ -68,6 +73,9 @@ generated: $(INSTALLED_DEV)  ## man pages, completions and docs/CLI.md are those
 
 pytest: $(INSTALLED_DEV) $(CLASSES)  ## the tests alone
 	$(PYTEST)
+
+pytest-postgres: $(INSTALLED_DEV)  ## a part of test-postgres, in two to three minutes
+	$(SERVER_RUN) --part
 
 format: $(INSTALLED_DEV)  ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -10,7 +10,9 @@ import pytest
 
 from tests import lean_java, model_runs
 
-pytest_plugins = ["tests.not_run", "tests.postgres_cluster", "tests.throwaway_server"]
+pytest_plugins = [
+    "tests.not_run", "tests.on_server", "tests.postgres_cluster", "tests.throwaway_server",
+]  # fmt: skip
 
 # nohup ignores SIGHUP, and a shell ignores SIGINT in a background job. Commands that tests start would inherit both.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -10,9 +10,9 @@ class Standby(NamedTuple):
 
     Attributes:
         state: `streaming` or `catchup`.
-        sync_state: `sync` or `quorum` where commits wait for the standby; `potential` or `async` elsewhere.
-        behind_bytes: the log not yet stored by the standby.
-        behind_ms: the time of the standby for the last stored log; None while nothing is written.
+        sync_state: `sync` or `quorum` where commits wait for the standby; `potential` or `async` for further standbys.
+        behind_bytes: log that the standby has not stored yet.
+        behind_ms: how long the standby took to store its last log; None while nothing is written.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Standby(NamedTuple):
 
 
 class ServerTransaction(NamedTuple):
-    """A transaction of any client in the database, whose snapshot keeps VACUUM from removing dead rows.
+    """A transaction of any client in the database: its snapshot keeps VACUUM from removing dead rows.
 
     Attributes:
         session: the process of the server; None for a prepared transaction.
         pid, host, program: of the client, as far as the session tells.
-        state: `active`, `idle in transaction`, `prepared`; None where this role may not see it.
-        age_ms: since its begin; None where this role may not see it.
+        state: `active`, `idle in transaction`, `prepared`; None where this role may not see the state.
+        age_ms: since the begin; None where this role may not see the begin.
         holder: the client in words.
     """
 
@@ -54,10 +54,10 @@ class ServerStatus(NamedTuple):
 
     Attributes:
         durability: `replicated` where commits of the store wait for a synchronous standby, else `local`.
-        standbys: None where this role may not see them.
+        standbys: None where this role may see none.
         unsafe_settings: settings that are off, so that the server may lose confirmed commits.
-        connections, connections_max: of all databases of the server, without those reserved for superusers.
-        transactions: with a snapshot that VACUUM waits for at this moment, the oldest first.
+        connections, connections_max: of all databases of the server, without connections reserved for superusers.
+        transactions: transactions that hold back VACUUM at this moment, the oldest first.
     """
 
     version: str
@@ -72,7 +72,7 @@ class ServerStatus(NamedTuple):
 
     @property
     def synchronous(self) -> list[Standby] | None:
-        """The standbys that commits wait for; None where this role may not see them."""
+        """The standbys that commits wait for; None where this role may see none."""
         return (
             None
             if self.standbys is None

@@ -7,6 +7,7 @@ reboot, so that the rest of a deadline remains. `disk/superblock.py` keeps the r
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -19,6 +20,7 @@ _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # Only Linux has the first: elsewhere importing works, and opening a store says that the system is unsupported.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _WORD_PAUSE_S = 0.001
+_INPUT_PAUSE_S = 0.01
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
@@ -56,6 +58,10 @@ class Clock:
     def sleep_on_word(self, address: int, seen: int, seconds: float) -> bool:
         """Sleep until a word is woken, `seconds` at most; see `futex.wait`."""
         return futex.wait(address, seen, seconds)
+
+    def sleep_on_input(self, inputs: select.poll, seconds: float) -> None:
+        """Sleep until a registered descriptor has input, `seconds` at most."""
+        inputs.poll(max(0.0, seconds) * 1000)
 
     def every(self, seconds: float, action: Callable[[], bool]) -> None:
         """Call `action` every `seconds` until it returns False, in a daemon thread."""
@@ -104,6 +110,11 @@ class ManualClock(Clock):
         if not is_woken:
             self.sleep(seconds)
         return is_woken
+
+    def sleep_on_input(self, inputs: select.poll, seconds: float) -> None:
+        """Move the clock, unless a real server or process sends input within a moment."""
+        if not inputs.poll(min(seconds, _INPUT_PAUSE_S) * 1000):
+            self.sleep(seconds)
 
     def every(self, seconds: float, action: Callable[[], bool]) -> None:
         self._calls.append((self.boot_now_ns + int(seconds * 1e9), seconds, action))

@@ -66,10 +66,10 @@ def _standbys(server: ServerStatus) -> Iterator[Finding]:
         yield Finding("standby-unnamed", "critical", "server", what, why, _STATUS)
     elif missing:
         connected = len(server.synchronous or ())
-        presence = (
+        present = (
             "none is connected" if not connected else f"{connected} of {connected + missing} are connected"
         )
-        what = f"nobody can write: changes wait for a synchronous standby, and {presence}"
+        what = f"nobody can write: changes wait for a synchronous standby, and {present}"
         why = (
             f"synchronous_standby_names is {names}. Start the standby: a change waits as long as that takes."
         )

@@ -230,9 +230,11 @@ def _end(child: Child) -> str:
 
 
 def _wait_until_moved(url: str, mover: Child) -> None:
-    until = time.monotonic() + _PATIENCE_S
+    until, moved = time.monotonic() + _PATIENCE_S, 0
     with Store.open(url) as store:
-        while len(list(store.reader("out"))) < len(list(store.reader("t"))):
+        while (count := len(list(store.reader("out")))) < len(list(store.reader("t"))):
+            if count > moved:
+                until, moved = time.monotonic() + _PATIENCE_S, count
             if not mover.is_running or time.monotonic() > until:
                 os.kill(mover.pid, signal.SIGUSR1)
                 time.sleep(0.5)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from storage import Store
+from storage.disk.lmdb.environment import LmdbEnvironment
 
 
 class Operations:
@@ -113,7 +114,9 @@ class _Environment:
 @contextmanager
 def counted(store: Store) -> Iterator[Operations]:
     """Count the operations of the store's write transactions."""
-    data_map = store.connection.environment.data_map
+    environment = store.connection.environment
+    assert isinstance(environment, LmdbEnvironment)
+    data_map = environment.data_map
     raw, operations = data_map.raw, Operations()
     data_map.raw = _Environment(raw, operations)
     try:

@@ -40,7 +40,6 @@ class ServerCommitWait:
                 left_s = (until_ns - clock.boot_ns()) / 1e9
                 if left_s <= 0:
                     return False
-                descriptor = environment.descriptor
                 waiting = select.poll()
-                waiting.register(descriptor, select.POLLIN)
-                waiting.poll(min(left_s, _LOOK_S) * 1000)
+                waiting.register(environment.descriptor, select.POLLIN)
+                clock.sleep_on_input(waiting, min(left_s, _LOOK_S))

@@ -180,7 +180,7 @@ class PostgresEnvironment:
         lock_class, lease_class, self.is_replicated = self.server[:3]
         self.lock_class = int4(lock_class)
         self._lock_number = lock_class
-        own = SharedLeases()
+        own = SharedLeases(self._send_released)
         self._batch_leases = ServerLeases(self._batches, lease_class, own)
         self._view_leases = ServerLeases(self._views, lease_class, own)
         self.timestamps = ServerTimestamps(
@@ -406,26 +406,41 @@ class PostgresEnvironment:
     # The gate
 
     @contextmanager
-    def _using_batches(self) -> Iterator[None]:
-        """Use the session of batches, one thread at a time; what was released meanwhile is sent at the end."""
-        with self._write_lock:
+    def _using_batches(self, wait: GateWait) -> Iterator[None]:
+        """Use the session of batches, one thread at a time; what was released meanwhile is sent at the end.
+
+        Raises:
+            WriterBusy: another thread of this process did not leave in time.
+        """
+        if not self._write_lock.acquire(timeout=min(max(0.0, wait.timeout_s), threading.TIMEOUT_MAX)):
+            raise wait.busy()
+        try:
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
                 self._send_released()
+        finally:
+            self._write_lock.release()
 
     def _send_released(self) -> None:
-        """Send released timestamps, unless the session is in use: also by this thread, which a finalizer interrupts."""
-        if not self.timestamps.has_released or not self._write_lock.acquire(blocking=False):
+        """Send released timestamps and leases, unless the session is in use: also by this thread, in a finalizer."""
+        if not (self.timestamps.has_released or self._batch_leases.has_released):
+            return
+        if not self._write_lock.acquire(blocking=False):
             return
         try:
             if not self._depth and self.failed is None:
                 self._depth = 1
-                with suppress(StoreInvalid):
-                    self._batches.post(self.timestamps.steps())
-                self._depth = 0
+                leases = self._batch_leases.release_steps()
+                try:
+                    with suppress(StoreInvalid):
+                        # A lease is free as soon as the caller knows that it is.
+                        send = self._batches.run_steps if leases else self._batches.post
+                        send([*leases, *self.timestamps.steps()])
+                finally:
+                    self._depth = 0
         finally:
             self._write_lock.release()
 
@@ -436,7 +451,7 @@ class PostgresEnvironment:
         Raises:
             WriterBusy, StoreClosed, ServerLost
         """
-        with self._using_batches():
+        with self._using_batches(wait):
             self.check_usable()
             with self._losing():
                 passed = self._passed = gates.enter(self, self._batches, wait)
@@ -452,9 +467,13 @@ class PostgresEnvironment:
                     passed.leave()
 
     @contextmanager
-    def speculating(self, number: int, superblock: bytes) -> Iterator[Speculation]:
-        """Make a batch on the last commit that this process knows, without the gate."""
-        with self._using_batches():
+    def speculating(self, number: int, superblock: bytes, wait: GateWait) -> Iterator[Speculation]:
+        """Make a batch on the last commit that this process knows, without the gate.
+
+        Raises:
+            WriterBusy, StoreClosed, ServerLost
+        """
+        with self._using_batches(wait):
             self.check_usable()
             self._batch_leases.forget()
             self.known_passes = self.read_tables.passes

@@ -6,6 +6,9 @@ since this process's last look, or as far as others have recorded; the rest is k
 
 from __future__ import annotations
 
+import select
+from collections.abc import Callable
+from copy import copy
 from typing import Final
 
 from storage.disk.superblock import Superblock
@@ -50,6 +53,15 @@ class ServerClock(Clock):
     def sleep(self, seconds: float) -> None:
         self._machine.sleep(seconds)
 
+    def sleep_on_word(self, address: int, seen: int, seconds: float) -> bool:
+        return self._machine.sleep_on_word(address, seen, seconds)
+
+    def sleep_on_input(self, inputs: select.poll, seconds: float) -> None:
+        self._machine.sleep_on_input(inputs, seconds)
+
+    def every(self, seconds: float, action: Callable[[], bool]) -> None:
+        self._machine.every(seconds, action)
+
     def bounded(self, store_ns: int, recorded_ns: int) -> int:
         """The store clock, without a jump of the server's clock since this process's last look.
 
@@ -67,6 +79,20 @@ class ServerClock(Clock):
     def note(self, store_ns: int) -> None:
         """Note a reading of the store clock."""
         self._store_ns, self._store_seen_ns = store_ns, self._machine.boot_ns()
+
+    def hold_back(self, superblock: Superblock) -> Superblock:
+        """The superblock of a view, whose store clock goes on without a jump of the server's clock.
+
+        Args:
+            superblock: as stored; views share the object, so that a jump is kept in a copy.
+        """
+        read_ns = superblock.now_ns(self)
+        store_ns = self.bounded(read_ns, superblock.last_clock_ns)
+        if store_ns != read_ns:
+            superblock = copy(superblock)
+            superblock.clock_offset_ns += store_ns - read_ns
+        self.note(store_ns)
+        return superblock
 
     def keep_jump(self, superblock: Superblock, recorded_ns: int) -> int:
         """Keep a jump of the server's clock as offset, in a batch that has begun; return the store clock.

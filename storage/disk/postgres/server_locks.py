@@ -8,10 +8,9 @@ whose second half is the number of the lease, and one for the store: gate (0), t
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Final
 
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8, int8_array
@@ -24,7 +23,6 @@ from storage.disk.postgres.layout import (
     TRY_LEASE,
 )
 from storage.disk.postgres.session import Session, Step
-from storage.errors import ServerLost
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, is_stopped
 
@@ -38,13 +36,34 @@ OpenSession = Callable[[], AbstractContextManager[Session]]
 
 
 class SharedLeases:
-    """The numbers of the leases that this process holds; all its sessions know them."""
+    """The numbers of the leases that this process holds; all its sessions know them.
 
-    __slots__ = ("held", "lock")
+    Attributes:
+        released: leases that the session of batches, which took them, has still to let go of.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_send_released", "held", "released")
+
+    def __init__(self, send_released: Callable[[], None]) -> None:
+        """Args:
+        send_released: sends releases, unless the session of batches is in use.
+        """
+        self._send_released = send_released
         self.held: set[int] = set()
-        self.lock = threading.Lock()
+        self.released: deque[int] = deque()
+
+    def release(self, lease: int) -> None:
+        """Let go of a lease; any thread may call."""
+        self.held.discard(lease)
+        self.released.append(lease)
+        self._send_released()
+
+    def steps(self, lock_class: int) -> list[Step]:
+        """The steps that drop the leases released since the last ones."""
+        steps: list[Step] = []
+        while self.released:
+            steps.append((DROP_LEASE, (int4(lock_class), int4(self.released.popleft()))))
+        return steps
 
 
 class ServerLeases:
@@ -78,10 +97,16 @@ class ServerLeases:
 
     def drop(self, lease: int) -> None:
         """Let go of a lease of this process. With a lost session the lease is gone, known or found out just now."""
-        self._own.held.discard(lease)
-        if self._session.failed is None:
-            with suppress(ServerLost):
-                self._session.run_steps(((DROP_LEASE, (int4(self._class), int4(lease))),))
+        self._own.release(lease)
+
+    def release_steps(self) -> list[Step]:
+        """The steps of the session of batches that drop released leases."""
+        return self._own.steps(self._class)
+
+    @property
+    def has_released(self) -> bool:
+        """Whether releases wait to be sent."""
+        return bool(self._own.released)
 
     def is_held(self, lease: int) -> bool:
         if lease in self._own.held:

@@ -41,6 +41,7 @@ _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
 _ENDS: Final = (b"FATAL", b"PANIC")
+_PROMPT_S: Final = 1.0
 _DRAIN_POLL_MS: Final = 50
 _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
@@ -373,8 +374,18 @@ class Session:
                 self._cancel()
                 timeout_s = None
             ends = [end - waited_s for end in (timeout_s, slow_s if on_slow else None) if end is not None]
-            self._poll.poll(max(0.0, min(ends)) * 1000 + 1 if ends else None)
+            self._await_input(min(ends, default=None))
             conn.consume_input()
+
+    def _await_input(self, left_s: float | None) -> None:
+        """Wait for input of the server, `left_s` at most; a clock that is moved by hand moves behind a second."""
+        clock, began_ns = self._clock, self._clock.boot_ns()
+        real_s = None if left_s is None else min(max(0.0, left_s), _PROMPT_S)
+        if self._poll.poll(None if real_s is None else real_s * 1000 + 1) or left_s is None:
+            return
+        left_s -= (clock.boot_ns() - began_ns) / 1e9
+        if left_s > 0:
+            clock.sleep_on_input(self._poll, left_s)
 
     def _drain_posted(self) -> None:
         """Read the results of posted steps, up to their syncs."""

@@ -15,8 +15,10 @@ from storage.disk.overlay import Overlay
 from storage.disk.postgres.binary import as_int, bytea_array, int8
 from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import SIZES, RecordPlace, fetch_of
+from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.session import Session, Statement
 from storage.disk.schema import HEADS, Database
+from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY, ReadView
 
 _FIRST_ROWS: Final = 8
@@ -220,6 +222,10 @@ class ServerView(ReadView):
     """A view of a snapshot."""
 
     __slots__ = ()
+
+    def _read_superblock(self) -> Superblock:
+        """The superblock, without a jump of the server's clock that no batch has recorded."""
+        return cast("ServerClock", self.clock).hold_back(super()._read_superblock())
 
     def fetch(self, database: Database, keys: Sequence[bytes]) -> list[bytes | None]:
         values: list[bytes | None] = self._raw.fetch(keys, self._databases[database.name])

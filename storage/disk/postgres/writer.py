@@ -107,7 +107,7 @@ class PostgresWriter(BatchRuns):
                 if self._is_alone:
                     # Made anew inside the gate unless it succeeds.
                     self._is_alone = False
-                    with environment.speculating(self.kept.commit[1], self._superblock) as known:
+                    with environment.speculating(self.kept.commit[1], self._superblock, wait) as known:
                         result = self._write_once(task, known, wait)
                     self._is_alone = True
                     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -27,7 +28,9 @@ def run(*command: str) -> str:
 @cache
 def _template() -> str:
     """The files of an empty server of this test run, which each server copies."""
-    template = Cluster(os.path.join(new_directory(), "t"))
+    directory = new_directory()
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    template = Cluster(os.path.join(directory, "t"))
     run("mkdir", template.directory)
     template.initdb(**_SMALL)
     return template.data

@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 
 from storage import Store, faults
+from tests.storage.busy import busy
 from tests.storage.producer_steps import values
 
 E = TypeVar("E", bound=BaseException)
@@ -43,24 +44,9 @@ def stored(store: Store) -> list[bytes]:
 
 @contextmanager
 def gate_held(store: Store) -> Iterator[None]:
-    """A thread of this process holds the writer gate."""
-    gate = store.connection.environment.locks.gate
-    held, let_go = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        gate.enter(WAIT_S, None)
-        held.set()
-        let_go.wait(WAIT_S)
-        gate.leave()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait(WAIT_S)
-    try:
+    """A thread of this process is in the middle of a write."""
+    with busy(store):
         yield
-    finally:
-        let_go.set()
-        holder.join()
 
 
 def interrupt_once(point: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
@@ -27,6 +27,7 @@ from storage.errors import (
 )
 from storage.limits import GROUP_ENDS_MAX
 from storage.process.clock import ManualClock
+from tests.storage.busy import busy
 from tests.storage.client.group_steps import commits, ends_in, in_thread, stored
 from tests.storage.interrupt_lines import interrupted_runs
 from tests.storage.producer_steps import values
@@ -194,25 +195,14 @@ class TestFailures:
     def test_a_busy_gate_leaves_all_to_be_done_again(self, store: Store, table: Table) -> None:
         """The transactions are open, and can be committed one by one."""
         store.connection.cap_lock_timeout(0)
+        writing = ExitStack()
         with ends_in(WriterBusy), store.group() as group:
             txn = store.transaction()
             table.put(b"k", b"v", txn=txn)
             txn.commit()
-            gate = store.connection.environment.locks.gate
-            held, let_go = threading.Event(), threading.Event()
-
-            def hold() -> None:
-                gate.enter(1, None)
-                held.set()
-                let_go.wait()
-                gate.leave()
-
-            holder = threading.Thread(target=hold)
-            holder.start()
-            held.wait()
+            writing.enter_context(busy(store))
         assert [type(refused.error) for refused in group.refused] == [WriterBusy]
-        let_go.set()
-        holder.join()
+        writing.close()
         assert txn.state is TransactionState.OPEN
         txn.commit()
         assert table.get(b"k") == b"v"
@@ -238,7 +228,7 @@ class TestGate:
         with store.group():
             producer.send(b"queued")
             in_thread(lambda: store.create_topic("other"))
-            assert not store.connection.environment.locks.gate.is_held()
+            assert store.connection.environment.gate_holder() is None
 
 
 class TestInterrupts:

@@ -108,6 +108,7 @@ class TestWaiting:
             return len(sleeps) == 3
 
         monkeypatch.setattr(ManualClock, "sleep_on_word", lambda self, *word: sleep(*word))
+        monkeypatch.setattr(ManualClock, "sleep_on_input", lambda self, *wait: sleep(0, 0, wait[1]))
         assert store.connection.wait_for_commit(seen, 1 << 62)
         assert len(sleeps) == 3
         assert store.connection.wait_for_commit(seen, 0)
@@ -115,19 +116,17 @@ class TestWaiting:
 
 def test_a_change_that_may_wait_is_made_before_the_next(store: Store) -> None:
     """Where the gate is not free; by the same connection."""
-    gate, done = store.connection.environment.locks.gate, []
+    done: list[str] = []
     held, free = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        gate.enter(1, None)
+    def hold(batch: WriteBatch) -> None:
         held.set()
         free.wait(30)
-        gate.leave()
 
     def note(name: str) -> Callable[[WriteBatch], None]:
         return lambda batch: done.append(name)
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=store.connection.write, args=(hold,))
     thread.start()
     held.wait(30)
     store.connection.write_sometime(note("late"), 0.01)

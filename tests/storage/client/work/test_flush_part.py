@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 
 from storage import Producer, Store, Table, TransactionState, faults
-from storage.disk.view import WriteBatch
 from storage.errors import GroupRefused, OutcomeUnknown, WriteTooOld
 from storage.process.writer_gate import WriterGate
 from tests.storage.client.group_steps import WAIT_S, ends_in, in_thread, interrupt_once
@@ -131,7 +130,7 @@ class TestFlushPart:
         """Of every end of the batch; none is reported as durable."""
         writer = store.connection.environment.writer
 
-        def fail(raw: object, batch: WriteBatch) -> None:
+        def fail(*commit: object) -> None:
             raise OutcomeUnknown("the disk failed during the commit")
 
         monkeypatch.setattr(writer, "_commit", fail)

@@ -26,6 +26,14 @@ def test_this_process_knows_itself() -> None:
     assert not client.is_stopped
 
 
+def test_a_process_of_another_host_is_not_judged_by_its_pid() -> None:
+    """It may have the pid of a process here."""
+    name = ClientName.parse(f"txnctl:elsewhere:{os.getpid()}:loader".encode(), b"10.0.0.2")
+    assert (name.host, name.program) == ("elsewhere", "loader")
+    assert not name.is_here
+    assert not name.is_stopped
+
+
 @pytest.mark.parametrize(
     ("name", "address", "words"),
     [

@@ -46,7 +46,7 @@ def test_one_of_two_makers_succeeds(url: str, postgres_cluster: Cluster) -> None
 
 
 def test_a_missing_store_is_not_made_by_opening(url: str) -> None:
-    """The error names the command that makes one."""
+    """The error names the call that makes one."""
     with pytest.raises(StoreNotFound) as missing:
         Store.open(url + "x")
-    assert "init" in str(missing.value.hint)
+    assert "create" in str(missing.value.hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.superblock import Superblock
+from storage.disk.wall_clock import agree
 from storage.process.clock import ManualClock
 
 SECOND = 1_000_000_000
@@ -44,6 +45,17 @@ def test_a_jump_ahead_is_kept_as_offset() -> None:
     assert batch(clock, block, server_ns + HOUR) == before + SECOND
     machine.advance(1)
     assert batch(clock, block, server_ns + HOUR + SECOND) == before + 2 * SECOND
+
+
+def test_a_view_shows_the_jump_that_no_batch_has_recorded() -> None:
+    """Else a view would believe ages by a wall clock that has jumped, and garbage would be collected."""
+    machine, clock, block, server_ns = started()
+    machine.advance(1)
+    clock.look((server_ns + SECOND + HOUR) // 1000)
+    held = clock.hold_back(block)
+    assert held.now_ns(clock) == block.last_clock_ns + SECOND
+    assert not agree(held, clock, clock.wall_ns())
+    assert agree(block, clock, clock.wall_ns()), "the stored superblock stays as it is"
 
 
 def test_a_jump_is_kept_once_by_several_processes() -> None:

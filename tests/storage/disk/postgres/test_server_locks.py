@@ -19,7 +19,9 @@ CLASS = 77
 
 
 def leases(session: Session) -> ServerLeases:
-    return ServerLeases(session, CLASS, SharedLeases())
+    """Leases that one session takes and drops."""
+    own = SharedLeases(lambda: session.run_steps(own.steps(CLASS)))
+    return ServerLeases(session, CLASS, own)
 
 
 def test_a_lease_is_held_by_one_process(url: str, session: Session) -> None:
@@ -34,6 +36,15 @@ def test_a_lease_is_held_by_one_process(url: str, session: Session) -> None:
     while own.is_held(5) and SYSTEM_CLOCK.boot_ns() < until_ns:
         own.forget()  # The server ends a session behind its close.
     assert own.hold(5)
+
+
+def test_a_handle_that_is_closed_frees_its_lease_in_a_process_that_goes_on(url: str, store: Store) -> None:
+    """The session of batches took the lease, and drops it, though the handle asks the session of views."""
+    with Store.open(url) as second:
+        lease = second.connection.write(second.connection.lease)
+        assert store.connection.environment.locks.leases.is_held(lease)
+    with store.connection.view():
+        assert not store.connection.environment.locks.leases.is_held(lease)
 
 
 def test_an_answer_is_kept_until_the_next_view_or_batch(url: str, session: Session) -> None:

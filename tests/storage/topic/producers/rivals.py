@@ -180,7 +180,7 @@ def records(store: Store) -> dict[str, dict[bytes, bytes]]:
             for database in ALL
             if database is not LEASES
         }
-    del found[HEADS.name][SUPERBLOCK_KEY]
+    found[HEADS.name].pop(SUPERBLOCK_KEY, None)  # a server keeps the superblock in a table of its own
     for key, payload in found[HEADS.name].items():
         head = TopicState.decode(memoryview(payload))
         head.session_changes = 0

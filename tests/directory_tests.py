@@ -1,0 +1,111 @@
+"""The tests whose subject is a store in a directory; on a server these do not run (`on_server.py`).
+
+A test is left out by its name, or because its code, its helpers or its fixtures use something of directories.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+
+import pytest
+
+_BOOT = "restarts the machine of the client, which is no restart of a server"
+_COPIES = "takes a backup or a copy of a directory"
+_FILES = "moves, copies, damages or compares files"
+_GATE = "takes the gate of a directory by its file, or replaces a method of that gate"
+_READS = "removes or damages the file of reads"
+
+NAMES = {
+    "tests/storage/disk/lmdb/": "the engine of directories itself",
+    "tests/storage/admin/test_topics.py::TestDeletion::test_nothing_of_it_is_left": "counts records of databases",
+    "tests/storage/client/test_final_version.py::test_after_loss_of_the_read_cache_the_newest_version_is_ahead_of_the_clock": _READS,
+    "tests/storage/client/test_final_version.py::test_open_transactions_are_waited_for_without_a_read_cache": _READS,
+    "tests/storage/client/test_same_store.py::TestTransactions::test_a_former_store_at_the_path_is_a_different_one": _FILES,
+    "tests/storage/client/test_table_reader.py::test_reading_leaves_every_byte_as_it_was": _FILES,
+    "tests/storage/client/test_transaction.py::TestWith::test_an_interrupt_is_raised_although_the_store_is_too_busy_to_abort": _GATE,
+    "tests/storage/client/work/test_attached.py::test_a_put_that_finds_no_room_and_is_refused_is_not_kept": "fills the disk",
+    "tests/storage/client/work/test_beginning.py::test_a_begin_after_the_file_of_reads_was_removed_may_write": _READS,
+    "tests/storage/client/work/test_beginning.py::test_a_begin_before_the_file_of_reads_was_removed_may_not_write": _READS,
+    "tests/storage/client/work/test_beginning.py::test_a_begin_behind_an_own_commit_reads_no_record": "counts calls of LMDB",
+    "tests/storage/client/work/test_flush_part.py::TestFlushPart::test_an_interrupt_is_resolved_while_another_thread_writes": _GATE,
+    "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_write_under_forgotten_reads_is_told_that_its_key_may_have_been_read": _READS,
+    "tests/storage/client/work/test_serializable.py::TestReadCache::test_ranges_forgotten_by_the_file_alone_refuse_older_writes": _READS,
+    "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_damaged_file_is_made_anew_behind_a_watermark": _READS,
+    "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_reader_that_meets_damage_reads_on": _READS,
+    "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_lost_file_of_reads_refuses_every_older_write": _READS,
+    "tests/storage/client/work/test_serializable.py::TestReadCache::test_a_reboot_forgets_reads_and_refuses_every_older_write": _READS,
+    "tests/storage/subscription/test_subscription_expiry.py::test_a_restored_store_starts_anew": _COPIES,
+    "tests/storage/topic/producers/test_lost_sessions.py::TestTokens::test_of_another_store": _COPIES,
+    "tests/storage/topic/producers/test_ownership.py::TestRestore": _COPIES,
+    "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_full_disk_grants_nothing": "fills the disk",
+    "tests/storage/topic/producers/test_session_resume.py::TestResume::test_after_a_reboot": _BOOT,
+    "tests/storage/test_store.py::TestDurability::test_a_replicated_directory_is_refused": _FILES,
+    "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_place_is_given_back_when_the_gate_is_free_again": _GATE,
+    "tests/storage/test_buffered_sends.py::TestWatch::test_who_waits_for_the_writer_gate_is_named": _GATE,
+}
+"""Folders (with a slash at the end), files, classes or tests, with reasons."""
+
+USES = {
+    "lmdb": "looks at LMDB",
+    "storage.disk.lmdb": "looks into the engine of directories",
+    "storage.process.byte_locks": "locks bytes of files",
+    "tests.storage.lmdb_operations": "counts calls of LMDB",
+}
+"""Modules, with their parts, and the reason of each."""
+
+
+def reason_for(item: pytest.Item) -> str | None:
+    """The reason for which a test needs a directory; None if the test runs on a server too."""
+    for name, reason in NAMES.items():
+        if item.nodeid == name or item.nodeid.startswith(
+            name if name.endswith("/") else (f"{name}::", f"{name}[")
+        ):
+            return reason
+    for module in set(_modules_of(item)):
+        for used, reason in USES.items():
+            if module == used or module.startswith(f"{used}."):
+                return reason
+    return None
+
+
+def _modules_of(item: pytest.Item) -> Iterator[str]:
+    """The modules of all that the test, its fixtures and their helpers mention by a global name."""
+    if not isinstance(item, pytest.Function):
+        return
+    waiting: list[object] = [item.function]
+    for definitions in item._fixtureinfo.name2fixturedefs.values():
+        waiting += [definition.func for definition in definitions]
+    seen: set[int] = set()
+    while waiting:
+        used = waiting.pop()
+        if id(used) in seen:
+            continue
+        seen.add(id(used))
+        if isinstance(used, ModuleType):
+            yield used.__name__
+            continue
+        module = getattr(used, "__module__", None) or ""
+        yield module
+        if module.startswith("tests."):
+            waiting += _mentioned(used)
+
+
+def _mentioned(used: object) -> Iterator[object]:
+    """The values of the global names in the code of a function, or of the methods of a class."""
+    if isinstance(used, type):
+        yield from (value for value in vars(used).values() if isinstance(value, FunctionType))
+    function = inspect.unwrap(used) if callable(used) else used
+    function = getattr(function, "__func__", function)
+    if isinstance(function, FunctionType):
+        for name in _names(function.__code__):
+            if name in function.__globals__:
+                yield function.__globals__[name]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

@@ -1,0 +1,64 @@
+"""Run tests on a throw-away server: `python -m tests.server_run [--part] [ARGUMENTS OF PYTEST]`.
+
+Without names of tests all of `tests/storage` and `tests/processes` run; with --part a choice of two to three minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests import server_stores
+from tests.not_run import STRICT, find_program
+from tests.postgres_cluster import Cluster
+
+ROOT = Path(__file__).parents[1]
+WHOLE = ("tests/storage", "tests/processes")
+PART = (
+    "tests/storage/disk",
+    "tests/storage/client/test_group.py",
+    "tests/storage/client/test_producer.py",
+    "tests/storage/client/test_transaction.py",
+    "tests/storage/subscription/test_acknowledge.py",
+    "tests/storage/table/test_history.py",
+    "tests/storage/table/test_write.py",
+    "tests/storage/topic/producers/test_session_resume.py",
+    "tests/storage/txn/test_coordinator.py",
+    "tests/storage/verify",
+    "tests/processes/test_consumers.py",
+    "tests/processes/test_table_anomalies.py",
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Start a server, run pytest with its stores there, and remove the server; return pytest's exit code."""
+    cluster = Cluster()
+    try:
+        cluster.initdb().start()
+        server = f"postgresql://postgres@/postgres?host={cluster.directory}"
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=ROOT, env={**os.environ, server_stores.SERVER: server}, check=False,
+        ).returncode  # fmt: skip
+    finally:
+        cluster.remove()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code of the command."""
+    if find_program("initdb") is None:
+        print(
+            "Tests on a server did not run: initdb is missing (apt-get install postgresql)", file=sys.stderr
+        )
+        return int(STRICT)
+    rest = [argument for argument in arguments if argument != "--part"]
+    names = PART if "--part" in arguments else WHOLE
+    has_names = any(argument.partition("::")[0].startswith("tests") for argument in rest)
+    return run([*rest, *(() if has_names else names)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
