@@ -217,6 +217,19 @@ def test_hints_name_the_store_that_was_typed(run: Run, url: str, monkeypatch: py
     run("transactions", "abort", begun, "--yes", "--force", "--reason", "test", "--store", url)
 
 
+def test_the_doctor_of_a_store_that_refuses_its_role_looks_at_no_directory(
+    run: Run, url: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ls -ld` of a URL says nothing."""
+    server.run("DROP ROLE IF EXISTS outsider; CREATE ROLE outsider LOGIN")
+    monkeypatch.setenv("TXNCTL_STORE", url.replace("//postgres@", "//outsider@"))
+    outcome = run("doctor", "-o", "json")
+    (finding,) = outcome.json["findings"]
+    assert (outcome.status, finding["code"]) == (6, "not-permitted")
+    assert finding["command"] == "txnctl errors explain not-permitted"
+    server.run("DROP ROLE outsider")
+
+
 def test_a_missing_driver_is_named_with_the_way_to_get_it(path: Path) -> None:
     """Exit 11, and the extra to install."""
     code = "import sys; sys.modules['psycopg'] = None; from txnctl.cli.main import main; sys.exit(main(sys.argv[1:]))"
