@@ -13,8 +13,10 @@ import pytest
 
 _BOOT = "restarts the machine of the client, which is no restart of a server"
 _COPIES = "takes a backup or a copy of a directory"
+_COUNTS = "expects each event to be counted at once; a server is sent the counts of a quarter of a second"
 _FILES = "moves, copies, damages or compares files"
 _GATE = "takes the gate of a directory by its file, or replaces a method of that gate"
+_TABLES = "expects the figures of one file, its databases, locks and readers"
 _READS = "removes or damages the file of reads"
 
 NAMES = {
@@ -41,6 +43,31 @@ NAMES = {
     "tests/storage/topic/producers/test_ownership.py::TestRestore": _COPIES,
     "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_full_disk_grants_nothing": "fills the disk",
     "tests/storage/topic/producers/test_session_resume.py::TestResume::test_after_a_reboot": _BOOT,
+    "tests/storage/table/test_conditions.py::test_what_comes_to_nothing_leaves_no_transaction_behind": _READS,
+    "tests/storage/table/test_deleted_keys.py::test_ever_new_keys_leave_nothing": "compares sizes of the file",
+    "tests/storage/txn/test_coordinator.py::TestDeadline::test_what_remains_starts_anew_after_a_reboot": _BOOT,
+    "tests/storage/verify/test_reads.py::test_a_read_that_changes_the_file_is_found": _FILES,
+    "tests/storage/maintenance/test_backup.py": _COPIES,
+    "tests/storage/maintenance/test_compact.py": _COPIES,
+    "tests/storage/maintenance/test_restore.py": _COPIES,
+    "tests/storage/maintenance/test_store_copy.py": "copies between a directory and a server of its own",
+    "tests/storage/maintenance/test_synced_copies.py": _COPIES,
+    "tests/storage/reports/test_activity.py::test_counters_are_those_of_the_store": _COUNTS,
+    "tests/storage/reports/test_sizes.py::test_the_walk_has_a_bound": _TABLES,
+    "tests/storage/reports/test_store_info.py::test_a_lease_is_listed_as_long_as_it_is_held": _TABLES,
+    "tests/storage/reports/test_store_info.py::test_a_store_that_was_moved_away_is_not_found": _FILES,
+    "tests/storage/reports/test_store_info.py::test_a_view_is_a_reader": _TABLES,
+    "tests/storage/reports/test_store_info.py::test_every_database_is_listed_with_its_space": _TABLES,
+    "tests/storage/reports/test_store_info.py::test_facts_are_counted": _TABLES,
+    "tests/storage/reports/test_store_info.py::test_what_was_removed_is_free_inside_the_file_and_not_in_use": _TABLES,
+    "tests/storage/reports/test_store_report.py::TestReport::test_a_store_opened_for_reading_is_left_as_it_is": _FILES,
+    "tests/storage/disk/postgres/": "the engine of servers itself, which has servers of its own",
+    "tests/storage/disk/test_kept_records.py::test_counts_are_kept_until_the_database_changes": "counts calls of LMDB",
+    "tests/storage/disk/test_stores.py::test_a_directory_is_resolved_to_its_real_path": "names directories",
+    "tests/storage/disk/test_view.py::TestChanging::test_a_view_stays_as_it_was": "opens a view inside a view, which on a server shows the outer one",
+    "tests/storage/maintenance/test_gc.py::test_an_empty_build_directory_in_a_store_is_removed": _FILES,
+    "tests/storage/maintenance/test_gc.py::test_leftovers_of_dead_builders_are_removed": _FILES,
+    "tests/storage/maintenance/test_table_gc.py::test_a_deleted_table_goes_in_steps": _TABLES,
     "tests/storage/test_store.py::TestDurability::test_a_replicated_directory_is_refused": _FILES,
     "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_place_is_given_back_when_the_gate_is_free_again": _GATE,
     "tests/storage/test_buffered_sends.py::TestWatch::test_who_waits_for_the_writer_gate_is_named": _GATE,

@@ -7,14 +7,16 @@ reboot, so that the rest of a deadline remains. `disk/superblock.py` keeps the r
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storage.errors import InvalidValue
 from storage.process import futex
+
+if TYPE_CHECKING:
+    import select
 
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # Only Linux has the first: elsewhere importing works, and opening a store says that the system is unsupported.
