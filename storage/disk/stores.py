@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from storage.errors import InvalidValue
+from storage.errors import InvalidValue, ProgramMissing
 from storage.process.clock import Clock
 from storage.values.durability import Durability
 from storage.values.store_name import is_url
@@ -75,10 +76,11 @@ def opened(
 
     Raises:
         StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreUnsafe, NotPermitted, StoreInUse
+        ProgramMissing, ServerUnreachable: on a server.
     """
     if is_url(name):
-        from storage.disk.postgres.environment import PostgresEnvironment
-
+        with _driver():
+            from storage.disk.postgres.environment import PostgresEnvironment
         return PostgresEnvironment(name, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
     from storage.disk.lmdb.environment import LmdbEnvironment
 
@@ -96,8 +98,8 @@ def create(name: str, clock: Clock, durability: Durability | None = None) -> Non
         InvalidValue, StoreUnsafe, NotPermitted, StoreFull, ServerUnreachable
     """
     if is_url(name):
-        from storage.disk.postgres.create import create as create_schema
-
+        with _driver():
+            from storage.disk.postgres.create import create as create_schema
         create_schema(name, clock, is_replicated=_is_replicated(durability))
         return
     check_local(name, durability)
@@ -120,13 +122,30 @@ def building(
         InvalidValue, StoreInvalid, StoreUnsafe, NotPermitted, StoreFull
     """
     if is_url(destination):
-        from storage.disk.postgres.store_build import building as building_schema
-
+        with _driver():
+            from storage.disk.postgres.store_build import building as building_schema
         return building_schema(destination, clock, is_replicated=_is_replicated(durability))
     check_local(destination, durability)
     from storage.disk.lmdb.store_build import building as building_directory
 
     return building_directory(destination, clock)
+
+
+@contextmanager
+def _driver() -> Iterator[None]:
+    """Within the block the driver of PostgreSQL is imported.
+
+    Raises:
+        ProgramMissing: the driver, or the library of PostgreSQL that it needs, is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ProgramMissing(
+            f"a store on a server needs psycopg, which cannot be imported: {str(error).partition(chr(10))[0]}",
+            hint="Install it for this Python: pip install 'txnctl[postgres]'.",
+            program="psycopg",
+        ) from error
 
 
 def _is_replicated(durability: Durability | None) -> bool | None:

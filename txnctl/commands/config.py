@@ -14,7 +14,7 @@ config = Group("config", "Show what options and environment variables add up to.
 
 FIELDS = (
     Field("name", "text", "The setting."),
-    Field("value", "text", "Its value; null where it is not set."),
+    Field("value", "id", "Its value; null where it is not set."),
     Field("source", "text", "Where the value came from: an option, an environment variable, the default."),
     Field("variable", "text", "The environment variable that can set it."),
 )

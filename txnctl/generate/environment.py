@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 VARIABLES = {
-    "TXNCTL_STORE": "Stands for `--store`.",
+    "TXNCTL_STORE": "Stands for `--store`; a URL may have a password here, which is shown nowhere.",
     "TXNCTL_OUTPUT": "Stands for `-o`, but for `check`. A command that lacks that format uses its own default.",
     "TXNCTL_LOCK_TIMEOUT": "Stands for `--lock-timeout`.",
     "TXNCTL_TXN": "Stands for `--txn`, and for the id that `transactions commit` and `abort` take.",

@@ -19,7 +19,8 @@ _STATUS: Final[Statement] = (
         b" (extract(epoch FROM pg_postmaster_start_time()) * 1000)::int8,"
         b" current_setting('synchronous_standby_names'), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),"
         b" (SELECT coalesce(sum(numbackends), 0)::int8 FROM pg_stat_database),"
-        b" current_setting('max_connections')::int8 - current_setting('superuser_reserved_connections')::int8,"
+        b" current_setting('max_connections')::int8 - current_setting('superuser_reserved_connections')::int8"
+        b" - coalesce(current_setting('reserved_connections', true), '0')::int8,"
         b" coalesce((SELECT string_agg(name, ',') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes')"
         b" AND setting = 'off'), '')"
     ),

@@ -24,6 +24,7 @@ class Facts(SimpleNamespace):
         return self
 
     info = disk = holder = row
+    server = None
 
 
 def as_facts(value: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from storage.actions import Action
 from storage.errors import Busy, StoreInvalid
+from storage.values.store_name import is_url
 from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
@@ -134,9 +135,9 @@ def _unusable(path: str, error: TxnctlError) -> Diagnosis:
     actions = {
         "store-not-found": Action("Store.create", path),
         "corrupt-store": Action("store.maintenance.verify_store", full=True, path=path),
-        "store-unsafe": Action("list_directory", path),
-        "not-permitted": Action("list_directory", path),
     }
+    if not is_url(path):
+        actions["store-unsafe"] = actions["not-permitted"] = Action("list_directory", path)
     action = actions.get(error.code, Action("explain_error", error.code))
     why = error.hint or "It was left as it is."
     wrong = [Finding(error.code, "critical", "store", error.message, why, action)]

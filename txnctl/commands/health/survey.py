@@ -47,7 +47,7 @@ def _reported(context: Context, report: Callable[[Reports], T]) -> T:
         with context.open_store(context.store_path, read_only=True) as store:
             return report(store.reports)
 
-    if "://" in context.store_path:  # A server has no page that could end the process.
+    if context.store_directory is None:  # A server has no page that could end the process.
         return read()
     data = _read_apart(context.store_path, read)
     if not data:

@@ -27,7 +27,7 @@ _MODULE = "txnctl.commands.store.verify_child"
 """The name of this module, which a child process runs as its program."""
 
 
-EVIDENCE = "Keep a copy of the directory as evidence, and restore a backup."
+EVIDENCE = "Keep a copy of the store as evidence, and restore a backup."
 """The hint for a damaged store that was verified."""
 
 

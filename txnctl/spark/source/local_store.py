@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage.errors import StoreInvalid
+from storage.errors import ProgramMissing, StoreInvalid
 from txnctl.spark.runtime.task_host import lacks_package, lacks_store
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class LocalStore:
             store = Store.open(self.path, read_only=True, program="Spark task")
         except ImportError as error:
             raise lacks_package(error, self.path) from error
+        except ProgramMissing as error:
+            # The driver of a server; the error of the task names its host too.
+            raise lacks_package(ImportError(name="psycopg"), self.path) from error
         except StoreInvalid as error:
             raise lacks_store(error, self.path) from error
         with store:

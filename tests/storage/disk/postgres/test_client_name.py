@@ -1,20 +1,29 @@
-"""A session names its process, and a session of somebody else is told apart."""
+"""A client of the server is known by the name and address of its session."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
 from storage.disk.postgres.client_name import ClientName, application
 
 
-def test_a_process_reads_its_own_name() -> None:
-    """Host, pid and program; a process of this host can be seen to run."""
-    name = ClientName.parse(application().encode(), None)
-    assert (name.pid, name.host) == (os.getpid(), os.uname().nodename)
-    assert name.is_here
-    assert name.is_this
-    assert not name.is_stopped
-    assert f"process {os.getpid()} on" in name.words(7)
+def test_a_process_of_ours_has_host_pid_and_program() -> None:
+    """The program comes last, and may be cut by the server."""
+    client = ClientName.parse(b"txnctl:db-2:48211:loa", b"10.0.0.7")
+    assert client == (48211, "db-2", "loa")
+    assert client.words(77) == "process 48211 on db-2 (loa)"
+    assert client.holder(77, "open") == (48211, "process 48211 on db-2 (loa)", "open", "db-2", "loa")
+    assert not client.is_here
+
+
+def test_this_process_knows_itself() -> None:
+    """So that it is not listed among the others."""
+    client = ClientName.parse(application().encode(), None)
+    assert client.is_this
+    assert client.pid == os.getpid()
+    assert not client.is_stopped
 
 
 def test_a_process_of_another_host_is_not_judged_by_its_pid() -> None:
@@ -25,10 +34,18 @@ def test_a_process_of_another_host_is_not_judged_by_its_pid() -> None:
     assert not name.is_stopped
 
 
-def test_another_client_is_named_by_its_session() -> None:
-    """With its address and name as far as they are known; control characters are escaped."""
-    name = ClientName.parse(b"ps\x1bql", b"10.0.0.2")
-    assert name.pid is None
-    assert name.words(7) == "session 7 of the server from 10.0.0.2 (ps\\x1bql)"
-    assert ClientName.parse(None, None).words(8) == "session 8 of the server"
-    assert ClientName.parse(b"txnctl:host", None).pid is None
+@pytest.mark.parametrize(
+    ("name", "address", "words"),
+    [
+        (b"psql", b"10.0.0.7", "session 77 of the server from 10.0.0.7 (psql)"),
+        (b"", None, "session 77 of the server"),
+        (None, None, "session 77 of the server"),
+        (b"txnctl:db-2:x", b"", "session 77 of the server (txnctl:db-2:x)"),
+        (b"a\x1b[2Jb", b"", "session 77 of the server (a\\x1b[2Jb)"),
+    ],
+)
+def test_any_other_client_is_named_by_its_session(
+    name: bytes | None, address: bytes | None, words: str
+) -> None:
+    """An operator of the server ends it by that number; a name cannot drive a terminal."""
+    assert ClientName.parse(name, address).words(77) == words
