@@ -73,7 +73,7 @@ CHECKED = fields_of(
 @example("txnctl check")
 @example("txnctl check --format nagios --warn lag=1000 --critical lag=50000 --critical blocked-age=5m")
 @example("txnctl check --format prometheus")
-@example("txnctl check --format prometheus --output /var/lib/prometheus/node-exporter/txnctl.prom")
+@example("txnctl check --format prometheus --output txnctl.prom")
 @example("txnctl check -o json --warn late=3 --exit-code")
 def check(
     context: Context, warn: tuple[str, ...], critical: tuple[str, ...], output: str | None, exit_code: bool
