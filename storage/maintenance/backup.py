@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from storage.actions import Action, Hint
 from storage.disk import stores
 from storage.disk.lmdb.create import building, install, write_lock_file
 from storage.disk.lmdb.directory import data_bytes, resolved
@@ -37,7 +38,9 @@ def backup_store(engine: Engine, destination: str, progress: Progress | None = N
     if stores.is_url(destination):
         raise InvalidValue(
             "a backup is a directory, and no store on a server",
-            hint="Make a store there with `store copy`.",
+            hint=Hint(
+                "Make a store there with {}.", Action("Store.copy", engine.connection.path, destination)
+            ),
         )
     if not engine.connection.environment.has_directory:
         return _backup_server(engine, destination, progress)

@@ -21,7 +21,7 @@ from storage.process.lock_file import FILE_NAME
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 
-_ON_SERVER = "The server frees space by itself (VACUUM); `store copy` makes a compact copy in a directory."
+_ON_SERVER = "The server frees space by itself (VACUUM); {} makes a compact copy in a directory."
 _OTHERWISE = ", or make a backup instead: it is compacted as well"
 
 

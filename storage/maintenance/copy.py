@@ -22,7 +22,7 @@ def copy_data(engine: Engine, build_dir: str, progress: Progress | None) -> None
     LMDB copies in one call that nothing interrupts. The call runs in a thread and writes into a pipe; this thread
     reads the pipe and writes the file. An exception in this thread closes the pipe, which ends the copy.
     """
-    environment = environment_of(engine, "copied as a file", "Copy it to a directory with `store copy`.")
+    environment = environment_of(engine, "copied as a file", "Copy it to a directory with {}.")
     total = data_bytes(environment.path)
     source, sink = os.pipe()
     failures: list[BaseException] = []

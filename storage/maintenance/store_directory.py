@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from storage.actions import Action, Hint
 from storage.disk.lmdb import directory
 from storage.disk.lmdb.environment import LmdbEnvironment
 from storage.engine import Engine
@@ -15,14 +16,18 @@ def environment_of(engine: Engine, action: str, instead: str) -> LmdbEnvironment
 
     Args:
         action: the maintenance asked for, as the error names it.
-        instead: what to do with a store on a server, as the hint.
+        instead: what to do with a store on a server, as the template of a hint; it may name a copy to a directory.
 
     Raises:
         InvalidValue: the store is on a server.
     """
     environment = engine.connection.environment
     if not isinstance(environment, LmdbEnvironment):
-        raise InvalidValue(f"{engine.connection.path} is on a server, and cannot be {action}", hint=instead)
+        path = engine.connection.path
+        raise InvalidValue(
+            f"{path} is on a server, and cannot be {action}",
+            hint=Hint(instead, Action("Store.copy", path, "copy.store")),
+        )
     return environment
 
 

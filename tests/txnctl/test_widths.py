@@ -101,6 +101,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "store backup": (("to-a-directory-with-a-name-that-is-rather-long.backup",),),
     "store restore": (("nothing-here", "--to", "there"),),
     "store compact": ((), ("--yes",)),
+    "store copy": (("0.store", "copied.store"), ("no-such", "b.store"), ("0.store", "b.store", "--dry-run")),
     "store gc": ((),),
     "topics create": (("new", "--retention-time", "1h"), (LONG_TOPIC,)),
     "topics trim": ((LONG_TOPIC,),),
@@ -188,7 +189,7 @@ def test_no_line_of_a_change_is_wider_than_the_terminal(
     for number, arguments in enumerate(CHANGES[name]):
         copy = tmp_path / f"{number}.store"
         shutil.copytree(full_store.path, copy)
-        before = () if name == "store init" and arguments else ("--store", str(copy))
+        before = () if name in ("store init", "store copy") and arguments else ("--store", str(copy))
         shown = terminals.run(columns, *before, *name.split(), *arguments, answer="n\n", directory=tmp_path)
         assert too_wide(shown, columns) == [], shown
         assert not {path.name for path in CHECKOUT.iterdir()} & {*arguments}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from storage.errors import TxnctlError
 
 COMMANDS = {
+    "Store.copy": "txnctl store copy",
     "Store.create": "txnctl store init",
     "list_ended_transactions": "--ended",
     "inspect_process": "ps -fp",

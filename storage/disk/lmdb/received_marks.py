@@ -32,7 +32,7 @@ _CRC = Struct(">I")
 _COPY_BYTES: Final = 48
 _MARKS_BYTES: Final = SLOTS * 2 * _COPY_BYTES
 
-_QUIET = Struct(">QQ")  # consumer, boot time
+_QUIET = Struct(">Qq")  # consumer, boot time: before the boot in tests with a clock of their own
 _QUIET_BYTES: Final = 24
 _BYTES: Final = _MARKS_BYTES + SLOTS * _QUIET_BYTES
 

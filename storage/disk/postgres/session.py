@@ -17,7 +17,7 @@ from typing import Any, Final
 from psycopg import pq
 
 from storage.disk.postgres.connecting import CONNECT_S, connected
-from storage.disk.postgres.server_errors import behind_pooler, lost, refused
+from storage.disk.postgres.server_errors import behind_pooler, lost, refused, unreachable
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import ServerLost
 from storage.process.clock import Clock
@@ -43,13 +43,14 @@ _DRAIN_S: Final = 1.0
 _ENDS: Final = (b"FATAL", b"PANIC")
 _PROMPT_S: Final = 1.0
 _DRAIN_POLL_MS: Final = 50
+_LIFT_TRIES: Final = 20
 _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
 _PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
 _SETTINGS: Final = (
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
-    "idle_in_transaction_session_timeout=10000", "statement_timeout=0", "lock_timeout=0",
+    "idle_in_transaction_session_timeout=10000", "lock_timeout=0",
     "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
 )  # fmt: skip
 _LOOK_FOR_CLIENT: Final = (
@@ -132,6 +133,7 @@ class Session:
         try:
             conn.nonblocking = 1
             session = cls(conn, clock, url.shown)
+            session._lift_time_limit()
             settings = [f"SET {setting}" for setting in (*_SETTINGS, f'search_path="{url.store}"')]
             ((pid,),) = session.execute("; ".join([*settings, _LOOK_FOR_CLIENT, "SELECT pg_backend_pid()"]))
             if int(pid or b"0") != conn.backend_pid:
@@ -226,6 +228,18 @@ class Session:
         if error is not None:
             raise self._error(error)
         return rows
+
+    def _lift_time_limit(self) -> None:
+        """Take away the time limit of steps that the server sets for the role, which may end this step as well.
+
+        Raises:
+            ServerUnreachable: each try was ended.
+        """
+        for _ in range(_LIFT_TRIES):
+            with suppress(StepCanceled):
+                self.execute("SET statement_timeout = 0")
+                return
+        raise unreachable(self.shown, "its statement_timeout ends every step of this user; set a longer one")
 
     def count_notifications(self) -> int:
         """Read what has come in without a wait, and return how many notifications have come in all."""

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from functools import cache
 
 from tests.not_run import program
@@ -119,13 +120,17 @@ class Server(Cluster):
 
     def pause(self) -> None:
         """Stop every process of the server by SIGSTOP."""
-        for pid in self.processes():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let a paused server go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Signal the main process first, which starts no more children then, and every child that has not ended."""
         for pid in self.processes():
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def url(self, store: str = "s", *others: Cluster, user: str = "postgres") -> str:
         """The URL of a store on this server, or on any of several."""
