@@ -36,6 +36,8 @@ def find_final(connection: Connection, table: str, at: int | None) -> FinalVersi
 
     Raises:
         InvalidValue: the timestamp is no version, or lies in the future.
+        WriterBusy
+        StoreInvalid: the handle is open for reading only, and cannot show the commit of a killed process.
     """
     if at is not None and (type(at) is not int or not 0 < at < 1 << 63):
         raise InvalidValue(f"a version is a whole number of nanoseconds since 1970, not {at!r}")
@@ -46,6 +48,8 @@ def find_final(connection: Connection, table: str, at: int | None) -> FinalVersi
     newest = issued if at is None else min(at, issued)
     # Locks first, then records: a transaction lets go of its timestamp when its record is committed.
     held = connection.environment.locks.open_timestamps.lowest(newest)
+    # A killed process has let go of its timestamps, and its last commit may not show yet.
+    connection.await_commits()
     with connection.view() as view:
         record = records.oldest_writer(view, newest)
     if record is not None and (held is None or record.timestamp <= held):

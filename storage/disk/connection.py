@@ -228,6 +228,12 @@ class Connection:
             self.check_writable()
         return self._environment.look_at_superblock(look, self.lock_timeout_s, self.on_wait)
 
+    def await_commits(self) -> None:
+        """Wait until views show every commit of a writer that has ended; see `Environment.await_commits`."""
+        if self.is_closed:
+            self._refuse()
+        self._environment.await_commits(self.lock_timeout_s, self.on_wait)
+
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
         """Write a change that may wait: now if the gate is free, else before the next write of this connection."""
         self._overdue.append(change)

@@ -248,6 +248,16 @@ class Environment(Protocol):
 
     # Commits
 
+    def await_commits(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        """Wait until views show every commit of a writer that has ended, also of one that was killed in its commit.
+
+        Who has seen that a process is gone knows the last of its commits from then on.
+
+        Raises:
+            WriterBusy
+            StoreInvalid: only a process that writes can show the commit, and this handle is open for reading.
+        """
+
     def last_commit(self) -> int:
         """The number of the last commit of any process; cheap enough for polling."""
 

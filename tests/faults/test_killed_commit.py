@@ -17,11 +17,25 @@ from tests.faults.traps import compiled
 _ADD_ONE = """
 import ctypes, sys
 from storage import Store
+from storage.errors import StoreInvalid
 store = Store.open(sys.argv[1])
 table = store.table("accounts")
 with store.transaction() as txn:
     table.put(b"k", b"%d" % (int(table.get(b"k", txn=txn)) + 1), txn=txn)
+    table.put(b"later", b"")
     ctypes.CDLL(None).arm()
+"""
+
+_READ_ALONE = """
+import sys
+from storage import Store
+from storage.errors import StoreInvalid
+with Store.open(sys.argv[1], read_only=True) as store:
+    table = store.table("accounts")
+    try:
+        print(table.get(b"k", at=table.version_at()))
+    except StoreInvalid as error:
+        print(error.message)
 """
 
 
@@ -39,6 +53,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         with opened.connection.view() as view:
             assert opened.connection.environment.last_commit() == view.commit + 1, "counted, and not shown"
         yield opened
+        opened.table("accounts").put(b"last", b"")
         assert opened.maintenance.verify_store(full=True) == []
 
 
@@ -54,7 +69,7 @@ def test_serializable_scan_sees_the_commit(store: Store) -> None:
     """The range is read at a timestamp above that of the killed transaction."""
     accounts = store.table("accounts")
     with store.transaction() as txn:
-        assert [row.value for row in accounts.scan(txn=txn)] == [b"1"]
+        assert [row.value for row in accounts.scan(txn=txn)] == [b"1", b""]
 
 
 def test_begin_goes_on_from_the_timestamps_of_the_commit(store: Store) -> None:
@@ -63,3 +78,25 @@ def test_begin_goes_on_from_the_timestamps_of_the_commit(store: Store) -> None:
     with store.connection.view() as view:
         assert txn.timestamp > view.superblock.last_timestamp
         assert view.commit == store.connection.environment.last_commit()
+
+
+def test_final_version_has_the_commit(store: Store) -> None:
+    """A read at the version has the same answer before and after the next commit."""
+    accounts = store.table("accounts")
+    version = accounts.version_at()
+    before = accounts.get(b"k", at=version)
+    accounts.put(b"next", b"")
+    assert (before, accounts.get(b"k", at=version)) == (b"1", b"1")
+
+
+def test_reader_alone_answers_no_final_version(store: Store) -> None:
+    """It cannot show the commit, and an answer without the commit would change."""
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_ALONE, store.path], capture_output=True, text=True, check=True
+    )
+    assert "killed in its commit" in done.stdout
+    store.table("accounts").put(b"next", b"")
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_ALONE, store.path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "b'1'\n"

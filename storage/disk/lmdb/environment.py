@@ -25,7 +25,7 @@ from storage.disk.lmdb.pages import check_pages, damaged_page
 from storage.disk.lmdb.preallocation import Preallocation
 from storage.disk.lmdb.read_cache import MappedReadCache
 from storage.disk.lmdb.received_marks import MarksFile
-from storage.disk.lmdb.recorded_view import RecordedView, look_at_superblock
+from storage.disk.lmdb.recorded_view import RecordedView, await_commits, look_at_superblock
 from storage.disk.lmdb.writer import LmdbWriter
 from storage.disk.schema import Database
 from storage.disk.superblock import Superblock
@@ -89,6 +89,7 @@ class LmdbEnvironment:
         self.write = self.writer.write
         self.recorded_view = partial(RecordedView, self.data_map)
         self.look_at_superblock = partial(look_at_superblock, self.data_map)
+        self.await_commits = partial(await_commits, self.data_map)
         self._is_still = False
         self._in_place_ns = 0
         check_platform()

@@ -6,7 +6,7 @@ A writer either sees what is noted there, or committed before the look.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from storage.disk.lmdb.data_map import CountedView, DataMap
 from storage.disk.superblock import WALL_END_NS, Superblock, check_wall
@@ -16,6 +16,8 @@ from storage.process.writer_gate import OnWait
 from storage.system_errors import raise_refusal
 
 T = TypeVar("T")
+_SHOWN_TRIES: Final = 20
+_SHOWN_POLL_S: Final = 0.05
 
 
 class RecordedView(CountedView):
@@ -113,6 +115,37 @@ def look_at_superblock(
         raise_refusal(f"cannot use the files of {data_map.path}", error)
     finally:
         gate.leave()
+
+
+def await_commits(data_map: DataMap, timeout_s: float, on_wait: OnWait | None) -> None:
+    """Wait until views show the last commit that LMDB counts: the commit of a killed writer may be counted alone.
+
+    Raises:
+        WriterBusy
+        StoreInvalid: the handle is open for reading, and shows no commit of another process.
+    """
+    if not _is_counted_alone(data_map):
+        return
+    if not data_map.read_only:
+        look_at_superblock(data_map, lambda *_: None, timeout_s, on_wait)
+        return
+    # A living writer shows its commit at once.
+    for _ in range(_SHOWN_TRIES):
+        data_map.clock.sleep(_SHOWN_POLL_S)
+        if not _is_counted_alone(data_map):
+            return
+    raise StoreInvalid(
+        "a process was killed in its commit, which is stored and shows with the next write",
+        hint="Open the store with read_only=False, or write to it once.",
+    )
+
+
+def _is_counted_alone(data_map: DataMap) -> bool:
+    """Whether the last commit is counted, and not shown."""
+    with data_map.lock:
+        number = data_map.raw.info()["last_txnid"]
+    with data_map.view() as view:
+        return bool(view.commit < number)
 
 
 def _refuse(data_map: DataMap) -> None:

@@ -541,6 +541,11 @@ class PostgresEnvironment:
             self._end_unflushed(passed)
         return result
 
+    def await_commits(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        """Pass the gate: the server may still be committing for a client that is gone, and holds it until then."""
+        with self.gate(GateWait(self, timeout_s, on_wait)):
+            pass
+
     def _end_unflushed(self, passed: GatePass) -> None:
         """Commit what was recorded in tables that a crash empties, which needs no flush."""
         pending = [*self.timestamps.steps(), *self.read_tables.pending]
