@@ -22,6 +22,7 @@ STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 PACKAGES = {
     "cc": "gcc",
     "initdb": "postgresql",
+    "ip": "iproute2",
     "java": "openjdk-17-jre-headless",
     "man": "man-db",
     "promtool": "prometheus",

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -30,10 +31,13 @@ path = sys.argv[1]
 class Child:
     """A running child. `stop` and `resume` are SIGSTOP and SIGCONT."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], prefix: Sequence[str] = ()) -> None:
+        """Args:
+        prefix: a command that runs another one, which runs the child instead of this machine.
+        """
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
-            [sys.executable, *command],
+            [*prefix, sys.executable, *command],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -133,10 +137,17 @@ class Children:
         self._path = path
         self._all: list[Child] = []
 
-    def run(self, code: str, *arguments: object) -> Child:
-        """Start a child that runs `code` after PRELUDE, with the store's path and `arguments` in sys.argv."""
+    def run(
+        self, code: str, *arguments: object, path: str | None = None, prefix: Sequence[str] = ()
+    ) -> Child:
+        """Start a child that runs `code` after PRELUDE, with the store's path and `arguments` in sys.argv.
+
+        Args:
+            path: of another store than that of the test.
+            prefix: a command that runs the child elsewhere.
+        """
         program = PRELUDE + textwrap.dedent(code)
-        return self._start(["-c", program, self._path, *map(str, arguments)])
+        return self._start(["-c", program, path or self._path, *map(str, arguments)], prefix)
 
     def module(self, name: str, *arguments: object) -> Child:
         """Start a child that runs a module of tests.processes."""
@@ -146,8 +157,8 @@ class Children:
         """Start a child that runs a module."""
         return self._start(["-m", module, *map(str, arguments)])
 
-    def _start(self, command: list[str]) -> Child:
-        child = Child(command)
+    def _start(self, command: list[str], prefix: Sequence[str] = ()) -> Child:
+        child = Child(command, prefix)
         self._all.append(child)
         return child
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -47,11 +48,14 @@ class Server(Cluster):
         settings: dict[str, str] | None = None,
         environment: dict[str, str] | None = None,
         directory: str | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         """Args:
         environment: further variables of the server's processes.
+        prefix: a command that runs another one, which runs the server.
         """
         super().__init__(directory)
+        self._prefix = prefix
         self._environment = environment or {}
         try:
             if standby_of is None:
@@ -69,7 +73,7 @@ class Server(Cluster):
         variables = [f"{name}={value}" for name, value in self._environment.items()]
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self._process = subprocess.Popen(
-                _as_user(["env", *variables, program("postgres"), "-D", self.data, "-k", self.directory]),
+                [*self._prefix, *_as_user(["env", *variables, program("postgres"), "-D", self.data, "-k", self.directory])],
                 cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         if until_ready:
