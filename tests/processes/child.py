@@ -149,9 +149,9 @@ class Children:
         program = PRELUDE + textwrap.dedent(code)
         return self._start(["-c", program, path or self._path, *map(str, arguments)], prefix)
 
-    def module(self, name: str, *arguments: object) -> Child:
-        """Start a child that runs a module of tests.processes."""
-        return self.start(f"tests.processes.{name}", *arguments)
+    def module(self, name: str, *arguments: object, prefix: Sequence[str] = ()) -> Child:
+        """Start a child that runs a module of tests.processes; with a prefix elsewhere."""
+        return self._start(["-m", f"tests.processes.{name}", *map(str, arguments)], prefix)
 
     def start(self, module: str, *arguments: object) -> Child:
         """Start a child that runs a module."""

@@ -27,13 +27,13 @@ from tests.row_json import row_json
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "3000"))
 SEED = int(os.environ.get("SEED", "1"))
 WORKERS = 4
-TRANSACTIONS_BETWEEN = max(150, min(1000, TRANSACTIONS // 20))
-"""How many transactions pass from one disturbance to the next."""
 STUCK_S = 120.0
 
 
 class Run:
     """The workers on one store, and what is done to them."""
+
+    workers = WORKERS
 
     def __init__(self, directory: Path, children: Children, chance: random.Random) -> None:
         self.path, self.logs = str(directory / "store"), directory / "logs"
@@ -47,12 +47,16 @@ class Run:
 
     def start(self) -> None:
         """Let there be all workers."""
-        while len(self._workers) < WORKERS:
-            number = next(self._numbers)
-            arguments = (self.path, self.logs, f"w{number}", self._chance.randrange(1 << 30), self.life)
-            child = self._children.module("table_workload", *arguments)
+        while len(self._workers) < self.workers:
+            child = self._begin(next(self._numbers), self._chance.randrange(1 << 30))
             child.expect("started", STUCK_S)
             self._workers.append(child)
+
+    def _begin(self, number: int, seed: int) -> Child:
+        return self._children.module("table_workload", self.path, self.logs, f"w{number}", seed, self.life)
+
+    def _reboot(self) -> None:
+        self.life += 1
 
     def disturb(self) -> None:
         """Kill a worker, or kill all and reboot."""
@@ -64,7 +68,7 @@ class Run:
             assert worker.is_running, worker.complaint()
             worker.kill()
         if what == "reboot":
-            self.life += 1
+            self._reboot()
         self.start()
 
     def go_on(self, until: int) -> None:
@@ -119,26 +123,33 @@ def test_what_several_processes_did_is_serializable(directory: Path, children: C
     """However they are killed: no cycle, no lost commit, no half of one, no stale or dirty read."""
     run = Run(directory, children, random.Random(SEED))
     Store.create(run.path)
+    check(run, TRANSACTIONS)
+
+
+def check(run: Run, transactions: int) -> None:
+    """Let the workers finish so many transactions on an empty store, with disturbances, and judge what they did."""
     with Store.open(run.path, clock=Life(run.life)) as store:
         store.create_table(TABLE)
         store.admin.settings.set_table_retention(7 * 86_400_000)
+    # From one disturbance to the next.
+    between = max(150, min(1000, transactions // 20))
     began = time.monotonic()
     run.start()
-    for until in range(TRANSACTIONS_BETWEEN, TRANSACTIONS, TRANSACTIONS_BETWEEN):
+    for until in range(between, transactions, between):
         run.go_on(until)
         run.disturb()
-    run.go_on(TRANSACTIONS)
+    run.go_on(transactions)
     run.let_go()
     worked = time.monotonic() - began
     judged = judge(run)
     found = judged.check()
     figures = judged.figures()
     report = [
-        f"seed {SEED}, {WORKERS} workers, {worked:.0f} s, judged in {time.monotonic() - began - worked:.0f} s"
+        f"seed {SEED}, {run.workers} workers, {worked:.0f} s, judged in {time.monotonic() - began - worked:.0f} s"
     ]
     report += [f"{what}: {number}" for what, number in {**run.disturbed, **figures}.items()]
     print("\n".join(report), file=sys.stderr)
     assert found == [], found[:10]
-    assert figures["transactions"] >= TRANSACTIONS
-    assert figures["committed"] > TRANSACTIONS / 4, "there was something to judge"
+    assert figures["transactions"] >= transactions
+    assert figures["committed"] > transactions / 4, "there was something to judge"
     assert all(run.disturbed.values()), run.disturbed

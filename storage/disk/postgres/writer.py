@@ -32,7 +32,7 @@ from storage.disk.postgres.speculation import Speculation
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import HEADS
 from storage.disk.view import SUPERBLOCK_KEY, BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import OutcomeUnknown, ServerLost, StoreInvalid
+from storage.errors import OutcomeUnknown, ServerLost, StoreInvalid, WriterBusy
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
@@ -108,11 +108,30 @@ class PostgresWriter(BatchRuns):
                     # Made anew inside the gate unless it succeeds.
                     self._is_alone = False
                     with environment.speculating(self.kept.commit[1], self._superblock, wait) as known:
-                        result = self._write_once(task, known, wait)
-                    self._is_alone = True
-                    return result
+                        return self._speculate(task, known, wait)
             with suppress(RunAgain), environment.gate(wait) as passed:
                 return self._write_once(task, passed, None)
+
+    def _speculate(self, task: Task[T], known: Speculation, wait: GateWait) -> T:
+        """Run the task on the last commit as this process knows it; what `apply` does not prove is proven here.
+
+        Raises:
+            Overtaken: another commit came first; nothing was stored.
+            RunAgain, and the errors of the task: as of the last commit.
+        """
+        in_the_way, due_ns = [*task.in_the_way], self.prologue_due_ns
+        try:
+            result = self._write_once(task, known, wait)
+            self._is_alone = self.kept.commit[1] == known.number + 1
+            if self._is_alone or not known.is_overtaken():
+                return result
+        except (Overtaken, OutcomeUnknown, ServerLost, WriterBusy):
+            raise
+        except Exception:
+            if not known.is_overtaken():
+                raise
+        task.in_the_way, self.prologue_due_ns = in_the_way, due_ns
+        raise Overtaken
 
     def _write_once(self, task: Task[T], at: GatePass | Speculation, wait: GateWait | None) -> T:
         """Run the task on the last commit.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +12,18 @@ import pytest
 from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
 from storage.disk.postgres.session import Session, Step
+from storage.disk.schema import HEADS
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, TopicNotFound
+from storage.topic.catalogue import key1
+
+_SEND_BOTH = """
+import sys
+from storage import Store
+with Store.open(sys.argv[1]) as store, store.transaction() as txn:
+    for topic in ("t", "u"):
+        store.create_producer(topic).send(b"", txn=txn)
+"""
 
 
 @pytest.fixture
@@ -54,6 +67,42 @@ def test_a_batch_behind_another_commit_is_made_again_inside_the_gate(
     assert [trip[0] for trip in trips] == ["apply", "begin", "apply"]
     with store.reader("t") as reader:
         assert [message.value for message in reader] == [b"0", b"1"]
+
+
+def heads(view: ReadView | WriteBatch) -> Iterator[bytes | None]:
+    """The records of the first two topics, one after the other."""
+    for topic_id in (1, 2):
+        record = view.get(HEADS, key1(topic_id))
+        yield None if record is None else bytes(record)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_what_a_batch_before_the_gate_has_read_is_proven(store: Store, raises: bool) -> None:
+    """A result without a change, or an error, is that of one commit, also where another one came between two reads."""
+    for topic in ("t", "u"):
+        store.create_topic(topic)
+    producer = store.create_producer("t")
+    producer.send(b"0")
+    producer.send(b"1")
+    runs: list[list[bytes | None]] = []
+
+    def change(batch: WriteBatch) -> list[bytes | None]:
+        read = heads(batch)
+        found = [next(read)]
+        if not runs:
+            subprocess.run([sys.executable, "-c", _SEND_BOTH, store.path], check=True)
+        runs.append([*found, *read])
+        if raises:
+            raise ValueError(runs[-1])
+        return runs[-1]
+
+    try:
+        result = store.connection.write(change)
+    except ValueError as error:
+        result = error.args[0]
+    with store.connection.view() as view:
+        committed = [*heads(view)]
+    assert (len(runs), result) == (2, committed)
 
 
 def test_a_refused_change_stores_nothing(store: Store) -> None:
