@@ -36,9 +36,10 @@ class GatePass:
         server_us: the server's clock, in microseconds.
         reads: the state of the read cache, for `ReadTables.enter`.
         is_open: whether the transaction has not ended.
+        is_stored: whether a batch is the next commit.
     """
 
-    __slots__ = ("_bytes", "_session", "is_open", "number", "reads", "server_us")
+    __slots__ = ("_bytes", "_session", "is_open", "is_stored", "number", "reads", "server_us")
 
     def __init__(self, session: Session, opened: Row) -> None:
         self._session = session
@@ -46,6 +47,7 @@ class GatePass:
         self._bytes = cast("bytes", opened[1])
         self.server_us, self.reads = as_int(opened[2]), opened[3:]
         self.is_open = True
+        self.is_stored = False
 
     def snapshot(self, reads: KeptReads, number: int | None = None) -> Snapshot:
         """The state of the store inside the gate, for a batch that becomes commit `number`, or for a look."""

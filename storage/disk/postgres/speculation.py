@@ -29,9 +29,10 @@ class Speculation:
 
     Attributes:
         number: the number of the commit.
+        is_stored: whether the batch is the next commit.
     """
 
-    __slots__ = ("_bytes", "_session", "number")
+    __slots__ = ("_bytes", "_session", "is_stored", "number")
 
     def __init__(self, session: Session, number: int, superblock: bytes) -> None:
         """Args:
@@ -39,6 +40,7 @@ class Speculation:
         """
         self._session = session
         self.number = number
+        self.is_stored = False
         self._bytes = superblock
 
     def snapshot(self, reads: KeptReads, number: int) -> Snapshot:

@@ -122,13 +122,13 @@ class PostgresWriter(BatchRuns):
         in_the_way, due_ns = [*task.in_the_way], self.prologue_due_ns
         try:
             result = self._write_once(task, known, wait)
-            self._is_alone = self.kept.commit[1] == known.number + 1
-            if self._is_alone or not known.is_overtaken():
+            if known.is_stored or not known.is_overtaken():
                 return result
         except (Overtaken, OutcomeUnknown, ServerLost, WriterBusy):
             raise
         except Exception:
-            if not known.is_overtaken():
+            # A refusal that is stored is raised behind its commit.
+            if known.is_stored or not known.is_overtaken():
                 raise
         task.in_the_way, self.prologue_due_ns = in_the_way, due_ns
         raise Overtaken
@@ -162,6 +162,7 @@ class PostgresWriter(BatchRuns):
                 batch.write_open()
                 if batch.superblock.changes or batch.starts_clock:
                     changed = self._commit(changes, batch, task.asked_ns, wait)
+                    at.is_stored = True
                     environment.reads.advance(reads, number, changed)
                     self.kept.keep(self, number, batch)
                     self._is_alone = kept is not None

@@ -13,7 +13,7 @@ from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
 from storage.disk.postgres.session import Session, Step
 from storage.disk.schema import HEADS
-from storage.disk.view import ReadView, WriteBatch
+from storage.disk.view import DurableRefusal, ReadView, WriteBatch
 from storage.errors import AlreadyExists, TopicNotFound
 from storage.topic.catalogue import key1
 
@@ -103,6 +103,24 @@ def test_what_a_batch_before_the_gate_has_read_is_proven(store: Store, raises: b
     with store.connection.view() as view:
         committed = [*heads(view)]
     assert (len(runs), result) == (2, committed)
+
+
+def test_a_stored_refusal_runs_once(store: Store) -> None:
+    """A change that is refused for good, before the gate: its commit is none of another process."""
+    store.create_topic("t")
+    producer = store.create_producer("t")
+    producer.send(b"0")
+    producer.send(b"1")
+    before, runs = store.connection.environment.last_commit(), []
+
+    def change(batch: WriteBatch) -> None:
+        runs.append(batch)
+        batch.superblock.changes += 1
+        raise DurableRefusal(TopicNotFound("gone"))
+
+    with pytest.raises(TopicNotFound):
+        store.connection.write(change)
+    assert (len(runs), store.connection.environment.last_commit()) == (1, before + 1)
 
 
 def test_a_refused_change_stores_nothing(store: Store) -> None:
