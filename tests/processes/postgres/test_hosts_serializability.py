@@ -17,7 +17,7 @@ from tests.processes.postgres.hosts import Host, server_with_hosts
 from tests.processes.postgres.servers import Server
 from tests.processes.test_table_serializability import Run, check
 
-TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "1500"))
+TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "600"))
 SEED = int(os.environ.get("SEED", "1"))
 
 
