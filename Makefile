@@ -53,7 +53,7 @@ demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and
 check: lint types imports generated  ## the gate of each commit: no JVM, no kills, nothing slow, a quarter of the examples of models
 	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills and not slow'
 
-test: lint types imports generated pytest  ## the complete check
+test: lint types imports generated pytest  ## the complete check, with half of the examples of models
 
 test-postgres: $(INSTALLED_DEV)  ## the tests of storage and processes with their stores on a PostgreSQL server of their own
 	$(SERVER_RUN)
@@ -72,7 +72,7 @@ generated: $(INSTALLED_DEV)  ## man pages, completions and docs/CLI.md are those
 	$(BIN)/python -m txnctl.generate --check
 
 pytest: $(INSTALLED_DEV) $(CLASSES)  ## the tests alone
-	$(PYTEST)
+	MODEL_DIVISOR=2 $(PYTEST)
 
 pytest-postgres: $(INSTALLED_DEV)  ## a part of test-postgres, in two to three minutes
 	$(SERVER_RUN) --part

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MESSAGES = 200_000
+MESSAGES = 60_000
 
 
 def processes_of(place: Path) -> list[str]:

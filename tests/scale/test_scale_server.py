@@ -12,7 +12,7 @@ from storage.errors import ProgramMissing
 from tests.scale.test_scale import ROOT, processes_of
 from txnctl.demo.cluster import Programs, running_cluster
 
-MESSAGES = 50_000
+MESSAGES = 20_000
 
 
 @pytest.mark.needs_program("java")

@@ -14,9 +14,9 @@ from hypothesis import given, settings, strategies as st
 
 from storage import IsolationLevel, MessageId, Store
 from storage.errors import BadInput, InvalidValue, TableNotFound
-from storage.limits import TOGETHER_ENTRIES_MAX
 from storage.process.clock import SYSTEM_CLOCK
 from storage.process.identity import this_process
+from storage.reports import extents
 from tests.model_runs import examples
 from tests.txnctl.pipelines.engine_steps import (
     FORMS,
@@ -176,12 +176,14 @@ def test_no_batch_begins_after_the_time_is_up(bank: Store, path: str) -> None:
     assert settler.batches == 3
 
 
-@pytest.mark.slow
-def test_a_long_transaction_is_cut_as_the_limit_says(bank: Store, path: str) -> None:
+def test_a_long_transaction_is_cut_as_the_limit_says(
+    bank: Store, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A shorter one is not, however small the batches."""
+    monkeypatch.setattr(extents, "TOGETHER_ENTRIES_MAX", 100)
     with bank.create_producer("requests", connected=False) as producer:
         short, long = (bank.begin_transaction(timeout=3600) for _ in range(2))
-        for txn, between in ((short, 50), (long, TOGETHER_ENTRIES_MAX + 1)):
+        for txn, between in ((short, 50), (long, 101)):
             producer.send(b'{"delta": "-5"}', key="B1", txn=txn)
             with bank.transaction() as other:
                 for _ in range(between):
@@ -198,7 +200,7 @@ def test_a_long_transaction_is_cut_as_the_limit_says(bank: Store, path: str) -> 
     st.sampled_from(FORMS).flatmap(lambda form: st.tuples(st.just(form), backlogs(form, 12))),
     st.integers(1, 7),
 )
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(16))
 def test_batches_of_any_size_give_the_same_balances(
     drawn: tuple[RequestForm, list[Sent]], max_messages: int
 ) -> None:
