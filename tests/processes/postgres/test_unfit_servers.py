@@ -332,7 +332,10 @@ def test_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -
     """It comes with the URL or from a file, and is in no name, message or list of sessions."""
     server = Server()
     try:
-        server.psql("CREATE ROLE bank SUPERUSER LOGIN PASSWORD 's3cret'")
+        # PostgreSQL 13 stores passwords for md5 alone, unless told.
+        server.psql(
+            "SET password_encryption = 'scram-sha-256'; CREATE ROLE bank SUPERUSER LOGIN PASSWORD 's3cret'"
+        )
         hba = Path(server.data, "pg_hba.conf")
         hba.write_text("local all postgres trust\nlocal all all scram-sha-256\nlocal replication all trust\n")
         server.psql("SELECT pg_reload_conf()")
