@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.actions import Hint, Keyword
+from storage.actions import Action, Hint, Keyword
 from storage.disk.postgres.binary import as_bool, as_int
 from storage.disk.postgres.session import Session, Statement
 from storage.errors import ServerUnreachable, StoreUnsafe
@@ -93,7 +93,11 @@ class ServerState(NamedTuple):
         if is_replicated and not self.has_standby:
             raise StoreUnsafe(
                 f"the changes of {shown} are to wait for a synchronous standby, and the server names none",
-                hint="Set synchronous_standby_names on the server, and reload its configuration.",
+                hint=Hint(
+                    "Set synchronous_standby_names on the server, and reload its configuration; or go on without a"
+                    " standby in a copy: `{}`.",
+                    Action("Store.copy", shown, f"{shown}_local", durability="local"),
+                ),
             )
 
     def chosen_durability(self, shown: str, asked: bool | None) -> bool:

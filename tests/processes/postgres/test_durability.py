@@ -34,6 +34,24 @@ def test_a_local_store_beside_a_standby(pair: tuple[Server, Server]) -> None:
         store.create_topic("t")
 
 
+def test_a_copy_goes_on_without_a_lost_standby(pair: tuple[Server, Server]) -> None:
+    """Once the server names no standby any more, the store is only read, and a local copy has all of it."""
+    primary, standby = pair
+    url = made(primary, standby)
+    with Store.open(url) as store:
+        store.create_producer("t").send(b"kept")
+    standby.kill()
+    primary.reload({"synchronous_standby_names": "''"})
+    with pytest.raises(StoreUnsafe, match="names none") as refused:
+        Store.open(url)
+    assert "durability='local'" in str(refused.value.hint)
+    copy = primary.url("copy")
+    Store.copy(url, copy, durability="local")
+    with Store.open(copy) as store:
+        store.create_producer("t").send(b"on")
+        assert [message.value for message in store.reader("t")] == [b"kept", b"on"]
+
+
 @pytest.mark.parametrize("how", ["canceled", "standby unnamed"])
 def test_a_commit_that_did_not_wait(pair: tuple[Server, Server], how: str) -> None:
     """The change is on the primary alone, and so never reported as done."""
