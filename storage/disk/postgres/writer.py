@@ -113,7 +113,7 @@ class PostgresWriter(BatchRuns):
                 return self._write_once(task, passed, None)
 
     def _speculate(self, task: Task[T], known: Speculation, wait: GateWait) -> T:
-        """Run the task on the last commit as this process knows it; what `apply` does not prove is proven here.
+        """Run the task without the gate, and prove each outcome that `apply` does not prove.
 
         Raises:
             Overtaken: another commit came first; nothing was stored.
