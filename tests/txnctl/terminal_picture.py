@@ -21,6 +21,7 @@ from typing import Any, Self
 
 _SEQUENCE = re.compile(r"\x1b(?:\[([?>]?[0-9;]*)([A-Za-z@`])|[()][0B]|[78=>M])")
 _WAIT_S = 30
+_AGAIN_S = 2.0
 
 
 class Picture:
@@ -203,6 +204,18 @@ class Terminal:
             assert time.monotonic() < end, self.picture.text()
             self._read(0.2)
         return self.picture
+
+    def insist(self, key: str, condition: Callable[[Picture], Any]) -> None:
+        """Type a key until the condition holds: curses ignores Ctrl-Z while it draws, and drops keys at its return."""
+        again = time.monotonic()
+        end = again + _WAIT_S
+        while not condition(self.picture):
+            now = time.monotonic()
+            assert now < end, self.picture.text()
+            if now >= again:
+                self.type(key)
+                again = now + _AGAIN_S
+            self._read(0.1)
 
     def shows(self, *texts: str) -> Picture:
         """The picture once all the texts stand on it."""

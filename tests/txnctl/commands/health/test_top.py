@@ -124,12 +124,11 @@ def test_it_stops_and_goes_on(path: Path, stuck: None) -> None:
     assert path.exists()
     with Terminal(*FAST, in_shell=True) as screen:
         screen.shows("! ", "q quit")
-        screen.type("\x1a")
-        screen.shows("stopped")
+        screen.insist("\x1a", lambda picture: "stopped" in picture.text())
         assert screen.modes_are_as_before()
         screen.type("fg\n")
-        screen.shows("bank.store", "! ", "q quit")
-        screen.type("q")
+        screen.until(lambda picture: picture.modes["?1049"])
+        screen.insist("q", lambda _: screen.process.poll() is not None)
         assert screen.ends() == 0
         assert screen.modes_are_as_before()
 
