@@ -98,10 +98,18 @@ def test_a_role_without_rights(server: Server, path: str) -> None:
     schema = path.rpartition("=")[2]
     server.psql(f"GRANT USAGE ON SCHEMA {schema} TO stranger")
     server.psql(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO stranger")
+    with Store.open(path) as store:
+        store.create_table("accounts")
+        store.table("accounts").put(b"k", b"1")
+    server.psql(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO stranger")
     with Store.open(strange) as store:
         assert len(store.topics()) == 1
         with pytest.raises(NotPermitted, match="permission denied"):
             store.create_topic("u")
+    with Store.open(strange, read_only=True) as store:
+        accounts = store.table("accounts")
+        assert accounts.get(b"k", at=accounts.version_at()) == b"1"
+        assert [change.key for change in accounts.changes()] == [b"k"]
     server.psql(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO stranger")
     with Store.open(strange) as store:
         store.create_producer("t").send(b"1")
