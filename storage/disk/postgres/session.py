@@ -50,7 +50,7 @@ _PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
 _SETTINGS: Final = (
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
-    "idle_in_transaction_session_timeout=10000", "lock_timeout=0",
+    "idle_in_transaction_session_timeout=10000", "lock_timeout=0", "default_transaction_isolation='read committed'",
     "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
 )  # fmt: skip
 _LOOK_FOR_CLIENT: Final = (

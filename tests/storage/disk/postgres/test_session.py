@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import closing
+from urllib.parse import quote
 
 import pytest
 
@@ -103,3 +105,12 @@ def test_notifications_are_counted(url: str, session: Session) -> None:
     numbers(session, 1)
     assert session.count_notifications() == before + 1
     second.close()
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_steps_see_what_is_committed_whatever_the_level_of_the_role(url: str, level: str) -> None:
+    """`apply` takes the gate and then compares commits: at these levels it would compare those before the gate."""
+    chosen = quote(f"-c default_transaction_isolation={level}".replace("e r", "e\\ r"))
+    with closing(connected(f"{url}&options={chosen}")) as session:
+        ((row,),) = session.run_steps((((b"level", b"SELECT current_setting('transaction_isolation')"), ()),))
+        assert row == (b"read committed",)
