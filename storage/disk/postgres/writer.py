@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class _Unproven(Exception):
+    """A batch that was made without the gate comes to something that no commit proves to be of the last commit."""
+
+
 class PostgresWriter(BatchRuns):
     """See the module."""
 
@@ -103,9 +107,10 @@ class PostgresWriter(BatchRuns):
         task.asked_ns = environment.clock.boot_ns()
         while True:
             wait = GateWait(environment, timeout_s, on_wait)
-            with suppress(RunAgain, Overtaken):
-                if self._is_alone:
-                    # Made anew inside the gate unless it succeeds.
+            with suppress(RunAgain, Overtaken, _Unproven):
+                if self._is_alone and not task.dry_run:
+                    # Made anew inside the gate unless it is stored: its reads may be of several commits, so that a
+                    # refusal, or a result without changes, proves nothing.
                     self._is_alone = False
                     with environment.speculating(self.kept.commit[1], self._superblock, wait) as known:
                         result = self._write_once(task, known, wait)
@@ -124,6 +129,7 @@ class PostgresWriter(BatchRuns):
         environment, number = self._environment, at.number + 1
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
+        is_made = False
         try:
             reads = environment.reads.claim(at.number)
             changes = Changes(at.snapshot(reads, number))
@@ -142,12 +148,17 @@ class PostgresWriter(BatchRuns):
             if not task.dry_run:
                 batch.write_open()
                 if batch.superblock.changes or batch.starts_clock:
+                    is_made = True
                     changed = self._commit(changes, batch, task.asked_ns, wait)
                     environment.reads.advance(reads, number, changed)
                     self.kept.keep(self, number, batch)
                     self._is_alone = kept is not None
+                elif wait is not None:
+                    raise _Unproven
                 self.prologue_due_ns = due_ns
         except BaseException as error:
+            if wait is not None and not is_made and _depends_on_reads(error):
+                raise _Unproven from error
             ours = self._translated(error, batch)
             if ours is not None:
                 raise ours from error
@@ -221,6 +232,11 @@ class PostgresWriter(BatchRuns):
                 Action("store.reports.show_transaction", "TXN"),
             ),
         )
+
+
+def _depends_on_reads(error: BaseException) -> bool:
+    """Whether a batch that is made again may not meet the error: not an interrupt, and not the loss of the server."""
+    return isinstance(error, Exception) and not isinstance(error, (RunAgain, ServerLost, _Unproven))
 
 
 def _parameters(

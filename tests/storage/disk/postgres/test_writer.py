@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,13 @@ import pytest
 from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
 from storage.disk.postgres.session import Session, Step
-from storage.errors import AlreadyExists, TopicNotFound
+from storage.disk.schema import STORE
+from storage.disk.view import WriteBatch
+from storage.errors import AlreadyExists, CorruptStore, ServerLost, TopicNotFound, TxnctlError
+from storage.process.clock import SYSTEM_CLOCK
+from tests.postgres_cluster import Cluster
+
+KEY = b"of the test"
 
 
 @pytest.fixture
@@ -77,3 +83,103 @@ def test_a_dry_run_takes_no_gate_and_stores_nothing(store: Store, steps: list[li
     store.admin.topics.delete_topic("t", dry_run=True)
     assert store.has_topic("t")
     assert (steps, store.connection.environment.last_commit()) == ([], before)
+
+
+@pytest.fixture
+def other(url: str, environment: PostgresEnvironment) -> Iterator[PostgresEnvironment]:
+    """The store as a further process has it open; the record of the test is gone at the end."""
+    other = PostgresEnvironment(url, SYSTEM_CLOCK, read_only=False)
+    try:
+        yield other
+        other.writer.write(_remove)
+    finally:
+        other.close()
+
+
+def _put(batch: WriteBatch) -> None:
+    batch.put(STORE, KEY, b"1")
+
+
+def _remove(batch: WriteBatch) -> None:
+    batch.delete(STORE, KEY)
+
+
+def _found(batch: WriteBatch) -> bytes:
+    return bytes(batch.get(STORE, KEY) or b"")
+
+
+def _alone(environment: PostgresEnvironment) -> None:
+    """Let the process be the one that made the last two commits, and know that there is no record."""
+    for _ in range(2):
+        environment.writer.write(_remove)
+
+
+@pytest.mark.parametrize("refusal", [TopicNotFound("t"), CorruptStore("t"), AssertionError()])
+def test_a_refusal_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment, refusal: Exception
+) -> None:
+    """A batch made without the gate on an older commit refuses nothing: the change runs again inside the gate."""
+
+    def change(batch: WriteBatch) -> None:
+        if batch.get(STORE, KEY) is None:
+            raise refusal
+        _remove(batch)
+
+    _alone(environment)
+    other.writer.write(_put)
+    environment.writer.write(change)
+    with environment.view() as view:
+        assert view.get(STORE, KEY) is None
+
+
+def test_a_durable_refusal_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment
+) -> None:
+    """A refusal that leaves nothing to store is not told apart from a result."""
+
+    def change(batch: WriteBatch) -> None:
+        if batch.get(STORE, KEY) is None:
+            raise batch.refuse(TxnctlError("refused"))
+
+    _alone(environment)
+    other.writer.write(_put)
+    environment.writer.write(change)
+
+
+def test_a_result_without_changes_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment
+) -> None:
+    """Without the gate, an answer that stores nothing might be that of an older commit."""
+    _alone(environment)
+    other.writer.write(_put)
+    assert environment.writer.write(_found) == b"1"
+
+
+def test_a_rehearsed_result_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment
+) -> None:
+    """A dry run inside the gate stores nothing, so that no commit proves its answer."""
+
+    def change(batch: WriteBatch) -> bytes:
+        found = _found(batch)
+        _remove(batch)
+        return found
+
+    _alone(environment)
+    other.writer.write(_put)
+    assert environment.writer.write(change, dry_run=True) == b"1"
+
+
+def test_a_lost_server_is_not_asked_again(
+    environment: PostgresEnvironment, other: PostgresEnvironment, postgres_cluster: Cluster
+) -> None:
+    """A batch that meets the loss while it reads without the gate reports the loss."""
+
+    def change(batch: WriteBatch) -> None:
+        postgres_cluster.psql(f"SELECT pg_terminate_backend({environment._batches.server_pid})")
+        batch.get(STORE, KEY + b"?")
+        pytest.fail("the session went on")
+
+    _alone(environment)
+    with pytest.raises(ServerLost):
+        environment.writer.write(change)
