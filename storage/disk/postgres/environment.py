@@ -198,7 +198,7 @@ class PostgresEnvironment:
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
         self._look_at_server()
 
-    def _no_tables(self, may_use: bool | None) -> StoreInvalid:
+    def _no_tables(self, may_use: bool | None) -> TxnctlError:
         """The error for a schema without our tables, or that this role may not use; None where there is none."""
         if may_use is None:
             return StoreNotFound(

@@ -7,6 +7,7 @@ from typing import Final
 
 from storage.actions import Action, Hint
 from storage.errors import (
+    AlreadyExists,
     CorruptStore,
     NotPermitted,
     ServerLost,
@@ -21,6 +22,10 @@ _SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
 _FULL: Final = "53100"
 NO_RIGHTS: Final = "42501"
 _LOCKS_HINT: Final = "Where it is short of locks, raise max_locks_per_transaction and restart the server."
+_SCHEMA_EXISTS: Final = "42P06"
+_NOT_UNIQUE: Final = "23505"
+_SCHEMA_NAMES: Final = "pg_namespace_nspname_index"
+"""The index that refuses the second of two schemas of one name which are made at once."""
 _CORRUPT: Final = ("XX001", "XX002")
 
 
@@ -69,9 +74,11 @@ def unreachable(shown: str, message: str) -> StoreInvalid:
     )
 
 
-def refused(shown: str, state: str, message: str) -> StoreInvalid:
+def refused(shown: str, state: str, message: str) -> StoreInvalid | AlreadyExists:
     """The error for a statement that the server refused, by SQLSTATE."""
     text = plain(message)
+    if state == _SCHEMA_EXISTS or (state == _NOT_UNIQUE and _SCHEMA_NAMES in text):
+        return AlreadyExists(f"{shown} exists already; nothing was changed", path=shown)
     if state == "53200":
         return StoreInvalid(
             f"the server of {shown} has no memory left for the step: {text}",
