@@ -6,6 +6,7 @@ Without names of tests all of `tests/storage` and `tests/processes` run; with --
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,8 @@ PART = (
 
 def run(arguments: Sequence[str]) -> int:
     """Start a server, run pytest with its stores there, and remove the server; return pytest's exit code."""
+    # As after Ctrl-C, SIGTERM (of `timeout`) leaves neither the server nor pytest.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     cluster = Cluster()
     try:
         cluster.initdb().start()
