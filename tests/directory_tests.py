@@ -11,6 +11,8 @@ from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
+_AT_POINT = "test_a_process_killed_at_a_fault_point_loses_and_halves_nothing"
+_OF_CREATION = "in the creation of a directory; on a server that is one transaction"
 _BOOT = "restarts the machine of the client, which is no restart of a server"
 _COPIES = "takes a backup or a copy of a directory"
 _COUNTS = "expects each event to be counted at once; a server is sent the counts of a quarter of a second"
@@ -18,6 +20,7 @@ _FILES = "moves, copies, damages or compares files"
 _GATE = "takes the gate of a directory by its file, or replaces a method of that gate"
 _DISK = "fills the disk of the store, which is the server's"
 _LOCK_FILE = "locks or reads the file of locks"
+_OPENING = "expects that opening for writing takes the gate; on a server the first change does"
 _OWN = "has servers of its own"
 _TABLES = "expects the figures of one file, its databases, locks and readers"
 _READS = "removes or damages the file of reads"
@@ -27,6 +30,16 @@ NAMES = {
     "tests/processes/test_backups_in_place.py": _COPIES,
     "tests/processes/test_compact_to.py": _COPIES,
     "tests/processes/test_copies.py": _COPIES,
+    "tests/processes/test_creation.py": "makes directories; see storage/disk/postgres/test_create.py",
+    **{
+        f"tests/processes/test_crash_sweep.py::{_AT_POINT}[{point}]": f"kills at a fault point {where}"
+        for point, where in (
+            ("store.create.before_format", _OF_CREATION),
+            ("store.create.before_rename", _OF_CREATION),
+            ("store.create.after_rename", _OF_CREATION),
+            ("read_cache.half_changed", "in the file of reads"),
+        )
+    },
     "tests/processes/test_damage.py": _FILES,
     "tests/processes/test_durability.py": "lets the system calls of LMDB fail; see processes/postgres/test_durability.py",
     "tests/processes/test_full_disk.py": _DISK,
@@ -37,6 +50,9 @@ NAMES = {
     "tests/processes/test_read_cache.py": _READS,
     "tests/processes/test_readers.py": "is about the reader table of LMDB",
     "tests/processes/test_refused_read_cache.py": _READS,
+    "tests/processes/test_owners.py::test_an_owner_of_another_boot_is_dead": _BOOT,
+    "tests/processes/test_producer_sessions.py::TestDeath::test_another_boot": _BOOT,
+    "tests/processes/test_read_only.py::test_a_reader_survives_that_its_process_may_not_write": _OPENING,
     "tests/processes/test_reserve.py": _DISK,
     "tests/processes/test_small_disk.py": _DISK,
     "tests/processes/test_store_copy.py": _OWN,
