@@ -143,7 +143,7 @@ class PostgresEnvironment:
         self.places = {database.name: RecordPlace(database) for database in ALL}
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
-        self._watchers = self._depth = 0
+        self._watchers = self._depth = self._views_depth = 0
         self._url, self._application = url, application()
         self._batches = Session.connect(url, clock, application=self._application)
         try:
@@ -343,7 +343,13 @@ class PostgresEnvironment:
         with self._view_lock:
             self.check_usable()
             with self._losing():
-                yield self._views
+                if not self._views_depth:
+                    self._views.settle()
+                self._views_depth += 1
+                try:
+                    yield self._views
+                finally:
+                    self._views_depth -= 1
 
     @contextmanager
     def view(self) -> Iterator[ReadView]:
@@ -424,6 +430,10 @@ class PostgresEnvironment:
         finally:
             self._write_lock.release()
 
+    def _settle_batches(self) -> None:
+        if self._depth == 1:
+            self._batches.settle()
+
     def _send_released(self) -> None:
         """Send released timestamps and leases, unless the session is in use: also by this thread, in a finalizer."""
         if not (self.timestamps.has_released or self._batch_leases.has_released):
@@ -436,6 +446,7 @@ class PostgresEnvironment:
                 leases = self._batch_leases.release_steps()
                 try:
                     with suppress(StoreInvalid):
+                        self._batches.settle()
                         # A lease is free as soon as the caller knows that it is.
                         send = self._batches.run_steps if leases else self._batches.post
                         send([*leases, *self.timestamps.steps()])
@@ -454,6 +465,7 @@ class PostgresEnvironment:
         with self._using_batches(wait):
             self.check_usable()
             with self._losing():
+                self._settle_batches()
                 passed = self._passed = gates.enter(self, self._batches, wait)
                 try:
                     self.server_clock.look(passed.server_us)
@@ -478,6 +490,7 @@ class PostgresEnvironment:
             self._batch_leases.forget()
             self.known_passes = self.read_tables.passes
             with self._losing():
+                self._settle_batches()
                 yield Speculation(self._batches, number, superblock)
 
     def end_batch(self, steps: Sequence[Step], wait: GateWait | None) -> tuple[list[list[Row]], bool]:

@@ -1,8 +1,9 @@
 """One connection to a server: steps are sent in a pipeline, one round trip for all of them.
 
-Holds: no call blocks inside libpq. Each wait is a poll of the socket, so that an interrupt (Ctrl-C) ends it. After a
-lost connection every later call fails. libpq is called without cursors (`psycopg.pq`), so a step costs some ten
-microseconds.
+Holds: no call blocks inside libpq. Each wait is a poll of the socket, so that an interrupt (Ctrl-C) ends it. After an
+interrupt the session is *torn*: libpq alone knows which results are still to come. Then the next call drops all of them
+first, so that no step takes over the results of another one. After a lost connection every later call fails. libpq is
+called without cursors (`psycopg.pq`), so a step costs some ten microseconds.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _DRAIN_S: Final = 1.0
 _ENDS: Final = (b"FATAL", b"PANIC")
 _PROMPT_S: Final = 1.0
 _DRAIN_POLL_MS: Final = 50
+_ENDS_OF_ALL: Final = 3
+"""How often in a row libpq has no result, without waiting for one, when none is to come: once between two steps."""
 _LIFT_TRIES: Final = 20
 _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
@@ -83,10 +86,12 @@ class Session:
         "_clock",
         "_conn",
         "_farewell",
-        "_is_receiving",
+        "_is_torn",
         "_poll",
         "_posted",
         "_prepared",
+        "_suffix",
+        "_tears",
         "failed",
         "is_local_only",
         "is_unsent",
@@ -103,8 +108,11 @@ class Session:
         self._farewell = ""
         self.notifications = 0
         self._posted: deque[Kinds] = deque()
-        self._is_receiving = False
+        self._is_torn = False
+        self._tears = 0
         self._prepared: set[bytes] = set()
+        # Behind the names of statements: a torn session does not know which ones it has prepared.
+        self._suffix = b""
         self._poll = select.poll()
         self._poll.register(conn.socket, select.POLLIN)
         conn.notice_handler = self._take_notice
@@ -176,29 +184,40 @@ class Session:
             ServerLost: the connection was lost; whether the steps were done is not known.
             StoreFull, NotPermitted, CorruptStore, StoreInvalid
         """
-        self._check()
-        if self._posted:
-            self._drain_posted()
+        self._begin()
         self.is_local_only = False
-        self._look_for_end()
-        kinds = self._send(steps)
         try:
-            self._is_receiving = False
+            self._is_torn = True
+            self._look_for_end()
+            kinds = self._send(steps)
             self._wait_long(timeout_s, on_slow, slow_s)
-            self._is_receiving = True
-            return self._results(kinds)
+            rows, failed = self._received(kinds)
+            self._is_torn = False
         except pq_error() as error:
             raise self._lose(error) from error
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            self._cancel_and_drain(kinds)
+            self._cancel_torn()
             raise
+        if failed is not None:
+            raise self._error(failed)
+        return rows
 
     def post(self, steps: Sequence[Step]) -> None:
         """Send steps without a wait; results and errors are dropped before the next steps."""
-        self._check()
-        if self._posted:
-            self._drain_posted()
+        self._begin()
+        self._is_torn = True
         self._posted.append(self._send(steps))
+        self._is_torn = False
+
+    def settle(self) -> None:
+        """End a transaction of the server that an interrupt has left open; called before a first step.
+
+        Raises:
+            ServerLost
+        """
+        self._begin()
+        if self._conn.transaction_status != pq.TransactionStatus.IDLE:
+            self.run_steps(((ROLLBACK, ()),))
 
     def execute(self, text: str) -> list[Row]:
         """Run text of one or more statements outside of pipelines, for making a store; return the rows of the last.
@@ -206,9 +225,7 @@ class Session:
         Raises:
             as `run_steps`
         """
-        self._check()
-        if self._posted:
-            self._drain_posted()
+        self._begin()
         conn, rows, error = self._conn, list[Row](), None
         was_pipeline = conn.pipeline_status == pq.PipelineStatus.ON
         try:
@@ -243,10 +260,8 @@ class Session:
 
     def count_notifications(self) -> int:
         """Read what has come in without a wait, and return how many notifications have come in all."""
-        self._check()
+        self._begin()
         try:
-            if self._posted:
-                self._drain_posted()
             self._conn.consume_input()
             self._take_notifications()
         except pq_error() as error:
@@ -273,6 +288,18 @@ class Session:
         if self.failed is not None:
             raise lost(self.shown, self.failed)
 
+    def _begin(self) -> None:
+        """Drop the results of steps that were posted, or that an interrupt has left.
+
+        Raises:
+            ServerLost
+        """
+        self._check()
+        if self._is_torn:
+            self._mend()
+        if self._posted:
+            self._drain_posted()
+
     def _look_for_end(self) -> None:
         """Find out before a step is sent that the server has ended the session.
 
@@ -296,10 +323,11 @@ class Session:
 
     def _send(self, steps: Sequence[Step]) -> Kinds:
         """Send steps and a sync; return the kinds of the results that will come."""
-        conn, known = self._conn, self._prepared
+        conn, known, suffix = self._conn, self._prepared, self._suffix
         kinds: Kinds = []
         try:
-            for (name, text), parameters in steps:
+            for (statement, text), parameters in steps:
+                name = statement + suffix
                 if name not in known:
                     conn.send_prepare(name, text)
                     kinds.append(name)
@@ -320,20 +348,10 @@ class Session:
             self._poll.modify(conn.socket, select.POLLIN)
             conn.consume_input()
 
-    def _results(self, kinds: Kinds) -> list[list[Row]]:
-        """The rows of each step up to the sync; the first error is raised behind the sync."""
-        rows, failed = self._received(kinds)
-        if failed is not None:
-            raise self._error(failed)
-        return rows
-
-    def _received(self, kinds: Kinds, until_ns: int | None = None) -> tuple[list[list[Row]], Any]:
+    def _received(self, kinds: Kinds) -> tuple[list[list[Row]], Any]:
         """The rows of each step up to the sync, and the result of the first error.
 
         A statement whose preparation failed, or was skipped after an error, is prepared again at its next use.
-
-        Args:
-            until_ns: the boot time at which the wait ends; None waits for ever.
 
         Raises:
             ServerLost
@@ -341,7 +359,7 @@ class Session:
         rows: list[list[Row]] = []
         failed: Any = None
         for prepared in kinds:
-            while (result := self._next(until_ns)) is not None:
+            while (result := self._next(None)) is not None:
                 status = result.status
                 if status == _FATAL_ERROR:
                     failed = failed or result
@@ -351,7 +369,7 @@ class Session:
                     continue
                 if prepared is not None:
                     self._prepared.discard(prepared)
-        while (result := self._next(until_ns)) is None or result.status != _PIPELINE_SYNC:
+        while (result := self._next(None)) is None or result.status != _PIPELINE_SYNC:
             if result is not None and result.status == _FATAL_ERROR:
                 failed = failed or result  # of the commit, which the sync makes where no step does
             if self._conn.status == pq.ConnStatus.BAD:
@@ -404,8 +422,11 @@ class Session:
     def _drain_posted(self) -> None:
         """Read the results of posted steps, up to their syncs."""
         try:
+            self._is_torn = True
             while self._posted:
-                self._received(self._posted.popleft())
+                self._received(self._posted[0])
+                self._posted.popleft()
+            self._is_torn = False
         except pq_error() as error:
             raise self._lose(error) from error
 
@@ -430,17 +451,34 @@ class Session:
         except pq_error():
             return
 
-    def _cancel_and_drain(self, kinds: Kinds) -> None:
-        """After an interrupt, end the steps and bring the session back to a sync, or give the session up.
-
-        Results that had been received are gone, so a session that was inside them cannot be brought back.
-        """
+    def _cancel_torn(self) -> None:
+        """After an interrupt, end the steps that run, and drop their results."""
         self._cancel()
-        if self._is_receiving:
-            self.failed = "a step was interrupted while its results came in"
-            return
-        with suppress(ServerLost, pq_error()):
-            self._received(kinds, self._clock.boot_ns() + int(_DRAIN_S * 1e9))
+        with suppress(ServerLost):
+            self._mend()
+
+    def _mend(self) -> None:
+        """Drop everything that is still to come, by what libpq knows of it, or give the session up after a second.
+
+        Raises:
+            ServerLost
+        """
+        conn = self._conn
+        self._tears += 1
+        self._suffix, self._prepared = b"_%d" % self._tears, set()
+        until_ns = self._clock.boot_ns() + int(_DRAIN_S * 1e9)
+        try:
+            # Steps before it may have been queued without a sync.
+            conn.pipeline_sync()
+            self._flush()
+            ends = 0
+            while ends < _ENDS_OF_ALL:
+                ends = ends + 1 if self._next(until_ns) is None else 0
+            self._take_notifications()
+        except pq_error() as error:
+            raise self._lose(error) from error
+        self._posted.clear()
+        self._is_torn = False
 
     def _lose(self, error: Any) -> Exception:
         message = getattr(error, "error_message", None) or error or self._conn.error_message

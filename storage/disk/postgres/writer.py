@@ -108,10 +108,10 @@ class PostgresWriter(BatchRuns):
         while True:
             wait = GateWait(environment, timeout_s, on_wait)
             with suppress(RunAgain, Overtaken, _Unproven):
-                if self._is_alone and not task.dry_run:
+                is_alone, self._is_alone = self._is_alone, False
+                if is_alone and not task.dry_run:
                     # Made anew inside the gate unless it is stored: its reads may be of several commits, so that a
                     # refusal, or a result without changes, proves nothing.
-                    self._is_alone = False
                     with environment.speculating(self.kept.commit[1], self._superblock, wait) as known:
                         result = self._write_once(task, known, wait)
                     self._is_alone = True
