@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 
@@ -16,7 +17,9 @@ from storage.errors import (
     StoreInvalid,
     StoreNotFound,
     StoreUnsafe,
+    TooManyFiles,
 )
+from storage.system_errors import TOO_MANY
 
 _SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
 _FULL: Final = "53100"
@@ -63,6 +66,11 @@ def unreachable(shown: str, message: str) -> StoreInvalid:
         return NotPermitted(
             f"the server of {shown} does not admit this user: {text}",
             hint="Name a user in the URL; put the password into a file that PGPASSFILE names.",
+        )
+    if any(os.strerror(number) in text for number in TOO_MANY):
+        return TooManyFiles(
+            f"{shown} cannot be opened: too many files are open",
+            hint="Close some files, or raise the limit on open files (ulimit -n).",
         )
     if "out of shared memory" in text:
         return ServerUnreachable(
