@@ -35,6 +35,21 @@ def is_there(name: str) -> bool:
         return found.fetchone() is not None
 
 
+def rows(url: str) -> dict[str, list[Any]]:
+    """The rows of each table of a store on the server, counters and marks included, with the commit of each row."""
+    schema = server_stores.schema_of(url)
+    with closing(_connected()) as connection:
+        tables = connection.execute(
+            "SELECT table_name::text FROM information_schema.tables WHERE table_schema = %s", (schema,)
+        ).fetchall()
+        return {
+            name: connection.execute(
+                f'SELECT xmin::text, t::text FROM "{schema}".{name} t ORDER BY 2'
+            ).fetchall()
+            for (name,) in tables
+        }
+
+
 def remove(name: str) -> None:
     """Remove a store in one step, so that a kill leaves the whole store or none under the name."""
     if not server_stores.is_url(name):

@@ -419,7 +419,7 @@ class PostgresEnvironment:
             WriterBusy: another thread of this process did not leave in time.
         """
         if not self._write_lock.acquire(timeout=min(max(0.0, wait.timeout_s), threading.TIMEOUT_MAX)):
-            raise wait.busy()
+            raise wait.busy_here()
         try:
             self._depth += 1
             try:

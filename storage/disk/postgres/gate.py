@@ -81,13 +81,26 @@ class GateWait:
         if self._on_wait is not None and holder is not None:
             self._on_wait(holder.holder, waited_s)
 
+    def busy_here(self) -> WriterBusy:
+        """The error for a batch of another thread that did not end in time."""
+        return WriterBusy(
+            f"another thread of this process held the writer gate for {self.timeout_s:g} s", hint="Try again."
+        )
+
     def busy(self) -> WriterBusy:
         """The error for a gate that was not free in time."""
         holder = self._environment.gate_holder()
         name = "another process" if holder is None else holder.holder
+        hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS)
+        if holder is not None and holder.state == "stopped" and holder.pid is not None:
+            hint = Hint(
+                "Continue the stopped process with `{}`, or look at `{}`.",
+                Action("resume_process", holder.pid),
+                _LOCKS,
+            )
         return WriterBusy(
             f"the writer gate was not free within {self.timeout_s:g} s: held by {name}",
-            hint=Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS),
+            hint=hint,
             holder=name,
         )
 
