@@ -20,7 +20,6 @@ _FILES = "moves, copies, damages or compares files"
 _GATE = "takes the gate of a directory by its file, or replaces a method of that gate"
 _DISK = "fills the disk of the store, which is the server's"
 _LOCK_FILE = "locks or reads the file of locks"
-_OPENING = "expects that opening for writing takes the gate; on a server the first change does"
 _OWN = "has servers of its own"
 _TABLES = "expects the figures of one file, its databases, locks and readers"
 _READS = "removes or damages the file of reads"
@@ -43,23 +42,31 @@ NAMES = {
     "tests/processes/test_damage.py": _FILES,
     "tests/processes/test_durability.py": "lets the system calls of LMDB fail; see processes/postgres/test_durability.py",
     "tests/processes/test_full_disk.py": _DISK,
+    "tests/processes/test_forks.py::test_a_child_forked_beside_a_long_view_is_told_why_the_store_stays_closed": (
+        "expects a child that cannot open LMDB anew"
+    ),
     "tests/processes/test_gate_queue.py": "looks at the queue of a directory; a server has its own",
     "tests/processes/test_gone.py": "moves directories; see processes/postgres/test_moved_stores.py",
     "tests/processes/test_lost_records.py": "copies a directory for each record that it damages",
     "tests/processes/test_map_growth.py": "is about the memory map of LMDB",
     "tests/processes/test_read_cache.py": _READS,
     "tests/processes/test_readers.py": "is about the reader table of LMDB",
+    "tests/processes/test_received_marks.py::test_a_mark_that_is_lost_makes_a_count_short_by_one_window": _FILES,
     "tests/processes/test_refused_read_cache.py": _READS,
     "tests/processes/test_owners.py::test_an_owner_of_another_boot_is_dead": _BOOT,
     "tests/processes/test_producer_sessions.py::TestDeath::test_another_boot": _BOOT,
-    "tests/processes/test_read_only.py::test_a_reader_survives_that_its_process_may_not_write": _OPENING,
     "tests/processes/test_reserve.py": _DISK,
     "tests/processes/test_small_disk.py": _DISK,
     "tests/processes/test_store_copy.py": _OWN,
     "tests/processes/test_store_directory.py": "is about directories and files that are refused",
     "tests/processes/test_store_lock.py": _LOCK_FILE,
     "tests/processes/test_table_reads.py::test_reading_changes_no_byte_of_any_file": _FILES,
+    "tests/processes/test_too_many_files.py::test_too_many_open_files_are_named_as_the_cause[compact]": "compacts a file",
     "tests/processes/test_upgrade.py": "upgrades a directory; a store on a server has the present format from the beginning",
+    "tests/processes/test_waiting.py::test_who_waits_keeps_no_old_view_open": _TABLES,
+    "tests/storage/test_missing_records.py::test_a_change_without_the_superblock_is_refused_as_damage": (
+        "takes a record away by a transaction of LMDB"
+    ),
     "tests/storage/disk/lmdb/": "the engine of directories itself",
     "tests/storage/admin/test_topics.py::TestDeletion::test_nothing_of_it_is_left": "counts records of databases",
     "tests/storage/client/test_final_version.py::test_after_loss_of_the_read_cache_the_newest_version_is_ahead_of_the_clock": _READS,
