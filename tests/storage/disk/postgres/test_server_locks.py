@@ -84,6 +84,22 @@ class TestTimestamps:
             environment._end_unflushed(passed)
         return 1000
 
+    def test_a_release_that_waits_to_be_sent_hides_no_other_process(
+        self, url: str, environment: PostgresEnvironment, held: int
+    ) -> None:
+        """A version above the timestamp of the other process is not final, as it may write there."""
+        other = PostgresEnvironment(url, SYSTEM_CLOCK, read_only=False)
+        try:
+            with other.gate(GateWait(other, 5, None)) as passed:
+                other.timestamps.hold(held + 500, other.clock.boot_ns() + 10**12)
+                other._end_unflushed(passed)
+            with environment._using_batches(GateWait(environment, 5, None)):
+                environment.timestamps.release(held)
+                assert environment.timestamps.has_released
+                assert environment.timestamps.lowest(held + 1000) == held + 500
+        finally:
+            other.close()
+
     def test_the_lowest_of_all_processes_is_found(self, environment: PostgresEnvironment, held: int) -> None:
         """Up to a bound."""
         assert environment.timestamps.lowest(held) == held
