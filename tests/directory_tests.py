@@ -111,7 +111,6 @@ NAMES = {
     "tests/storage/disk/postgres/": "the engine of servers itself, which has servers of its own",
     "tests/storage/disk/test_kept_records.py::test_counts_are_kept_until_the_database_changes": "counts calls of LMDB",
     "tests/storage/disk/test_stores.py::test_a_directory_is_resolved_to_its_real_path": "names directories",
-    "tests/storage/disk/test_view.py::TestChanging::test_a_view_stays_as_it_was": "opens a view inside a view, which on a server shows the outer one",
     "tests/storage/maintenance/test_gc.py::test_an_empty_build_directory_in_a_store_is_removed": _FILES,
     "tests/storage/maintenance/test_gc.py::test_leftovers_of_dead_builders_are_removed": _FILES,
     "tests/storage/maintenance/test_table_gc.py::test_a_deleted_table_goes_in_steps": _TABLES,

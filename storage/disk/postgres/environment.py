@@ -1,5 +1,7 @@
 """The open store of one process on a server: two sessions, one for batches and leases, one for views.
 
+A view inside a view has a session of its own for its time, so that each shows the last commit before it.
+
 Holds: no view is held while anything waits. A lost session takes its locks along, so the handle fails for good; the
 leases count as those of a dead process. A forked child has neither session.
 """
@@ -144,6 +146,7 @@ class PostgresEnvironment:
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
         self._watchers = self._depth = self._views_depth = 0
+        self._is_viewed = False
         self._url, self._application = url, application()
         self._batches = Session.connect(url, clock, application=self._application)
         try:
@@ -344,6 +347,7 @@ class PostgresEnvironment:
             self.check_usable()
             with self._losing():
                 if not self._views_depth:
+                    self._is_viewed = False
                     self._views.settle()
                 self._views_depth += 1
                 try:
@@ -353,27 +357,46 @@ class PostgresEnvironment:
 
     @contextmanager
     def view(self) -> Iterator[ReadView]:
-        """Open one consistent view."""
+        """Open one consistent view; inside a view of this thread in a further session, which ends with the view."""
         with self._opened_session() as session:
-            rows = session.run_steps(((BEGIN_VIEW, ()), (OPEN, ())))[1]
-            view: ServerView | None = None
-            reads: KeptReads | None = None
+            if not self._is_viewed:
+                self._is_viewed = True
+                try:
+                    with self._view_in(session) as view:
+                        yield view
+                finally:
+                    self._is_viewed = False
+                return
+            further = Session.connect(
+                self._url, self.server_clock, application=self._application, beside=session
+            )
             try:
-                number, superblock = self._seen(rows)
-                self._view_leases.forget()
-                reads = self.reads.of_view(number)
-                view = ServerView(Snapshot(session, number, superblock, reads), self._handles, self.clock)
-                yield view
-            except BaseException as error:
-                undecodable = view.named(error) if view is not None else None
-                if undecodable is not None:
-                    raise undecodable from error
-                raise
+                with self._view_in(further) as view:
+                    yield view
             finally:
-                if reads is not None:
-                    self.reads.give_back(reads)
-                if session.failed is None:
-                    session.post(((COMMIT, ()),))
+                further.close()
+
+    @contextmanager
+    def _view_in(self, session: Session) -> Iterator[ReadView]:
+        rows = session.run_steps(((BEGIN_VIEW, ()), (OPEN, ())))[1]
+        view: ServerView | None = None
+        reads: KeptReads | None = None
+        try:
+            number, superblock = self._seen(rows)
+            self._view_leases.forget()
+            reads = self.reads.of_view(number)
+            view = ServerView(Snapshot(session, number, superblock, reads), self._handles, self.clock)
+            yield view
+        except BaseException as error:
+            undecodable = view.named(error) if view is not None else None
+            if undecodable is not None:
+                raise undecodable from error
+            raise
+        finally:
+            if reads is not None:
+                self.reads.give_back(reads)
+            if session.failed is None:
+                session.post(((COMMIT, ()),))
 
     def copy_view(self) -> AbstractContextManager[SchemaView]:
         """Open one consistent view of all sealed records, in a third session, for the time of a copy."""
