@@ -348,7 +348,7 @@ class PostgresEnvironment:
             with self._losing():
                 if not self._views_depth:
                     self._is_viewed = False
-                    self._views.settle()
+                    self._views.end_left_open()
                 self._views_depth += 1
                 try:
                     yield self._views
@@ -453,9 +453,9 @@ class PostgresEnvironment:
         finally:
             self._write_lock.release()
 
-    def _settle_batches(self) -> None:
+    def _end_left_open(self) -> None:
         if self._depth == 1:
-            self._batches.settle()
+            self._batches.end_left_open()
 
     def _send_released(self) -> None:
         """Send released timestamps and leases, unless the session is in use: also by this thread, in a finalizer."""
@@ -469,7 +469,7 @@ class PostgresEnvironment:
                 leases = self._batch_leases.release_steps()
                 try:
                     with suppress(StoreInvalid):
-                        self._batches.settle()
+                        self._batches.end_left_open()
                         # A lease is free as soon as the caller knows that it is.
                         send = self._batches.run_steps if leases else self._batches.post
                         send([*leases, *self.timestamps.steps()])
@@ -488,7 +488,7 @@ class PostgresEnvironment:
         with self._using_batches(wait):
             self.check_usable()
             with self._losing():
-                self._settle_batches()
+                self._end_left_open()
                 passed = self._passed = gates.enter(self, self._batches, wait)
                 try:
                     self.server_clock.look(passed.server_us)
@@ -513,7 +513,7 @@ class PostgresEnvironment:
             self._batch_leases.forget()
             self.known_passes = self.read_tables.passes
             with self._losing():
-                self._settle_batches()
+                self._end_left_open()
                 yield Speculation(self._batches, number, superblock)
 
     def end_batch(self, steps: Sequence[Step], wait: GateWait | None) -> tuple[list[list[Row]], bool]:

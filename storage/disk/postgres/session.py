@@ -209,7 +209,7 @@ class Session:
         self._posted.append(self._send(steps))
         self._is_torn = False
 
-    def settle(self) -> None:
+    def end_left_open(self) -> None:
         """End a transaction of the server that an interrupt has left open; called before a first step.
 
         Raises:

@@ -63,7 +63,7 @@ def test_at_every_line(session: Session) -> None:
             pass
         if not hit:
             break
-        session.settle()
+        session.end_left_open()
         assert session.failed is None, hit
         rows = session.run_steps([(statement, (int8(10 * nth),)) for statement in (ONE, OTHER)])
         assert [as_int(found[0][0]) for found in rows] == [10 * nth + 1, 10 * nth + 2], hit
