@@ -27,6 +27,7 @@ from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
 from storage.disk.postgres.layout import (
     DROP_SHARED,
     GATE_HOLDER,
+    IS_WAITING,
     LAST,
     NO_FLUSH,
     NOTIFY,
@@ -531,7 +532,9 @@ class PostgresEnvironment:
             self._passed.is_open = False
         else:
             try:
-                rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
+                rows = session.run_steps(
+                    steps, timeout_s=wait.timeout_s, on_slow=wait.note, may_cancel=self._is_waiting
+                )
             except StepCanceled:
                 self._end_failed()
                 raise wait.busy() from None
@@ -543,6 +546,12 @@ class PostgresEnvironment:
         if server_us < 0:
             self._wake()
         return rows, not session.is_local_only
+
+    def _is_waiting(self) -> bool:
+        """Whether the session of batches waits for the gate; behind the gate its commit may wait for a standby."""
+        with self._opened_session() as session:
+            ((row,),) = session.run_steps(((IS_WAITING, (int8(self._batches.server_pid),)),))
+        return as_bool(row[0])
 
     def _end_failed(self) -> None:
         """End a transaction that an error has left open: only commits for a standby have begun one."""

@@ -332,6 +332,12 @@ STORE_HOLDERS: Final[Statement] = (
 )
 """Processes of the server that hold the gate, or have the store open: pid there, name, address, state."""
 
+IS_WAITING: Final[Statement] = (
+    b"is_waiting",
+    b"SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = $1::int8)",
+)
+"""Whether a process of the server waits for an advisory lock."""
+
 NOTIFY: Final[Statement] = (b"notify", b"SELECT pg_notify(current_schema()::text, '')")
 WATCH: Final[Statement] = (b"watch", b"SELECT pg_advisory_lock_shared($1::int4, $2::int4)")
 STORE_BYTES: Final[Statement] = (

@@ -45,6 +45,13 @@ def lost(shown: str, why: str) -> ServerLost:
     )
 
 
+def canceled(shown: str, message: str) -> StoreInvalid:
+    """The error for a step that an operator of the server has canceled."""
+    return StoreInvalid(
+        f"the server canceled a step in {shown}: {plain(message)}", hint="Nothing was stored. Try again."
+    )
+
+
 def behind_pooler(shown: str) -> StoreUnsafe:
     """The error for a connection whose server process is not the one that the connection was told of."""
     return StoreUnsafe(

@@ -18,7 +18,7 @@ from typing import Any, Final
 from psycopg import pq
 
 from storage.disk.postgres.connecting import CONNECT_S, connected
-from storage.disk.postgres.server_errors import behind_pooler, lost, refused, unreachable
+from storage.disk.postgres.server_errors import behind_pooler, canceled, lost, refused, unreachable
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import ServerLost
 from storage.process.clock import Clock
@@ -41,6 +41,7 @@ _CANCELED: Final = b"57014"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
+_ASK_AGAIN_S: Final = 0.5
 _ENDS: Final = (b"FATAL", b"PANIC")
 _PROMPT_S: Final = 1.0
 _DRAIN_POLL_MS: Final = 50
@@ -170,6 +171,7 @@ class Session:
         timeout_s: float | None = None,
         on_slow: Callable[[float], None] | None = None,
         slow_s: float = 1.0,
+        may_cancel: Callable[[], bool] | None = None,
     ) -> list[list[Row]]:
         """Run steps in one round trip, and return the rows of each.
 
@@ -178,6 +180,7 @@ class Session:
         Args:
             timeout_s: cancel the steps after this long.
             on_slow: called once after `slow_s`, with the seconds waited.
+            may_cancel: asked at the end of the time, and again as long as it refuses.
 
         Raises:
             StepCanceled: by `timeout_s`.
@@ -190,7 +193,7 @@ class Session:
             self._is_torn = True
             self._look_for_end()
             kinds = self._send(steps)
-            self._wait_long(timeout_s, on_slow, slow_s)
+            is_canceled = self._wait_long(timeout_s, on_slow, slow_s, may_cancel)
             rows, failed = self._received(kinds)
             self._is_torn = False
         except pq_error() as error:
@@ -199,7 +202,7 @@ class Session:
             self._cancel_torn()
             raise
         if failed is not None:
-            raise self._error(failed)
+            raise self._error(failed, is_asked=is_canceled)
         return rows
 
     def post(self, steps: Sequence[Step]) -> None:
@@ -225,6 +228,13 @@ class Session:
         Raises:
             as `run_steps`
         """
+        rows, error = self._execute(text)
+        if error is not None:
+            raise self._error(error)
+        return rows
+
+    def _execute(self, text: str) -> tuple[list[Row], Any]:
+        """The rows of the last statement of a text, and the result of the first error."""
         self._begin()
         conn, rows, error = self._conn, list[Row](), None
         was_pipeline = conn.pipeline_status == pq.PipelineStatus.ON
@@ -242,9 +252,7 @@ class Session:
                 conn.enter_pipeline_mode()
         except pq_error() as problem:
             raise self._lose(problem) from problem
-        if error is not None:
-            raise self._error(error)
-        return rows
+        return rows, error
 
     def _lift_time_limit(self) -> None:
         """Take away the time limit of steps that the server sets for the role, which may end this step as well.
@@ -253,9 +261,11 @@ class Session:
             ServerUnreachable: each try was ended.
         """
         for _ in range(_LIFT_TRIES):
-            with suppress(StepCanceled):
-                self.execute("SET statement_timeout = 0")
+            _, error = self._execute("SET statement_timeout = 0")
+            if error is None:
                 return
+            if error.error_field(pq.DiagnosticField.SQLSTATE) != _CANCELED:
+                raise self._error(error)
         raise unreachable(self.shown, "its statement_timeout ends every step of this user; set a longer one")
 
     def count_notifications(self) -> int:
@@ -392,22 +402,34 @@ class Session:
         return conn.get_result()
 
     def _wait_long(
-        self, timeout_s: float | None, on_slow: Callable[[float], None] | None, slow_s: float
-    ) -> None:
-        """Wait until the first result is there, and cancel the steps at the end of the time."""
+        self,
+        timeout_s: float | None,
+        on_slow: Callable[[float], None] | None,
+        slow_s: float,
+        may_cancel: Callable[[], bool] | None,
+    ) -> bool:
+        """Wait until the first result is there, and cancel the steps at the end of the time.
+
+        Returns:
+            whether the steps were canceled.
+        """
         conn, clock = self._conn, self._clock
-        began_ns = clock.boot_ns()
+        began_ns, is_canceled = clock.boot_ns(), False
         while conn.is_busy():
             waited_s = (clock.boot_ns() - began_ns) / 1e9
             if on_slow is not None and waited_s >= slow_s:
                 on_slow(waited_s)
                 on_slow = None
             if timeout_s is not None and waited_s >= timeout_s:
-                self._cancel()
-                timeout_s = None
+                if may_cancel is None or may_cancel():
+                    self._cancel()
+                    timeout_s, is_canceled = None, True
+                else:
+                    timeout_s = waited_s + _ASK_AGAIN_S
             ends = [end - waited_s for end in (timeout_s, slow_s if on_slow else None) if end is not None]
             self._await_input(min(ends, default=None))
             conn.consume_input()
+        return is_canceled
 
     def _await_input(self, left_s: float | None) -> None:
         """Wait for input of the server, `left_s` at most; a clock that is moved by hand moves behind a second."""
@@ -486,11 +508,16 @@ class Session:
         self.failed = text.strip().splitlines()[0] if text.strip() else "the server closed the connection"
         return lost(self.shown, self.failed)
 
-    def _error(self, result: Any) -> Exception:
+    def _error(self, result: Any, *, is_asked: bool = False) -> Exception:
+        """The error of a step.
+
+        Args:
+            is_asked: whether this process has canceled the step.
+        """
         state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
         message = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode(errors="replace")
         if state == _CANCELED:
-            return StepCanceled(message)
+            return StepCanceled(message) if is_asked else canceled(self.shown, message)
         if state == _OVERTAKEN:
             return Overtaken(message)
         if state[:2] in (b"57", b"08") or self._conn.status == pq.ConnStatus.BAD:

@@ -79,6 +79,16 @@ def test_an_interrupt_ends_a_wait(session: Session) -> None:
     assert numbers(session, 1) == [2]
 
 
+def test_a_step_that_the_operator_cancels(session: Session, postgres_cluster: Cluster) -> None:
+    """Nobody here has set a time limit: the error is one of ours, and the session goes on."""
+    timer = threading.Timer(0.3, postgres_cluster.psql, (f"SELECT pg_cancel_backend({session.server_pid})",))
+    timer.start()
+    with pytest.raises(StoreInvalid, match="canceled"):
+        session.run_steps(((SLEEPS, ()),))
+    timer.join()
+    assert numbers(session, 1) == [2]
+
+
 def test_another_commit_first_is_told_apart(session: Session) -> None:
     """By the state that the function `apply` raises."""
     with pytest.raises(Overtaken):
