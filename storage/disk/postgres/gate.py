@@ -76,9 +76,9 @@ class GateWait:
         self.timeout_s = timeout_s
 
     def note(self, waited_s: float) -> None:
-        """Name the holder, after a second of waiting."""
+        """Name the holder, after a second of waiting; not this process, whose commit may wait for a standby."""
         holder = self._environment.gate_holder()
-        if self._on_wait is not None and holder is not None:
+        if self._on_wait is not None and holder is not None and not holder.is_this:
             self._on_wait(holder.holder, waited_s)
 
     def busy_here(self) -> WriterBusy:
