@@ -515,7 +515,10 @@ class PostgresEnvironment:
             self.known_passes = self.read_tables.passes
             with self._losing():
                 self._end_left_open()
-                yield Speculation(self._batches, number, superblock)
+                try:
+                    yield Speculation(self._batches, number, superblock)
+                finally:
+                    self.read_tables.leave()
 
     def end_batch(self, steps: Sequence[Step], wait: GateWait | None) -> tuple[list[list[Row]], bool]:
         """Run the last steps of a batch; return their rows, and whether the commit waited for a standby, if it had to.

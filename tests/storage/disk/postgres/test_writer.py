@@ -170,6 +170,19 @@ def test_a_rehearsed_result_is_one_of_the_last_commit(
     assert environment.writer.write(change, dry_run=True) == b"1"
 
 
+def test_a_change_of_the_read_cache_is_sent_once(
+    environment: PostgresEnvironment, steps: list[list[str]]
+) -> None:
+    """A new generation empties the tables of the cache, which no further batch repeats."""
+    for _ in range(3):
+        environment.writer.write(lambda batch: batch.read_cache.start_anew(batch.superblock))
+    assert "begin_reads" in steps[-1]
+    steps.clear()
+    environment.writer.write(_put)
+    environment.writer.write(_remove)
+    assert [step for trip in steps for step in trip if "reads" in step] == []
+
+
 def test_a_lost_server_is_not_asked_again(
     environment: PostgresEnvironment, other: PostgresEnvironment, postgres_cluster: Cluster
 ) -> None:
