@@ -474,6 +474,8 @@ class PostgresEnvironment:
                         # A lease is free as soon as the caller knows that it is.
                         send = self._batches.run_steps if leases else self._batches.post
                         send([*leases, *self.timestamps.steps()])
+                        self._batch_leases.note_sent(leases)
+                        self.timestamps.note_stored()
                 finally:
                     self._depth = 0
         finally:
@@ -595,6 +597,7 @@ class PostgresEnvironment:
         if pending:
             self._batches.run_steps([(NO_FLUSH, ()), *pending, (COMMIT, ())])
             passed.is_open = False
+            self.timestamps.note_stored()
 
     def run_unflushed(self, step: Step) -> None:
         """Run a step on tables that a crash empties; a lost session is no error of what was done before."""

@@ -213,6 +213,7 @@ class PostgresWriter(BatchRuns):
         if environment.is_replicated and not (as_bool(rows[-1][0][0]) and is_waited_for):
             raise self._unknown("the commit is on the primary alone: it did not wait for the standby")
         self._superblock = superblock
+        environment.timestamps.note_stored()
         environment.note_commit(number)
         faults.reach("environment.after_commit")
         return changed
