@@ -11,15 +11,62 @@ from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
+_AT_POINT = "test_a_process_killed_at_a_fault_point_loses_and_halves_nothing"
+_OF_CREATION = "in the creation of a directory; on a server that is one transaction"
 _BOOT = "restarts the machine of the client, which is no restart of a server"
 _COPIES = "takes a backup or a copy of a directory"
 _COUNTS = "expects each event to be counted at once; a server is sent the counts of a quarter of a second"
 _FILES = "moves, copies, damages or compares files"
 _GATE = "takes the gate of a directory by its file, or replaces a method of that gate"
+_DISK = "fills the disk of the store, which is the server's"
+_LOCK_FILE = "locks or reads the file of locks"
+_OWN = "has servers of its own"
 _TABLES = "expects the figures of one file, its databases, locks and readers"
 _READS = "removes or damages the file of reads"
 
 NAMES = {
+    "tests/processes/postgres/": _OWN,
+    "tests/processes/test_backups_in_place.py": _COPIES,
+    "tests/processes/test_compact_to.py": _COPIES,
+    "tests/processes/test_copies.py": _COPIES,
+    "tests/processes/test_creation.py": "makes directories; see storage/disk/postgres/test_create.py",
+    **{
+        f"tests/processes/test_crash_sweep.py::{_AT_POINT}[{point}]": f"kills at a fault point {where}"
+        for point, where in (
+            ("store.create.before_format", _OF_CREATION),
+            ("store.create.before_rename", _OF_CREATION),
+            ("store.create.after_rename", _OF_CREATION),
+            ("read_cache.half_changed", "in the file of reads"),
+        )
+    },
+    "tests/processes/test_damage.py": _FILES,
+    "tests/processes/test_durability.py": "lets the system calls of LMDB fail; see processes/postgres/test_durability.py",
+    "tests/processes/test_full_disk.py": _DISK,
+    "tests/processes/test_forks.py::test_a_child_forked_beside_a_long_view_is_told_why_the_store_stays_closed": (
+        "expects a child that cannot open LMDB anew"
+    ),
+    "tests/processes/test_gate_queue.py": "looks at the queue of a directory; a server has its own",
+    "tests/processes/test_gone.py": "moves directories; see processes/postgres/test_moved_stores.py",
+    "tests/processes/test_lost_records.py": "copies a directory for each record that it damages",
+    "tests/processes/test_map_growth.py": "is about the memory map of LMDB",
+    "tests/processes/test_read_cache.py": _READS,
+    "tests/processes/test_readers.py": "is about the reader table of LMDB",
+    "tests/processes/test_received_marks.py::test_a_mark_that_is_lost_makes_a_count_short_by_one_window": _FILES,
+    "tests/processes/test_refused_read_cache.py": _READS,
+    "tests/processes/test_owners.py::test_an_owner_of_another_boot_is_dead": _BOOT,
+    "tests/processes/test_producer_sessions.py::TestDeath::test_another_boot": _BOOT,
+    "tests/processes/test_reserve.py": _DISK,
+    "tests/processes/test_small_disk.py": _DISK,
+    "tests/processes/test_store_copy.py": _OWN,
+    "tests/processes/test_store_directory.py": "is about directories and files that are refused",
+    "tests/processes/test_store_lock.py": _LOCK_FILE,
+    "tests/processes/test_table_reads.py::test_reading_changes_no_byte_of_any_file": _FILES,
+    "tests/processes/test_too_many_files.py::test_too_many_open_files_are_named_as_the_cause[compact]": "compacts a file",
+    "tests/processes/test_upgrade.py": "upgrades a directory; a store on a server has the present format from the beginning",
+    "tests/processes/test_waiting.py::test_who_waits_keeps_no_old_view_open": _TABLES,
+    "tests/storage/test_missing_records.py::test_a_change_without_the_superblock_is_refused_as_damage": (
+        "takes a record away by a transaction of LMDB"
+    ),
     "tests/storage/disk/lmdb/": "the engine of directories itself",
     "tests/storage/admin/test_topics.py::TestDeletion::test_nothing_of_it_is_left": "counts records of databases",
     "tests/storage/client/test_final_version.py::test_after_loss_of_the_read_cache_the_newest_version_is_ahead_of_the_clock": _READS,
@@ -27,7 +74,7 @@ NAMES = {
     "tests/storage/client/test_same_store.py::TestTransactions::test_a_former_store_at_the_path_is_a_different_one": _FILES,
     "tests/storage/client/test_table_reader.py::test_reading_leaves_every_byte_as_it_was": _FILES,
     "tests/storage/client/test_transaction.py::TestWith::test_an_interrupt_is_raised_although_the_store_is_too_busy_to_abort": _GATE,
-    "tests/storage/client/work/test_attached.py::test_a_put_that_finds_no_room_and_is_refused_is_not_kept": "fills the disk",
+    "tests/storage/client/work/test_attached.py::test_a_put_that_finds_no_room_and_is_refused_is_not_kept": _DISK,
     "tests/storage/client/work/test_beginning.py::test_a_begin_after_the_file_of_reads_was_removed_may_write": _READS,
     "tests/storage/client/work/test_beginning.py::test_a_begin_before_the_file_of_reads_was_removed_may_not_write": _READS,
     "tests/storage/client/work/test_beginning.py::test_a_begin_behind_an_own_commit_reads_no_record": "counts calls of LMDB",
@@ -41,7 +88,7 @@ NAMES = {
     "tests/storage/subscription/test_subscription_expiry.py::test_a_restored_store_starts_anew": _COPIES,
     "tests/storage/topic/producers/test_lost_sessions.py::TestTokens::test_of_another_store": _COPIES,
     "tests/storage/topic/producers/test_ownership.py::TestRestore": _COPIES,
-    "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_full_disk_grants_nothing": "fills the disk",
+    "tests/storage/topic/producers/test_lost_sessions.py::TestLeaving::test_a_full_disk_grants_nothing": _DISK,
     "tests/storage/topic/producers/test_session_resume.py::TestResume::test_after_a_reboot": _BOOT,
     "tests/storage/table/test_conditions.py::test_what_comes_to_nothing_leaves_no_transaction_behind": _READS,
     "tests/storage/table/test_deleted_keys.py::test_ever_new_keys_leave_nothing": "compares sizes of the file",
@@ -50,7 +97,7 @@ NAMES = {
     "tests/storage/maintenance/test_backup.py": _COPIES,
     "tests/storage/maintenance/test_compact.py": _COPIES,
     "tests/storage/maintenance/test_restore.py": _COPIES,
-    "tests/storage/maintenance/test_store_copy.py": "copies between a directory and a server of its own",
+    "tests/storage/maintenance/test_store_copy.py": _OWN,
     "tests/storage/maintenance/test_synced_copies.py": _COPIES,
     "tests/storage/reports/test_activity.py::test_counters_are_those_of_the_store": _COUNTS,
     "tests/storage/reports/test_sizes.py::test_the_walk_has_a_bound": _TABLES,
@@ -64,7 +111,6 @@ NAMES = {
     "tests/storage/disk/postgres/": "the engine of servers itself, which has servers of its own",
     "tests/storage/disk/test_kept_records.py::test_counts_are_kept_until_the_database_changes": "counts calls of LMDB",
     "tests/storage/disk/test_stores.py::test_a_directory_is_resolved_to_its_real_path": "names directories",
-    "tests/storage/disk/test_view.py::TestChanging::test_a_view_stays_as_it_was": "opens a view inside a view, which on a server shows the outer one",
     "tests/storage/maintenance/test_gc.py::test_an_empty_build_directory_in_a_store_is_removed": _FILES,
     "tests/storage/maintenance/test_gc.py::test_leftovers_of_dead_builders_are_removed": _FILES,
     "tests/storage/maintenance/test_table_gc.py::test_a_deleted_table_goes_in_steps": _TABLES,

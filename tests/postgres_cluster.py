@@ -41,9 +41,13 @@ _SETTINGS = {
 }
 
 
-def new_directory() -> str:
-    """A short directory, owned by the user that runs servers: the path of a socket has at most 107 bytes."""
-    directory = tempfile.mkdtemp(prefix="pg")
+def new_directory(parent: str | None = None) -> str:
+    """A short directory, owned by the user that runs servers: the path of a socket has at most 107 bytes.
+
+    Args:
+        parent: where to make it; None for the usual place of temporary files.
+    """
+    directory = tempfile.mkdtemp(prefix="pg", dir=parent)
     if len(os.fsencode(directory + _SOCKET_NAME)) > _SOCKET_BYTES:
         os.rmdir(directory)
         directory = tempfile.mkdtemp(prefix="pg", dir="/tmp")

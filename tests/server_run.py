@@ -6,6 +6,7 @@ Without names of tests all of `tests/storage` and `tests/processes` run; with --
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from tests import server_stores
 from tests.not_run import STRICT, find_program
-from tests.postgres_cluster import Cluster
+from tests.postgres_cluster import Cluster, new_directory
+from tests.processes.memory import memory
 
 ROOT = Path(__file__).parents[1]
 WHOLE = ("tests/storage", "tests/processes")
@@ -32,16 +34,24 @@ PART = (
     "tests/processes/test_table_anomalies.py",
 )
 
+_MODEL_DIVISOR = "8"
+"""Of the usual number of examples, unless the environment says otherwise: an example of a model is two seconds of views."""
+
 
 def run(arguments: Sequence[str]) -> int:
-    """Start a server, run pytest with its stores there, and remove the server; return pytest's exit code."""
-    cluster = Cluster()
+    """Start a server, run pytest with its stores there, and remove the server; return pytest's exit code.
+
+    The server's files are in memory if there is room: no test of this run cuts the power.
+    """
+    # As after Ctrl-C, SIGTERM (of `timeout`) leaves neither the server nor pytest.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    cluster = Cluster(new_directory(memory()))
     try:
         cluster.initdb().start()
         server = f"postgresql://postgres@/postgres?host={cluster.directory}"
         return subprocess.run(
             [sys.executable, "-m", "pytest", *arguments],
-            cwd=ROOT, env={**os.environ, server_stores.SERVER: server}, check=False,
+            cwd=ROOT, env={"MODEL_DIVISOR": _MODEL_DIVISOR, **os.environ, server_stores.SERVER: server}, check=False,
         ).returncode  # fmt: skip
     finally:
         cluster.remove()

@@ -34,10 +34,23 @@ def schema_prefix(directory: str) -> str:
     return f"t{_digest(root, 12)}_"
 
 
+def is_url(name: str) -> bool:
+    """Whether a test names a store by a URL."""
+    return name.startswith(("postgresql://", "postgres://"))
+
+
+def schema_of(url: str) -> str:
+    """The schema of a store that `url_of` names."""
+    return url.rpartition("&store=")[2]
+
+
 def url_of(name: str) -> str:
-    """The URL of the store that a test names by a directory; a URL stays."""
+    """The URL of the store that a test names by a directory; a URL stays, and so does a directory with a store.
+
+    Tests on a server make no store in a directory, unless they ask for a backup.
+    """
     path = os.fspath(name)
-    if path.startswith(("postgresql://", "postgres://")):
+    if is_url(path) or os.path.exists(os.path.join(path, "data.mdb")):
         return path
     return f"{os.environ[SERVER]}&store={schema_prefix(path)}{_digest(os.path.realpath(path), 16)}"
 
@@ -56,18 +69,25 @@ def install() -> None:
 
 def _wrap_stores(stores: ModuleType) -> None:
     """Let the functions that take the name of a store take the URL of its schema instead."""
-    resolved, opened, create = stores.resolved, stores.opened, stores.create
+    resolved, opened, create, building = stores.resolved, stores.opened, stores.create, stores.building
+
+    def chosen(url: str, durability: Any) -> Any:
+        """Without a word, a store on the server of the tests is a local one."""
+        if durability is None and url.startswith(os.environ[SERVER]):
+            from storage.values.durability import Durability
+
+            return Durability.LOCAL
+        return durability
 
     def create_schema(name: str, clock: Any, durability: Any = None) -> None:
         url = url_of(name)
-        try:
-            from storage.values.durability import Durability
-        except ImportError:  # a release whose servers have no standby
-            create(url, clock)
-        else:
-            create(url, clock, durability if url == name else durability or Durability.LOCAL)
+        create(url, clock, chosen(url, durability))
+
+    def build(destination: str, clock: Any, durability: Any = None) -> Any:
+        return building(destination, clock, chosen(destination, durability))
 
     wrapped: Any = stores
+    wrapped.building = build
     wrapped.resolved = lambda name: resolved(url_of(name))
     wrapped.opened = lambda name, clock, **how: opened(url_of(name), clock, **how)
     wrapped.create = create_schema

@@ -6,6 +6,7 @@ above know neither; they reach the environment through a `Connection`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -61,6 +62,11 @@ class HolderProcess(NamedTuple):
     state: str
     host: str | None = None
     program: str | None = None
+
+    @property
+    def is_this(self) -> bool:
+        """Whether a server names this process."""
+        return (self.pid, self.host) == (os.getpid(), os.uname().nodename)
 
 
 class ReaderSlot(NamedTuple):

@@ -22,6 +22,7 @@ from storage.errors import (
     TransactionNotOpen,
     TransactionTimedOut,
     WaitTimeout,
+    WriterBusy,
 )
 from tests.processes.journal import Journal
 from tests.processes.parent import has_let_go, say
@@ -64,6 +65,9 @@ class Contender:
             self.pause(0.02)
         except WaitTimeout:
             self.note("timeout", mode=mode)
+        except WriterBusy:
+            # Who waits for a moment only has little patience at the gate, and a holder may be stopped.
+            self.note("gate busy", mode=mode)
         except LOST:
             self.note("fenced waiter", mode=mode)
         except OVER:

@@ -8,11 +8,11 @@ granted an epoch and doomed the transactions before it, or did neither (9, 10).
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from storage import IsolationLevel, Store, TransactionState
 from storage.errors import TopicNotFound
+from tests.processes import places
 from tests.processes.crash_workload import BOOKS, DOOMED, GRAVE, SUBSCRIPTIONS, THRONE, TOPICS
 from tests.processes.journal import Line
 from tests.row_json import row_json
@@ -365,9 +365,10 @@ def check_others(lines: list[Line], path: str) -> None:
         if line["kind"] in ("make", "drop"):
             must_be_there[line["store"]] = line["event"] == "did"
     for name, must in must_be_there.items():
-        place = f"{path}.{name}"
-        assert os.path.exists(place) or not must, f"{name} was acknowledged and is lost (15)"
-        if os.path.exists(place):
+        place = f"{path}.{name}" if name == "backup" else places.name_of(f"{path}.{name}")
+        is_there = places.is_there(place)
+        assert is_there or not must, f"{name} was acknowledged and is lost (15)"
+        if is_there:
             with Store.open(place, read_only=True) as store:
                 assert store.maintenance.verify_store(full=True) == []
                 assert (store.topics() == []) is (name == "spare")

@@ -11,9 +11,9 @@ to be stored, and ends its detached transaction. `crash_model` says what must th
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
+from collections.abc import Callable
 
 from storage import (
     EARLIEST,
@@ -33,6 +33,7 @@ from storage.table import catalogue as tables, retention
 from storage.topic import catalogue as topics
 from storage.topic.message import Message
 from storage.txn import compaction
+from tests.processes import places
 from tests.processes.journal import Journal
 from tests.processes.parent import say
 from tests.row_json import row_json
@@ -81,7 +82,7 @@ class Workload:
         self.path = path
         self.journal = journal
         self.journal.note("is", "started", pid=os.getpid())
-        if not os.path.exists(path):
+        if not places.is_there(places.name_of(path)):
             with journal.attempt("create"):
                 Store.create(path)
         self.store = Store.open(path, lock_timeout=30)
@@ -468,19 +469,18 @@ class Workload:
 
     def make_others(self) -> None:
         """Other stores come and go beside this one: an empty one, a backup of this one, one restored from it, a copy."""
-        makers = {
+        backup = self.path + ".backup"
+        makers: dict[str, Callable[[str], object]] = {
             "spare": Store.create,
             "backup": self.store.maintenance.backup_store,
-            "restored": lambda place: row_json(Store.restore(self.path + ".backup", place)),
+            "restored": lambda place: row_json(Store.restore(backup, place)),
             "copied": lambda place: row_json(Store.copy(self.path, place)),
         }
-        trash = self.path + ".trash"
         for name, make in makers.items():
-            place = f"{self.path}.{name}"
-            if os.path.exists(place):
+            place = backup if name == "backup" else places.name_of(f"{self.path}.{name}")
+            if places.is_there(place):
                 self.journal.note("try", "drop", store=name)
-                shutil.rmtree(trash, ignore_errors=True)
-                os.rename(place, trash)
+                places.remove(place)
             with self.journal.attempt("make", store=name):
                 make(place)
 
@@ -519,7 +519,8 @@ class Workload:
         self.compact()
         self.keep_books()
         self.make_others()
-        self.store.maintenance.compact_store()
+        if not places.is_on_server():
+            self.store.maintenance.compact_store()
 
     def work(self) -> None:
         """`workers`: every other message is poison, given back until it goes to the grave."""

@@ -11,19 +11,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from storage import Store
+from tests.processes import places
 
 _MEMORY = "/dev/shm"
 _ROOM_BYTES = 2 * 1024**3
 
 
+def memory() -> str | None:
+    """The directory of files in memory; None where the machine has no room there."""
+    if not os.access(_MEMORY, os.W_OK):
+        return None
+    figures = os.statvfs(_MEMORY)
+    return _MEMORY if figures.f_bavail * figures.f_frsize >= _ROOM_BYTES else None
+
+
 @contextmanager
 def directory_in_memory() -> Iterator[str]:
     """A fresh directory, removed at the end; on the disk where the machine has no memory for it."""
-    has_room = False
-    if os.access(_MEMORY, os.W_OK):
-        figures = os.statvfs(_MEMORY)
-        has_room = figures.f_bavail * figures.f_frsize >= _ROOM_BYTES
-    with tempfile.TemporaryDirectory(prefix="tables-", dir=_MEMORY if has_room else None) as place:
+    with tempfile.TemporaryDirectory(prefix="tables-", dir=memory()) as place:
         yield place
 
 
@@ -36,3 +41,4 @@ def store_in_memory() -> Iterator[str]:
         yield place
         with Store.open(place) as store:
             assert store.maintenance.verify_store(full=True) == []
+        places.remove(places.name_of(place))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from storage import Store, faults
+from tests.processes import places
 from tests.processes.child import Child, Children
 from tests.processes.crash_model import Found, Model, check_others
 from tests.processes.journal import Line, read
@@ -64,6 +65,7 @@ class Sweep:
         code = child.wait(120)
         assert code != 0, f"{point} is not reached {nth} times by the whole workload"
         assert code == -signal.SIGKILL, f"exit code {code} instead of death at {point}:\n{child.complaint()}"
+        places.await_end(child.pid)
         self.check()
 
     def kill_after(self, seconds: float) -> None:
@@ -74,12 +76,13 @@ class Sweep:
         time.sleep(seconds)
         assert child.is_running, child.complaint()
         child.kill()
+        places.await_end(child.pid)
         self.check()
 
     def check(self) -> list[Line]:
         """That the store is as the journal says."""
         lines = read(self._journal)
-        if not os.path.exists(self.path):
+        if not places.is_there(places.name_of(self.path)):
             assert {line["kind"] for line in lines} <= {"started", "create"}
             assert not [line for line in lines if line["event"] == "did"], "an acknowledged creation is lost"
             return lines

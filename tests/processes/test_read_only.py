@@ -9,6 +9,7 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Position, Store
 from storage.errors import StoreInvalid, WriterBusy
+from tests.processes import places
 from tests.processes.child import Children
 from tests.row_json import row_json
 
@@ -27,7 +28,10 @@ ORPHANS = """
 """
 
 
-def contents(path: str) -> dict[str, tuple[bytes, int]]:
+def contents(path: str) -> dict[str, object]:
+    """All that is stored: the files with their times, or the rows of the tables of a server."""
+    if places.is_on_server():
+        return dict(places.rows(places.name_of(path)))
     return {
         name: (Path(path, name).read_bytes(), os.stat(os.path.join(path, name)).st_mtime_ns)
         for name in ("data.mdb", "store.lock")
@@ -119,12 +123,17 @@ def test_readers_and_writers_of_one_process_share_a_store(path: str):
 
 
 def test_a_reader_survives_that_its_process_may_not_write(path: str, children: Children):
-    """Opening for writing beside an open reader gives up in time when the gate is held, and the reader goes on."""
+    """A writer beside an open reader gives up in time when the gate is held, and the reader goes on."""
     with Store.open(path, read_only=True) as reading:
         holder = children.run(HOLDER)
         holder.expect("holding")
-        with pytest.raises(WriterBusy, match=r"within 0\.2 s"):
-            Store.open(path, lock_timeout=0.2)
+        with (
+            pytest.raises(WriterBusy, match=r"within 0\.2 s"),
+            Store.open(
+                path, lock_timeout=0.2
+            ) as writing,  # takes the gate of a directory, and none of a server
+        ):
+            writing.create_topic("u")
         assert reading.topics() == ["t"]
         holder.say("leave")
         holder.expect("left")

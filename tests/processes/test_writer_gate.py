@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -61,13 +62,19 @@ def leave(holder: Child) -> None:
     holder.expect("left")
 
 
+def change(path: str, **options: Any) -> None:
+    """Open the store for writing, which takes the gate of a directory, and change it, which takes any gate."""
+    with Store.open(path, **options) as store:
+        store.create_topic("changed")
+
+
 def test_a_stopped_holder_makes_writers_give_up_in_time_and_is_named(path: str, holder: Child):
-    """Opening for writing fails with WriterBusy after the timeout; the pid and that it is stopped are said, once."""
+    """A writer fails with WriterBusy after the timeout; the pid and that it is stopped are said, once."""
     notes: list[tuple[str, float]] = []
     holder.stop()
     began = time.monotonic()
     with pytest.raises(WriterBusy) as caught:
-        Store.open(path, lock_timeout=1.6, on_wait=lambda who, waited: notes.append((who, waited)))
+        change(path, lock_timeout=1.6, on_wait=lambda who, waited: notes.append((who, waited)))
     took = time.monotonic() - began
     assert 1.6 <= took < 1.6 + AT_ONCE_S
     assert f"process {holder.pid} " in caught.value.message and "stopped" in caught.value.message
@@ -99,9 +106,9 @@ def test_an_open_store_gives_up_in_time_too_and_goes_on_when_the_gate_is_free(pa
 
 
 def test_opening_may_be_repeated_in_the_process_in_which_it_was_refused(path: str, holder: Child):
-    """WriterBusy at opening leaves nothing open: the next attempt of the same process succeeds."""
+    """WriterBusy at opening, or at the first change, leaves nothing open: the next attempt of the process succeeds."""
     with pytest.raises(WriterBusy) as caught:
-        Store.open(path, lock_timeout=0.05)
+        change(path, lock_timeout=0.05)
     leave(holder)
     with Store.open(path) as store:
         assert store.topics() == ["held", "t"]

@@ -8,6 +8,7 @@ import tempfile
 
 from storage import Store
 from storage.process.clock import ManualClock
+from tests.processes import places
 from tests.processes.memory import directory_in_memory
 
 
@@ -38,4 +39,5 @@ class ModelledStore:
                 assert store.maintenance.verify_store(full=True) == []
         finally:
             self.store.close()
+            places.remove(places.name_of(self.path))
             shutil.rmtree(self._directory)

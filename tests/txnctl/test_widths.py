@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from storage import Store
+from tests.postgres_cluster import Cluster
 from tests.txnctl.full_store import LONG_NAME, LONG_TOPIC, FullStore
 from tests.txnctl.terminal_runs import CHECKOUT, Terminals, commands
 
@@ -95,6 +97,13 @@ READS: dict[str, tuple[tuple[str, ...], ...]] = {
     "help": ((), ("transactions",), ("transactions", "abort")),
 }
 """Commands that read, with arguments that fill the screen; a dry run reads too."""
+
+ON_SERVER = (
+    "store info", "store verify", "store locks", "store readers", "store space", "store config", "store gc", "store upgrade",
+    "topics list", "topics show", "subscriptions list", "producers list", "transactions list", "status", "doctor", "check",
+    "config show",
+)  # fmt: skip
+"""Of these, the commands that say anything of the engine, or of processes."""
 
 CHANGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "store init": ((), ("new.store",)),
@@ -177,6 +186,32 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(
         shown = terminals.run(columns, *name.split(), *arguments)
         assert shown.strip(), arguments
         assert "usage" not in shown.lower() or name in ("errors list", "help"), shown
+        assert too_wide(shown, columns) == [], shown
+
+
+@pytest.fixture(scope="module")
+def url(full_store: FullStore, postgres_cluster: Cluster) -> Iterator[str]:
+    """The URL of a copy of the store on a server, which this process has open."""
+    url = postgres_cluster.url("widths")
+    Store.copy(full_store.path, url, durability="local")
+    with Store.open(url) as store:
+        consumer = store.subscribe(LONG_TOPIC, LONG_NAME, consumer_name=LONG_NAME)
+        yield url
+        consumer.close()
+    postgres_cluster.psql("SET client_min_messages = error; DROP SCHEMA widths CASCADE")
+
+
+@pytest.mark.needs_program("initdb")
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", ON_SERVER)
+def test_no_line_of_a_report_on_a_server_is_wider_than_the_terminal(
+    terminals: Terminals, url: str, name: str, columns: int
+) -> None:
+    """Reports speak of the server there, and name its store by a long URL."""
+    for arguments in READS[name]:
+        shown = terminals.run(columns, "--store", url, *name.split(), *arguments)
+        assert shown.strip(), arguments
+        assert "usage" not in shown.lower(), shown
         assert too_wide(shown, columns) == [], shown
 
 

@@ -6,6 +6,7 @@ a dead machine, which does not even refuse, would otherwise keep a client from t
 
 from __future__ import annotations
 
+import os
 import select
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ def connected(
         try:
             if _is_made(conn, clock, left_s):
                 return conn
-            messages.append(conn.error_message.decode(errors="replace").strip())
+            messages.append(conn.error_message.decode(errors="replace").strip() or _silent_reason())
         except _TimedOut:
             where = attempt.get(b"hostaddr") or attempt.get(b"host", b"the server")
             messages.append(f"{where.decode()}: no answer within {left_s:.3g} s")
@@ -63,6 +64,15 @@ def connected(
             raise
         conn.finish()
     raise unreachable(url.shown, "; ".join(messages))
+
+
+def _silent_reason() -> str:
+    """Why libpq fails without a message: it does so where it gets no socket, as too many files are open."""
+    try:
+        os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return str(error.strerror)
+    return ""
 
 
 def _options(url: StoreUrl) -> dict[bytes, bytes]:

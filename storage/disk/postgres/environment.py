@@ -1,5 +1,7 @@
 """The open store of one process on a server: two sessions, one for batches and leases, one for views.
 
+A view inside a view has a session of its own for its time, so that each shows the last commit before it.
+
 Holds: no view is held while anything waits. A lost session takes its locks along, so the handle fails for good; the
 leases count as those of a dead process. A forked child has neither session.
 """
@@ -25,6 +27,7 @@ from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
 from storage.disk.postgres.layout import (
     DROP_SHARED,
     GATE_HOLDER,
+    IS_WAITING,
     LAST,
     NO_FLUSH,
     NOTIFY,
@@ -143,7 +146,8 @@ class PostgresEnvironment:
         self.places = {database.name: RecordPlace(database) for database in ALL}
         self._handles: dict[str, object] = dict(self.places)
         self._write_lock, self._view_lock = threading.RLock(), threading.RLock()
-        self._watchers = self._depth = 0
+        self._watchers = self._depth = self._views_depth = 0
+        self._is_viewed = False
         self._url, self._application = url, application()
         self._batches = Session.connect(url, clock, application=self._application)
         try:
@@ -198,7 +202,7 @@ class PostgresEnvironment:
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
         self._look_at_server()
 
-    def _no_tables(self, may_use: bool | None) -> StoreInvalid:
+    def _no_tables(self, may_use: bool | None) -> TxnctlError:
         """The error for a schema without our tables, or that this role may not use; None where there is none."""
         if may_use is None:
             return StoreNotFound(
@@ -343,31 +347,57 @@ class PostgresEnvironment:
         with self._view_lock:
             self.check_usable()
             with self._losing():
-                yield self._views
+                if not self._views_depth:
+                    self._is_viewed = False
+                    self._views.end_left_open()
+                self._views_depth += 1
+                try:
+                    yield self._views
+                finally:
+                    self._views_depth -= 1
 
     @contextmanager
     def view(self) -> Iterator[ReadView]:
-        """Open one consistent view."""
+        """Open one consistent view; inside a view of this thread in a further session, which ends with the view."""
         with self._opened_session() as session:
-            rows = session.run_steps(((BEGIN_VIEW, ()), (OPEN, ())))[1]
-            view: ServerView | None = None
-            reads: KeptReads | None = None
+            if not self._is_viewed:
+                self._is_viewed = True
+                try:
+                    with self._view_in(session) as view:
+                        yield view
+                finally:
+                    self._is_viewed = False
+                return
+            further = Session.connect(
+                self._url, self.server_clock, application=self._application, beside=session
+            )
             try:
-                number, superblock = self._seen(rows)
-                self._view_leases.forget()
-                reads = self.reads.of_view(number)
-                view = ServerView(Snapshot(session, number, superblock, reads), self._handles, self.clock)
-                yield view
-            except BaseException as error:
-                undecodable = view.named(error) if view is not None else None
-                if undecodable is not None:
-                    raise undecodable from error
-                raise
+                with self._view_in(further) as view:
+                    yield view
             finally:
-                if reads is not None:
-                    self.reads.give_back(reads)
-                if session.failed is None:
-                    session.post(((COMMIT, ()),))
+                further.close()
+
+    @contextmanager
+    def _view_in(self, session: Session) -> Iterator[ReadView]:
+        rows = session.run_steps(((BEGIN_VIEW, ()), (OPEN, ())))[1]
+        view: ServerView | None = None
+        reads: KeptReads | None = None
+        try:
+            number, superblock = self._seen(rows)
+            self._view_leases.forget()
+            reads = self.reads.of_view(number)
+            view = ServerView(Snapshot(session, number, superblock, reads), self._handles, self.clock)
+            yield view
+        except BaseException as error:
+            undecodable = view.named(error) if view is not None else None
+            if undecodable is not None:
+                raise undecodable from error
+            raise
+        finally:
+            if reads is not None:
+                self.reads.give_back(reads)
+            if session.failed is None:
+                session.post(((COMMIT, ()),))
 
     def copy_view(self) -> AbstractContextManager[SchemaView]:
         """Open one consistent view of all sealed records, in a third session, for the time of a copy."""
@@ -413,7 +443,7 @@ class PostgresEnvironment:
             WriterBusy: another thread of this process did not leave in time.
         """
         if not self._write_lock.acquire(timeout=min(max(0.0, wait.timeout_s), threading.TIMEOUT_MAX)):
-            raise wait.busy()
+            raise wait.busy_here()
         try:
             self._depth += 1
             try:
@@ -423,6 +453,10 @@ class PostgresEnvironment:
                 self._send_released()
         finally:
             self._write_lock.release()
+
+    def _end_left_open(self) -> None:
+        if self._depth == 1:
+            self._batches.end_left_open()
 
     def _send_released(self) -> None:
         """Send released timestamps and leases, unless the session is in use: also by this thread, in a finalizer."""
@@ -436,9 +470,12 @@ class PostgresEnvironment:
                 leases = self._batch_leases.release_steps()
                 try:
                     with suppress(StoreInvalid):
+                        self._batches.end_left_open()
                         # A lease is free as soon as the caller knows that it is.
                         send = self._batches.run_steps if leases else self._batches.post
                         send([*leases, *self.timestamps.steps()])
+                        self._batch_leases.note_sent(leases)
+                        self.timestamps.note_stored()
                 finally:
                     self._depth = 0
         finally:
@@ -454,6 +491,7 @@ class PostgresEnvironment:
         with self._using_batches(wait):
             self.check_usable()
             with self._losing():
+                self._end_left_open()
                 passed = self._passed = gates.enter(self, self._batches, wait)
                 try:
                     self.server_clock.look(passed.server_us)
@@ -478,7 +516,11 @@ class PostgresEnvironment:
             self._batch_leases.forget()
             self.known_passes = self.read_tables.passes
             with self._losing():
-                yield Speculation(self._batches, number, superblock)
+                self._end_left_open()
+                try:
+                    yield Speculation(self._batches, number, superblock)
+                finally:
+                    self.read_tables.leave()
 
     def end_batch(self, steps: Sequence[Step], wait: GateWait | None) -> tuple[list[list[Row]], bool]:
         """Run the last steps of a batch; return their rows, and whether the commit waited for a standby, if it had to.
@@ -495,7 +537,9 @@ class PostgresEnvironment:
             self._passed.is_open = False
         else:
             try:
-                rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.note)
+                rows = session.run_steps(
+                    steps, timeout_s=wait.timeout_s, on_slow=wait.note, may_cancel=self._is_waiting
+                )
             except StepCanceled:
                 self._end_failed()
                 raise wait.busy() from None
@@ -507,6 +551,12 @@ class PostgresEnvironment:
         if server_us < 0:
             self._wake()
         return rows, not session.is_local_only
+
+    def _is_waiting(self) -> bool:
+        """Whether the session of batches waits for the gate; behind the gate its commit may wait for a standby."""
+        with self._opened_session() as session:
+            ((row,),) = session.run_steps(((IS_WAITING, (int8(self._batches.server_pid),)),))
+        return as_bool(row[0])
 
     def _end_failed(self) -> None:
         """End a transaction that an error has left open: only commits for a standby have begun one."""
@@ -552,6 +602,7 @@ class PostgresEnvironment:
         if pending:
             self._batches.run_steps([(NO_FLUSH, ()), *pending, (COMMIT, ())])
             passed.is_open = False
+            self.timestamps.note_stored()
 
     def run_unflushed(self, step: Step) -> None:
         """Run a step on tables that a crash empties; a lost session is no error of what was done before."""

@@ -36,10 +36,9 @@ class GatePass:
         server_us: the server's clock, in microseconds.
         reads: the state of the read cache, for `ReadTables.enter`.
         is_open: whether the transaction has not ended.
-        is_stored: whether a batch is the next commit.
     """
 
-    __slots__ = ("_bytes", "_session", "is_open", "is_stored", "number", "reads", "server_us")
+    __slots__ = ("_bytes", "_session", "is_open", "number", "reads", "server_us")
 
     def __init__(self, session: Session, opened: Row) -> None:
         self._session = session
@@ -47,7 +46,6 @@ class GatePass:
         self._bytes = cast("bytes", opened[1])
         self.server_us, self.reads = as_int(opened[2]), opened[3:]
         self.is_open = True
-        self.is_stored = False
 
     def snapshot(self, reads: KeptReads, number: int | None = None) -> Snapshot:
         """The state of the store inside the gate, for a batch that becomes commit `number`, or for a look."""
@@ -78,18 +76,31 @@ class GateWait:
         self.timeout_s = timeout_s
 
     def note(self, waited_s: float) -> None:
-        """Name the holder, after a second of waiting."""
+        """Name the holder, after a second of waiting; not this process, whose commit may wait for a standby."""
         holder = self._environment.gate_holder()
-        if self._on_wait is not None and holder is not None:
+        if self._on_wait is not None and holder is not None and not holder.is_this:
             self._on_wait(holder.holder, waited_s)
+
+    def busy_here(self) -> WriterBusy:
+        """The error for a batch of another thread that did not end in time."""
+        return WriterBusy(
+            f"another thread of this process held the writer gate for {self.timeout_s:g} s", hint="Try again."
+        )
 
     def busy(self) -> WriterBusy:
         """The error for a gate that was not free in time."""
         holder = self._environment.gate_holder()
         name = "another process" if holder is None else holder.holder
+        hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS)
+        if holder is not None and holder.state == "stopped" and holder.pid is not None:
+            hint = Hint(
+                "Continue the stopped process with `{}`, or look at `{}`.",
+                Action("resume_process", holder.pid),
+                _LOCKS,
+            )
         return WriterBusy(
             f"the writer gate was not free within {self.timeout_s:g} s: held by {name}",
-            hint=Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS),
+            hint=hint,
             holder=name,
         )
 

@@ -312,11 +312,10 @@ HELD_LEASES: Final[Statement] = (
 )  # fmt: skip
 LOWEST_TIMESTAMP: Final[Statement] = (
     b"lowest_timestamp",
-    b"SELECT min(ts) FROM open_timestamps WHERE ts <= $1::int8 AND presence IN (SELECT objid::int8"
-    + _HELD
-    + b" AND classid = $2::int8::oid)",
+    b"SELECT min(ts) FROM open_timestamps WHERE ts <= $1::int8 AND ts <> ALL($3::int8[])"
+    b" AND presence IN (SELECT objid::int8" + _HELD + b" AND classid = $2::int8::oid)",
 )
-"""The lowest open timestamp up to a bound, of processes that live."""
+"""The lowest open timestamp up to a bound, of processes that live, without some timestamps that were released."""
 
 TRY_LEASE: Final[Statement] = (b"try_lease", b"SELECT pg_try_advisory_lock($1::int4, $2::int4)")
 DROP_LEASE: Final[Statement] = (b"drop_lease", b"SELECT pg_advisory_unlock($1::int4, $2::int4)")
@@ -332,6 +331,12 @@ STORE_HOLDERS: Final[Statement] = (
     _HOLDERS + _SESSIONS + b" AND classid = $1::int8::oid AND objid = 1 AND a.pid <> pg_backend_pid()",
 )
 """Processes of the server that hold the gate, or have the store open: pid there, name, address, state."""
+
+IS_WAITING: Final[Statement] = (
+    b"is_waiting",
+    b"SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = $1::int8)",
+)
+"""Whether a process of the server waits for an advisory lock."""
 
 NOTIFY: Final[Statement] = (b"notify", b"SELECT pg_notify(current_schema()::text, '')")
 WATCH: Final[Statement] = (b"watch", b"SELECT pg_advisory_lock_shared($1::int4, $2::int4)")

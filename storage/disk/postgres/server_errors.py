@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 
 from storage.actions import Action, Hint
 from storage.errors import (
+    AlreadyExists,
     CorruptStore,
     NotPermitted,
     ServerLost,
@@ -15,12 +17,18 @@ from storage.errors import (
     StoreInvalid,
     StoreNotFound,
     StoreUnsafe,
+    TooManyFiles,
 )
+from storage.system_errors import TOO_MANY
 
 _SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
 _FULL: Final = "53100"
 NO_RIGHTS: Final = "42501"
 _LOCKS_HINT: Final = "Where it is short of locks, raise max_locks_per_transaction and restart the server."
+_SCHEMA_EXISTS: Final = "42P06"
+_NOT_UNIQUE: Final = "23505"
+_SCHEMA_NAMES: Final = "pg_namespace_nspname_index"
+"""The index that refuses the second of two schemas of one name which are made at once."""
 _CORRUPT: Final = ("XX001", "XX002")
 
 
@@ -34,6 +42,13 @@ def lost(shown: str, why: str) -> ServerLost:
     return ServerLost(
         f"the connection to {shown} was lost: {plain(why)}",
         hint="Open the store again; unfinished transactions of this process end.",
+    )
+
+
+def canceled(shown: str, message: str) -> StoreInvalid:
+    """The error for a step that an operator of the server has canceled."""
+    return StoreInvalid(
+        f"the server canceled a step in {shown}: {plain(message)}", hint="Nothing was stored. Try again."
     )
 
 
@@ -59,6 +74,11 @@ def unreachable(shown: str, message: str) -> StoreInvalid:
             f"the server of {shown} does not admit this user: {text}",
             hint="Name a user in the URL; put the password into a file that PGPASSFILE names.",
         )
+    if any(os.strerror(number) in text for number in TOO_MANY):
+        return TooManyFiles(
+            f"{shown} cannot be opened: too many files are open",
+            hint="Close some files, or raise the limit on open files (ulimit -n).",
+        )
     if "out of shared memory" in text:
         return ServerUnreachable(
             f"the server of {shown} has no memory left for a session: {text}", hint=_LOCKS_HINT
@@ -69,9 +89,11 @@ def unreachable(shown: str, message: str) -> StoreInvalid:
     )
 
 
-def refused(shown: str, state: str, message: str) -> StoreInvalid:
+def refused(shown: str, state: str, message: str) -> StoreInvalid | AlreadyExists:
     """The error for a statement that the server refused, by SQLSTATE."""
     text = plain(message)
+    if state == _SCHEMA_EXISTS or (state == _NOT_UNIQUE and _SCHEMA_NAMES in text):
+        return AlreadyExists(f"{shown} exists already; nothing was changed", path=shown)
     if state == "53200":
         return StoreInvalid(
             f"the server of {shown} has no memory left for the step: {text}",

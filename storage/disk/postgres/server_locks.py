@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -59,11 +59,13 @@ class SharedLeases:
         self._send_released()
 
     def steps(self, lock_class: int) -> list[Step]:
-        """The steps that drop the leases released since the last ones."""
-        steps: list[Step] = []
-        while self.released:
-            steps.append((DROP_LEASE, (int4(lock_class), int4(self.released.popleft()))))
-        return steps
+        """The steps that drop released leases; `note_sent` follows."""
+        return [(DROP_LEASE, (int4(lock_class), int4(lease))) for lease in self.released.copy()]
+
+    def note_sent(self, steps: Sequence[Step]) -> None:
+        """Forget the releases of which steps were sent."""
+        for _ in steps:
+            self.released.popleft()
 
 
 class ServerLeases:
@@ -103,6 +105,10 @@ class ServerLeases:
         """The steps of the session of batches that drop released leases."""
         return self._own.steps(self._class)
 
+    def note_sent(self, steps: Sequence[Step]) -> None:
+        """Forget the releases of which steps were sent."""
+        self._own.note_sent(steps)
+
     @property
     def has_released(self) -> bool:
         """Whether releases wait to be sent."""
@@ -141,6 +147,7 @@ class ServerTimestamps:
         "_presence",
         "_released",
         "_send_released",
+        "_sent",
         "_session",
         "_to_hold",
         "_views",
@@ -168,6 +175,7 @@ class ServerTimestamps:
         self._deadlines_ns: dict[int, int] = {}
         self._to_hold: list[int] = []
         self._released: deque[int] = deque()
+        self._sent = 0, 0
 
     def hold(self, timestamp: int, deadline_ns: int) -> None:
         """Hold a timestamp that is about to be issued, inside the gate."""
@@ -197,27 +205,32 @@ class ServerTimestamps:
         return bool(self._released)
 
     def steps(self) -> list[Step]:
-        """The steps that write what was held and released since the last ones."""
-        steps: list[Step] = [
-            (HOLD_TIMESTAMP, (int8(timestamp), int4(self._presence))) for timestamp in self._to_hold
-        ]
-        self._to_hold = []
-        released: list[int] = []
-        while self._released:
-            released.append(self._released.popleft())
+        """The steps that write what was held and released; `note_stored` follows, unless they come to nothing."""
+        held, released = list(self._to_hold), list(self._released.copy())
+        self._sent = len(held), len(released)
+        steps: list[Step] = [(HOLD_TIMESTAMP, (int8(timestamp), int4(self._presence))) for timestamp in held]
         if released:
             steps.append((DROP_TIMESTAMPS, (int8_array(released),)))
         return steps
 
+    def note_stored(self) -> None:
+        """Forget what the last steps have written."""
+        held, released = self._sent
+        self._sent = 0, 0
+        del self._to_hold[:held]
+        for _ in range(released):
+            self._released.popleft()
+
     def lowest(self, up_to: int) -> int | None:
         """The lowest timestamp up to a bound that a process holds, this one included; None if there is none."""
         own = min((held for held in list(self._deadlines_ns) if held <= up_to), default=None)
+        # Rows of releases that are still to be sent; one that is sent meanwhile may count, which forbids more.
+        released = int8_array(list(self._released.copy()))
         with self._views() as session:
-            ((row,),) = session.run_steps(((LOWEST_TIMESTAMP, (int8(up_to), int8(self._lock_class))),))
-        lowest = None if row[0] is None else as_int(row[0])
-        if lowest in self._released or (lowest is not None and own is not None and own < lowest):
-            return own
-        return lowest if lowest is not None else own
+            parameters = int8(up_to), int8(self._lock_class), released
+            ((row,),) = session.run_steps(((LOWEST_TIMESTAMP, parameters),))
+        stored = None if row[0] is None else as_int(row[0])
+        return min((held for held in (own, stored) if held is not None), default=None)
 
 
 class ServerLocks:

@@ -1,8 +1,9 @@
 """One connection to a server: steps are sent in a pipeline, one round trip for all of them.
 
-Holds: no call blocks inside libpq. Each wait is a poll of the socket, so that an interrupt (Ctrl-C) ends it. After a
-lost connection every later call fails. libpq is called without cursors (`psycopg.pq`), so a step costs some ten
-microseconds.
+Holds: no call blocks inside libpq. Each wait is a poll of the socket, so that an interrupt (Ctrl-C) ends it. After an
+interrupt the session is *torn*: libpq alone knows which results are still to come. Then the next call drops all of them
+first, so that no step takes over the results of another one. After a lost connection every later call fails. libpq is
+called without cursors (`psycopg.pq`), so a step costs some ten microseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final
 from psycopg import pq
 
 from storage.disk.postgres.connecting import CONNECT_S, connected
-from storage.disk.postgres.server_errors import behind_pooler, lost, refused, unreachable
+from storage.disk.postgres.server_errors import behind_pooler, canceled, lost, refused, unreachable
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import ServerLost
 from storage.process.clock import Clock
@@ -40,9 +41,12 @@ _CANCELED: Final = b"57014"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
+_ASK_AGAIN_S: Final = 0.5
 _ENDS: Final = (b"FATAL", b"PANIC")
 _PROMPT_S: Final = 1.0
 _DRAIN_POLL_MS: Final = 50
+_ENDS_OF_ALL: Final = 3
+"""How often in a row libpq has no result, without waiting for one, when none is to come: once between two steps."""
 _LIFT_TRIES: Final = 20
 _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
@@ -50,7 +54,7 @@ _PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
 _SETTINGS: Final = (
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
-    "idle_in_transaction_session_timeout=10000", "lock_timeout=0",
+    "idle_in_transaction_session_timeout=10000", "lock_timeout=0", "default_transaction_isolation='read committed'",
     "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
 )  # fmt: skip
 _LOOK_FOR_CLIENT: Final = (
@@ -83,10 +87,12 @@ class Session:
         "_clock",
         "_conn",
         "_farewell",
-        "_is_receiving",
+        "_is_torn",
         "_poll",
         "_posted",
         "_prepared",
+        "_suffix",
+        "_tears",
         "failed",
         "is_local_only",
         "is_unsent",
@@ -103,8 +109,11 @@ class Session:
         self._farewell = ""
         self.notifications = 0
         self._posted: deque[Kinds] = deque()
-        self._is_receiving = False
+        self._is_torn = False
+        self._tears = 0
         self._prepared: set[bytes] = set()
+        # Behind the names of statements: a torn session does not know which ones it has prepared.
+        self._suffix = b""
         self._poll = select.poll()
         self._poll.register(conn.socket, select.POLLIN)
         conn.notice_handler = self._take_notice
@@ -162,6 +171,7 @@ class Session:
         timeout_s: float | None = None,
         on_slow: Callable[[float], None] | None = None,
         slow_s: float = 1.0,
+        may_cancel: Callable[[], bool] | None = None,
     ) -> list[list[Row]]:
         """Run steps in one round trip, and return the rows of each.
 
@@ -170,35 +180,47 @@ class Session:
         Args:
             timeout_s: cancel the steps after this long.
             on_slow: called once after `slow_s`, with the seconds waited.
+            may_cancel: asked at the end of the time, and again as long as it refuses.
 
         Raises:
             StepCanceled: by `timeout_s`.
             ServerLost: the connection was lost; whether the steps were done is not known.
             StoreFull, NotPermitted, CorruptStore, StoreInvalid
         """
-        self._check()
-        if self._posted:
-            self._drain_posted()
+        self._begin()
         self.is_local_only = False
-        self._look_for_end()
-        kinds = self._send(steps)
         try:
-            self._is_receiving = False
-            self._wait_long(timeout_s, on_slow, slow_s)
-            self._is_receiving = True
-            return self._results(kinds)
+            self._is_torn = True
+            self._look_for_end()
+            kinds = self._send(steps)
+            is_canceled = self._wait_long(timeout_s, on_slow, slow_s, may_cancel)
+            rows, failed = self._received(kinds)
+            self._is_torn = False
         except pq_error() as error:
             raise self._lose(error) from error
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            self._cancel_and_drain(kinds)
+            self._cancel_torn()
             raise
+        if failed is not None:
+            raise self._error(failed, is_asked=is_canceled)
+        return rows
 
     def post(self, steps: Sequence[Step]) -> None:
         """Send steps without a wait; results and errors are dropped before the next steps."""
-        self._check()
-        if self._posted:
-            self._drain_posted()
+        self._begin()
+        self._is_torn = True
         self._posted.append(self._send(steps))
+        self._is_torn = False
+
+    def end_left_open(self) -> None:
+        """End a transaction of the server that an interrupt has left open; called before a first step.
+
+        Raises:
+            ServerLost
+        """
+        self._begin()
+        if self._conn.transaction_status != pq.TransactionStatus.IDLE:
+            self.run_steps(((ROLLBACK, ()),))
 
     def execute(self, text: str) -> list[Row]:
         """Run text of one or more statements outside of pipelines, for making a store; return the rows of the last.
@@ -206,9 +228,14 @@ class Session:
         Raises:
             as `run_steps`
         """
-        self._check()
-        if self._posted:
-            self._drain_posted()
+        rows, error = self._execute(text)
+        if error is not None:
+            raise self._error(error)
+        return rows
+
+    def _execute(self, text: str) -> tuple[list[Row], Any]:
+        """The rows of the last statement of a text, and the result of the first error."""
+        self._begin()
         conn, rows, error = self._conn, list[Row](), None
         was_pipeline = conn.pipeline_status == pq.PipelineStatus.ON
         try:
@@ -225,9 +252,7 @@ class Session:
                 conn.enter_pipeline_mode()
         except pq_error() as problem:
             raise self._lose(problem) from problem
-        if error is not None:
-            raise self._error(error)
-        return rows
+        return rows, error
 
     def _lift_time_limit(self) -> None:
         """Take away the time limit of steps that the server sets for the role, which may end this step as well.
@@ -236,17 +261,17 @@ class Session:
             ServerUnreachable: each try was ended.
         """
         for _ in range(_LIFT_TRIES):
-            with suppress(StepCanceled):
-                self.execute("SET statement_timeout = 0")
+            _, error = self._execute("SET statement_timeout = 0")
+            if error is None:
                 return
+            if error.error_field(pq.DiagnosticField.SQLSTATE) != _CANCELED:
+                raise self._error(error)
         raise unreachable(self.shown, "its statement_timeout ends every step of this user; set a longer one")
 
     def count_notifications(self) -> int:
         """Read what has come in without a wait, and return how many notifications have come in all."""
-        self._check()
+        self._begin()
         try:
-            if self._posted:
-                self._drain_posted()
             self._conn.consume_input()
             self._take_notifications()
         except pq_error() as error:
@@ -273,6 +298,18 @@ class Session:
         if self.failed is not None:
             raise lost(self.shown, self.failed)
 
+    def _begin(self) -> None:
+        """Drop the results of steps that were posted, or that an interrupt has left.
+
+        Raises:
+            ServerLost
+        """
+        self._check()
+        if self._is_torn:
+            self._mend()
+        if self._posted:
+            self._drain_posted()
+
     def _look_for_end(self) -> None:
         """Find out before a step is sent that the server has ended the session.
 
@@ -296,10 +333,11 @@ class Session:
 
     def _send(self, steps: Sequence[Step]) -> Kinds:
         """Send steps and a sync; return the kinds of the results that will come."""
-        conn, known = self._conn, self._prepared
+        conn, known, suffix = self._conn, self._prepared, self._suffix
         kinds: Kinds = []
         try:
-            for (name, text), parameters in steps:
+            for (statement, text), parameters in steps:
+                name = statement + suffix
                 if name not in known:
                     conn.send_prepare(name, text)
                     kinds.append(name)
@@ -320,20 +358,10 @@ class Session:
             self._poll.modify(conn.socket, select.POLLIN)
             conn.consume_input()
 
-    def _results(self, kinds: Kinds) -> list[list[Row]]:
-        """The rows of each step up to the sync; the first error is raised behind the sync."""
-        rows, failed = self._received(kinds)
-        if failed is not None:
-            raise self._error(failed)
-        return rows
-
-    def _received(self, kinds: Kinds, until_ns: int | None = None) -> tuple[list[list[Row]], Any]:
+    def _received(self, kinds: Kinds) -> tuple[list[list[Row]], Any]:
         """The rows of each step up to the sync, and the result of the first error.
 
         A statement whose preparation failed, or was skipped after an error, is prepared again at its next use.
-
-        Args:
-            until_ns: the boot time at which the wait ends; None waits for ever.
 
         Raises:
             ServerLost
@@ -341,7 +369,7 @@ class Session:
         rows: list[list[Row]] = []
         failed: Any = None
         for prepared in kinds:
-            while (result := self._next(until_ns)) is not None:
+            while (result := self._next(None)) is not None:
                 status = result.status
                 if status == _FATAL_ERROR:
                     failed = failed or result
@@ -351,7 +379,7 @@ class Session:
                     continue
                 if prepared is not None:
                     self._prepared.discard(prepared)
-        while (result := self._next(until_ns)) is None or result.status != _PIPELINE_SYNC:
+        while (result := self._next(None)) is None or result.status != _PIPELINE_SYNC:
             if result is not None and result.status == _FATAL_ERROR:
                 failed = failed or result  # of the commit, which the sync makes where no step does
             if self._conn.status == pq.ConnStatus.BAD:
@@ -374,22 +402,34 @@ class Session:
         return conn.get_result()
 
     def _wait_long(
-        self, timeout_s: float | None, on_slow: Callable[[float], None] | None, slow_s: float
-    ) -> None:
-        """Wait until the first result is there, and cancel the steps at the end of the time."""
+        self,
+        timeout_s: float | None,
+        on_slow: Callable[[float], None] | None,
+        slow_s: float,
+        may_cancel: Callable[[], bool] | None,
+    ) -> bool:
+        """Wait until the first result is there, and cancel the steps at the end of the time.
+
+        Returns:
+            whether the steps were canceled.
+        """
         conn, clock = self._conn, self._clock
-        began_ns = clock.boot_ns()
+        began_ns, is_canceled = clock.boot_ns(), False
         while conn.is_busy():
             waited_s = (clock.boot_ns() - began_ns) / 1e9
             if on_slow is not None and waited_s >= slow_s:
                 on_slow(waited_s)
                 on_slow = None
             if timeout_s is not None and waited_s >= timeout_s:
-                self._cancel()
-                timeout_s = None
+                if may_cancel is None or may_cancel():
+                    self._cancel()
+                    timeout_s, is_canceled = None, True
+                else:
+                    timeout_s = waited_s + _ASK_AGAIN_S
             ends = [end - waited_s for end in (timeout_s, slow_s if on_slow else None) if end is not None]
             self._await_input(min(ends, default=None))
             conn.consume_input()
+        return is_canceled
 
     def _await_input(self, left_s: float | None) -> None:
         """Wait for input of the server, `left_s` at most; a clock that is moved by hand moves behind a second."""
@@ -404,8 +444,11 @@ class Session:
     def _drain_posted(self) -> None:
         """Read the results of posted steps, up to their syncs."""
         try:
+            self._is_torn = True
             while self._posted:
-                self._received(self._posted.popleft())
+                self._received(self._posted[0])
+                self._posted.popleft()
+            self._is_torn = False
         except pq_error() as error:
             raise self._lose(error) from error
 
@@ -430,17 +473,34 @@ class Session:
         except pq_error():
             return
 
-    def _cancel_and_drain(self, kinds: Kinds) -> None:
-        """After an interrupt, end the steps and bring the session back to a sync, or give the session up.
-
-        Results that had been received are gone, so a session that was inside them cannot be brought back.
-        """
+    def _cancel_torn(self) -> None:
+        """After an interrupt, end the steps that run, and drop their results."""
         self._cancel()
-        if self._is_receiving:
-            self.failed = "a step was interrupted while its results came in"
-            return
-        with suppress(ServerLost, pq_error()):
-            self._received(kinds, self._clock.boot_ns() + int(_DRAIN_S * 1e9))
+        with suppress(ServerLost):
+            self._mend()
+
+    def _mend(self) -> None:
+        """Drop everything that is still to come, by what libpq knows of it, or give the session up after a second.
+
+        Raises:
+            ServerLost
+        """
+        conn = self._conn
+        self._tears += 1
+        self._suffix, self._prepared = b"_%d" % self._tears, set()
+        until_ns = self._clock.boot_ns() + int(_DRAIN_S * 1e9)
+        try:
+            # Steps before it may have been queued without a sync.
+            conn.pipeline_sync()
+            self._flush()
+            ends = 0
+            while ends < _ENDS_OF_ALL:
+                ends = ends + 1 if self._next(until_ns) is None else 0
+            self._take_notifications()
+        except pq_error() as error:
+            raise self._lose(error) from error
+        self._posted.clear()
+        self._is_torn = False
 
     def _lose(self, error: Any) -> Exception:
         message = getattr(error, "error_message", None) or error or self._conn.error_message
@@ -448,11 +508,16 @@ class Session:
         self.failed = text.strip().splitlines()[0] if text.strip() else "the server closed the connection"
         return lost(self.shown, self.failed)
 
-    def _error(self, result: Any) -> Exception:
+    def _error(self, result: Any, *, is_asked: bool = False) -> Exception:
+        """The error of a step.
+
+        Args:
+            is_asked: whether this process has canceled the step.
+        """
         state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
         message = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode(errors="replace")
         if state == _CANCELED:
-            return StepCanceled(message)
+            return StepCanceled(message) if is_asked else canceled(self.shown, message)
         if state == _OVERTAKEN:
             return Overtaken(message)
         if state[:2] in (b"57", b"08") or self._conn.status == pq.ConnStatus.BAD:

@@ -180,7 +180,11 @@ class SchemaBuild(_TableReader):
         self._record = create.new_record(state, self._is_replicated)
         self.is_resumed = self._has(self._schema)
         if not self.is_resumed:
-            self._make()
+            try:
+                self._make()
+            except AlreadyExists:  # by a second copy, just now
+                session.execute("ROLLBACK")
+                self.is_resumed = True
         self._lock()
         transient = (session.execute(_TRANSIENT)[0][0] or b"").decode()
         session.execute(
@@ -190,9 +194,12 @@ class SchemaBuild(_TableReader):
 
     def _check_free(self) -> None:
         if self._has(self._store):
-            raise AlreadyExists(
-                f"{self.destination} exists already and was left unchanged", path=self.destination
-            )
+            raise self._taken()
+
+    def _taken(self) -> AlreadyExists:
+        return AlreadyExists(
+            f"{self.destination} exists already and was left unchanged", path=self.destination
+        )
 
     def _has(self, schema: str) -> bool:
         return bool(self._session.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{schema}'"))
@@ -280,7 +287,10 @@ class SchemaBuild(_TableReader):
         self._check_free()
         self._session.execute("SET synchronous_commit = on")
         rename = f'ALTER SCHEMA "{self._schema}" RENAME TO "{self._store}"'
-        create.run_commit(self._session, rename, is_replicated=self._is_replicated)
+        try:
+            create.run_commit(self._session, rename, is_replicated=self._is_replicated)
+        except AlreadyExists:
+            raise self._taken() from None
         return as_int(row[0])
 
     def discard(self) -> None:

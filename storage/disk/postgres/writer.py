@@ -32,7 +32,7 @@ from storage.disk.postgres.speculation import Speculation
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import HEADS
 from storage.disk.view import SUPERBLOCK_KEY, BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import OutcomeUnknown, ServerLost, StoreInvalid, WriterBusy
+from storage.errors import OutcomeUnknown, ServerLost, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from storage.disk.postgres.environment import PostgresEnvironment
 
 T = TypeVar("T")
+
+
+class _Unproven(Exception):
+    """A batch that was made without the gate comes to something that no commit proves to be of the last commit."""
 
 
 class PostgresWriter(BatchRuns):
@@ -103,35 +107,19 @@ class PostgresWriter(BatchRuns):
         task.asked_ns = environment.clock.boot_ns()
         while True:
             wait = GateWait(environment, timeout_s, on_wait)
-            with suppress(RunAgain, Overtaken):
-                if self._is_alone:
-                    # Made anew inside the gate unless it succeeds.
-                    self._is_alone = False
+            is_alone, self._is_alone = self._is_alone, False
+            if is_alone and not task.dry_run:
+                before = len(task.in_the_way)
+                # Made anew inside the gate unless it is stored: its reads may be of several commits, so that a
+                # refusal, a result without changes, and holders to be ended prove nothing.
+                with suppress(RunAgain, Overtaken, _Unproven):
                     with environment.speculating(self.kept.commit[1], self._superblock, wait) as known:
-                        return self._speculate(task, known, wait)
+                        result = self._write_once(task, known, wait)
+                    self._is_alone = True
+                    return result
+                del task.in_the_way[before:]
             with suppress(RunAgain), environment.gate(wait) as passed:
                 return self._write_once(task, passed, None)
-
-    def _speculate(self, task: Task[T], known: Speculation, wait: GateWait) -> T:
-        """Run the task without the gate, and prove each outcome that `apply` does not prove.
-
-        Raises:
-            Overtaken: another commit came first; nothing was stored.
-            RunAgain, and the errors of the task: as of the last commit.
-        """
-        in_the_way, due_ns = [*task.in_the_way], self.prologue_due_ns
-        try:
-            result = self._write_once(task, known, wait)
-            if known.is_stored or not known.is_overtaken():
-                return result
-        except (Overtaken, OutcomeUnknown, ServerLost, WriterBusy):
-            raise
-        except Exception:
-            # A refusal that is stored is raised behind its commit.
-            if known.is_stored or not known.is_overtaken():
-                raise
-        task.in_the_way, self.prologue_due_ns = in_the_way, due_ns
-        raise Overtaken
 
     def _write_once(self, task: Task[T], at: GatePass | Speculation, wait: GateWait | None) -> T:
         """Run the task on the last commit.
@@ -143,6 +131,7 @@ class PostgresWriter(BatchRuns):
         environment, number = self._environment, at.number + 1
         refusal: DurableRefusal | None = None
         batch: WriteBatch | None = None
+        is_made = False
         try:
             reads = environment.reads.claim(at.number)
             changes = Changes(at.snapshot(reads, number))
@@ -161,13 +150,17 @@ class PostgresWriter(BatchRuns):
             if not task.dry_run:
                 batch.write_open()
                 if batch.superblock.changes or batch.starts_clock:
+                    is_made = True
                     changed = self._commit(changes, batch, task.asked_ns, wait)
-                    at.is_stored = True
                     environment.reads.advance(reads, number, changed)
                     self.kept.keep(self, number, batch)
                     self._is_alone = kept is not None
+                elif wait is not None:
+                    raise _Unproven
                 self.prologue_due_ns = due_ns
         except BaseException as error:
+            if wait is not None and not is_made and _depends_on_reads(error):
+                raise _Unproven from error
             ours = self._translated(error, batch)
             if ours is not None:
                 raise ours from error
@@ -222,6 +215,7 @@ class PostgresWriter(BatchRuns):
         if environment.is_replicated and not (as_bool(rows[-1][0][0]) and is_waited_for):
             raise self._unknown("the commit is on the primary alone: it did not wait for the standby")
         self._superblock = superblock
+        environment.timestamps.note_stored()
         environment.note_commit(number)
         faults.reach("environment.after_commit")
         return changed
@@ -241,6 +235,11 @@ class PostgresWriter(BatchRuns):
                 Action("store.reports.show_transaction", "TXN"),
             ),
         )
+
+
+def _depends_on_reads(error: BaseException) -> bool:
+    """Whether a batch that is made again may not meet the error: not an interrupt, and not the loss of the server."""
+    return isinstance(error, Exception) and not isinstance(error, (RunAgain, ServerLost, _Unproven))
 
 
 def _parameters(

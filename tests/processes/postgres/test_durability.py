@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from storage import Store
+from storage.disk.postgres.writer import PostgresWriter
 from storage.errors import OutcomeUnknown, ServerUnreachable, StoreNotFound, StoreUnsafe
 from tests.processes.postgres.servers import Server
 from tests.processes.postgres.test_lost_servers import Sending, made
@@ -73,6 +76,33 @@ def test_a_commit_that_did_not_wait(pair: tuple[Server, Server], how: str) -> No
         assert isinstance(error, OutcomeUnknown) and "on the primary alone" in error.message
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_slow_standby_is_waited_for(pair: tuple[Server, Server], is_alone: bool) -> None:
+    """The time limit is that of the gate: a commit inside the gate waits on, however the batch was made.
+
+    Nobody is told of a wait for the gate, which this process itself holds.
+    """
+    primary, standby = pair
+    told: list[str] = []
+    with Store.open(
+        made(primary, standby), lock_timeout=0.3, on_wait=lambda who, waited: told.append(who)
+    ) as store:
+        producer = store.create_producer("t")
+        for number in range(3):
+            producer.send(b"%d" % number)
+        writer = store.connection.environment.writer
+        assert isinstance(writer, PostgresWriter)
+        writer._is_alone = is_alone
+        standby.pause()
+        sending = Sending(lambda: producer.send(b"late"))
+        primary.wait_for_standby_wait()
+        time.sleep(1.5)
+        standby.resume()
+        assert sending.ended() is None
+        assert told == []
+        assert [message.value for message in store.reader("t")] == [b"0", b"1", b"2", b"late"]
+
+
 def test_an_ended_wait(pair: tuple[Server, Server]) -> None:
     """A session that is ended while its commit waits says nothing of the outcome."""
     primary, standby = pair
@@ -101,6 +131,8 @@ def test_open_for_writing_checks_the_server(pair: tuple[Server, Server]) -> None
     """A standby is no server of a store; one without the promised standby is read, and not written."""
     primary, standby = pair
     made(primary, standby)
+    # A commit waits until the standby has written it, and not until the standby shows it.
+    standby.wait_until("SELECT count(*) FROM pg_namespace WHERE nspname = 's'", "1")
     any_server = standby.url() + "&target_session_attrs=any"
     for read_only in (False, True):
         with pytest.raises(ServerUnreachable, match="is a standby"):

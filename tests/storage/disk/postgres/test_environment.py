@@ -8,6 +8,7 @@ import pytest
 
 from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
+from storage.disk.schema import TOPICS
 from storage.errors import StoreClosed, StoreInvalid
 from tests.postgres_cluster import Cluster
 
@@ -67,6 +68,20 @@ def test_views_and_batches_see_one_order_of_commits(store: Store, environment: P
         assert environment.writer.kept.commit[1] == before + 1
     with store.connection.view() as view:
         assert view.commit == before + 1
+
+
+def test_a_view_inside_a_view_shows_the_last_commit(store: Store, environment: PostgresEnvironment) -> None:
+    """The outer one stays as it is, also behind the end of the inner one."""
+    with store.connection.view() as outer:
+        before = outer.commit, outer.count(TOPICS)
+        store.create_topic("u")
+        with store.connection.view() as inner, store.connection.view() as innermost:
+            assert innermost.commit == inner.commit == before[0] + 1
+            assert inner.count(TOPICS) == innermost.count(TOPICS) == before[1] + 1
+        store.create_topic("v")
+        assert (outer.commit, outer.count(TOPICS)) == before
+    with store.connection.view() as view:
+        assert view.count(TOPICS) == before[1] + 2
 
 
 def test_space_is_that_of_the_tables(environment: PostgresEnvironment) -> None:

@@ -11,6 +11,9 @@ from storage.disk.postgres.environment import PostgresEnvironment
 from storage.disk.postgres.gate import GateWait
 from storage.disk.postgres.server_locks import ServerLeases, SharedLeases
 from storage.disk.postgres.session import Session
+from storage.disk.schema import STORE
+from storage.disk.view import WriteBatch
+from storage.errors import StoreInvalid
 from storage.process.clock import SYSTEM_CLOCK
 from storage.process.identity import this_process
 from tests.storage.disk.postgres.conftest import connected
@@ -20,7 +23,13 @@ CLASS = 77
 
 def leases(session: Session) -> ServerLeases:
     """Leases that one session takes and drops."""
-    own = SharedLeases(lambda: session.run_steps(own.steps(CLASS)))
+
+    def send() -> None:
+        steps = own.steps(CLASS)
+        session.run_steps(steps)
+        own.note_sent(steps)
+
+    own = SharedLeases(send)
     return ServerLeases(session, CLASS, own)
 
 
@@ -83,6 +92,55 @@ class TestTimestamps:
             environment.timestamps.hold(1000, environment.clock.boot_ns() + 10**12)
             environment._end_unflushed(passed)
         return 1000
+
+    def test_a_release_that_waits_to_be_sent_hides_no_other_process(
+        self, url: str, environment: PostgresEnvironment, held: int
+    ) -> None:
+        """A version above the timestamp of the other process is not final, as it may write there."""
+        other = PostgresEnvironment(url, SYSTEM_CLOCK, read_only=False)
+        try:
+            with other.gate(GateWait(other, 5, None)) as passed:
+                other.timestamps.hold(held + 500, other.clock.boot_ns() + 10**12)
+                other._end_unflushed(passed)
+            with environment._using_batches(GateWait(environment, 5, None)):
+                environment.timestamps.release(held)
+                assert environment.timestamps.has_released
+                assert environment.timestamps.lowest(held + 1000) == held + 500
+        finally:
+            other.close()
+
+    def test_a_release_in_a_batch_that_another_commit_overtakes(
+        self, url: str, environment: PostgresEnvironment, held: int
+    ) -> None:
+        """The refused batch takes its steps back; the batch that is made again sends them once more."""
+
+        def change(batch: WriteBatch) -> None:
+            environment.timestamps.release(held)
+            batch.superblock.changes += 1
+
+        def alone(batch: WriteBatch) -> None:
+            batch.superblock.changes += 1
+
+        other = PostgresEnvironment(url, SYSTEM_CLOCK, read_only=False)
+        try:
+            for writer in (environment.writer, environment.writer, other.writer):
+                writer.write(alone)
+            environment.writer.write(change)
+            assert not environment.timestamps.has_released
+            assert other.timestamps.lowest(held) is None
+        finally:
+            other.close()
+
+    def test_a_release_in_a_batch_that_fails(self, environment: PostgresEnvironment, held: int) -> None:
+        """It is sent behind the batch."""
+
+        def change(batch: WriteBatch) -> None:
+            environment.timestamps.release(held)
+            batch.put(STORE, os.urandom(10_000), b"")  # longer than an index takes
+
+        with pytest.raises(StoreInvalid):
+            environment.writer.write(change)
+        assert environment.timestamps.lowest(held) is None
 
     def test_the_lowest_of_all_processes_is_found(self, environment: PostgresEnvironment, held: int) -> None:
         """Up to a bound."""

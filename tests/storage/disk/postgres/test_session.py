@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import closing
+from urllib.parse import quote
 
 import pytest
 
@@ -77,6 +79,16 @@ def test_an_interrupt_ends_a_wait(session: Session) -> None:
     assert numbers(session, 1) == [2]
 
 
+def test_a_step_that_the_operator_cancels(session: Session, postgres_cluster: Cluster) -> None:
+    """Nobody here has set a time limit: the error is one of ours, and the session goes on."""
+    timer = threading.Timer(0.3, postgres_cluster.psql, (f"SELECT pg_cancel_backend({session.server_pid})",))
+    timer.start()
+    with pytest.raises(StoreInvalid, match="canceled"):
+        session.run_steps(((SLEEPS, ()),))
+    timer.join()
+    assert numbers(session, 1) == [2]
+
+
 def test_another_commit_first_is_told_apart(session: Session) -> None:
     """By the state that the function `apply` raises."""
     with pytest.raises(Overtaken):
@@ -103,3 +115,12 @@ def test_notifications_are_counted(url: str, session: Session) -> None:
     numbers(session, 1)
     assert session.count_notifications() == before + 1
     second.close()
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_steps_see_what_is_committed_whatever_the_level_of_the_role(url: str, level: str) -> None:
+    """`apply` takes the gate and then compares commits: at these levels it would compare those before the gate."""
+    chosen = quote(f"-c default_transaction_isolation={level}".replace("e r", "e\\ r"))
+    with closing(connected(f"{url}&options={chosen}")) as session:
+        ((row,),) = session.run_steps((((b"level", b"SELECT current_setting('transaction_isolation')"), ()),))
+        assert row == (b"read committed",)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,18 +11,13 @@ import pytest
 from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
 from storage.disk.postgres.session import Session, Step
-from storage.disk.schema import HEADS
-from storage.disk.view import DurableRefusal, ReadView, WriteBatch
-from storage.errors import AlreadyExists, TopicNotFound
-from storage.topic.catalogue import key1
+from storage.disk.schema import STORE
+from storage.disk.view import WriteBatch
+from storage.errors import AlreadyExists, Conflict, CorruptStore, ServerLost, TopicNotFound, TxnctlError
+from storage.process.clock import SYSTEM_CLOCK
+from tests.postgres_cluster import Cluster
 
-_SEND_BOTH = """
-import sys
-from storage import Store
-with Store.open(sys.argv[1]) as store, store.transaction() as txn:
-    for topic in ("t", "u"):
-        store.create_producer(topic).send(b"", txn=txn)
-"""
+KEY = b"of the test"
 
 
 @pytest.fixture
@@ -69,60 +63,6 @@ def test_a_batch_behind_another_commit_is_made_again_inside_the_gate(
         assert [message.value for message in reader] == [b"0", b"1"]
 
 
-def heads(view: ReadView | WriteBatch) -> Iterator[bytes | None]:
-    """The records of the first two topics, one after the other."""
-    for topic_id in (1, 2):
-        record = view.get(HEADS, key1(topic_id))
-        yield None if record is None else bytes(record)
-
-
-@pytest.mark.parametrize("raises", [False, True])
-def test_what_a_batch_before_the_gate_has_read_is_proven(store: Store, raises: bool) -> None:
-    """A result without a change, or an error, is that of one commit, also where another one came between two reads."""
-    for topic in ("t", "u"):
-        store.create_topic(topic)
-    producer = store.create_producer("t")
-    producer.send(b"0")
-    producer.send(b"1")
-    runs: list[list[bytes | None]] = []
-
-    def change(batch: WriteBatch) -> list[bytes | None]:
-        read = heads(batch)
-        found = [next(read)]
-        if not runs:
-            subprocess.run([sys.executable, "-c", _SEND_BOTH, store.path], check=True)
-        runs.append([*found, *read])
-        if raises:
-            raise ValueError(runs[-1])
-        return runs[-1]
-
-    try:
-        result = store.connection.write(change)
-    except ValueError as error:
-        result = error.args[0]
-    with store.connection.view() as view:
-        committed = [*heads(view)]
-    assert (len(runs), result) == (2, committed)
-
-
-def test_a_stored_refusal_runs_once(store: Store) -> None:
-    """A change that is refused for good, before the gate: its commit is none of another process."""
-    store.create_topic("t")
-    producer = store.create_producer("t")
-    producer.send(b"0")
-    producer.send(b"1")
-    before, runs = store.connection.environment.last_commit(), []
-
-    def change(batch: WriteBatch) -> None:
-        runs.append(batch)
-        batch.superblock.changes += 1
-        raise DurableRefusal(TopicNotFound("gone"))
-
-    with pytest.raises(TopicNotFound):
-        store.connection.write(change)
-    assert (len(runs), store.connection.environment.last_commit()) == (1, before + 1)
-
-
 def test_a_refused_change_stores_nothing(store: Store) -> None:
     """The commit number stays, and the next batch goes on."""
     store.create_topic("t")
@@ -144,3 +84,155 @@ def test_a_dry_run_takes_no_gate_and_stores_nothing(store: Store, steps: list[li
     store.admin.topics.delete_topic("t", dry_run=True)
     assert store.has_topic("t")
     assert (steps, store.connection.environment.last_commit()) == ([], before)
+
+
+@pytest.fixture
+def other(url: str, environment: PostgresEnvironment) -> Iterator[PostgresEnvironment]:
+    """The store as a further process has it open; the record of the test is gone at the end."""
+    other = PostgresEnvironment(url, SYSTEM_CLOCK, read_only=False)
+    try:
+        yield other
+        other.writer.write(_remove)
+    finally:
+        other.close()
+
+
+def _put(batch: WriteBatch) -> None:
+    batch.put(STORE, KEY, b"1")
+
+
+def _remove(batch: WriteBatch) -> None:
+    batch.delete(STORE, KEY)
+
+
+def _found(batch: WriteBatch) -> bytes:
+    return bytes(batch.get(STORE, KEY) or b"")
+
+
+def _alone(environment: PostgresEnvironment) -> None:
+    """Let the process be the one that made the last two commits, and know that there is no record."""
+    for _ in range(2):
+        environment.writer.write(_remove)
+
+
+@pytest.mark.parametrize("refusal", [TopicNotFound("t"), CorruptStore("t"), AssertionError()])
+def test_a_refusal_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment, refusal: Exception
+) -> None:
+    """A batch made without the gate on an older commit refuses nothing: the change runs again inside the gate."""
+
+    def change(batch: WriteBatch) -> None:
+        if batch.get(STORE, KEY) is None:
+            raise refusal
+        _remove(batch)
+
+    _alone(environment)
+    other.writer.write(_put)
+    environment.writer.write(change)
+    with environment.view() as view:
+        assert view.get(STORE, KEY) is None
+
+
+def test_a_durable_refusal_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment
+) -> None:
+    """A refusal that leaves nothing to store is not told apart from a result."""
+
+    def change(batch: WriteBatch) -> None:
+        if batch.get(STORE, KEY) is None:
+            raise batch.refuse(TxnctlError("refused"))
+
+    _alone(environment)
+    other.writer.write(_put)
+    environment.writer.write(change)
+
+
+def test_a_refusal_that_is_stored_runs_once(environment: PostgresEnvironment) -> None:
+    """Its own commit is none that overtakes it."""
+    runs: list[WriteBatch] = []
+
+    def change(batch: WriteBatch) -> None:
+        runs.append(batch)
+        _put(batch)
+        raise batch.refuse(TxnctlError("refused"))
+
+    _alone(environment)
+    before = environment.last_commit()
+    with pytest.raises(TxnctlError, match="refused"):
+        environment.writer.write(change)
+    environment.writer.write(_remove)
+    assert (len(runs), environment.last_commit()) == (1, before + 2)
+
+
+def test_holders_in_the_way_are_those_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment
+) -> None:
+    """A holder that an older commit shows as due is looked at again inside the gate."""
+    ended: list[int] = []
+    ends = SimpleNamespace(
+        find_due=lambda batch, holders: [] if _found(batch) else holders,
+        end=lambda batch, due: ended.extend(due),
+    )
+
+    def change(batch: WriteBatch) -> None:
+        raise Conflict("held", held_by=[7])
+
+    _alone(environment)
+    environment.writer.holder_ends, kept = ends, environment.writer.holder_ends
+    other.writer.write(_put)
+    with pytest.raises(Conflict):
+        environment.writer.write(change)
+    environment.writer.holder_ends = kept
+    assert ended == []
+
+
+def test_a_result_without_changes_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment
+) -> None:
+    """Without the gate, an answer that stores nothing might be that of an older commit."""
+    _alone(environment)
+    other.writer.write(_put)
+    assert environment.writer.write(_found) == b"1"
+
+
+def test_a_rehearsed_result_is_one_of_the_last_commit(
+    environment: PostgresEnvironment, other: PostgresEnvironment
+) -> None:
+    """A dry run inside the gate stores nothing, so that no commit proves its answer."""
+
+    def change(batch: WriteBatch) -> bytes:
+        found = _found(batch)
+        _remove(batch)
+        return found
+
+    _alone(environment)
+    other.writer.write(_put)
+    assert environment.writer.write(change, dry_run=True) == b"1"
+
+
+def test_a_change_of_the_read_cache_is_sent_once(
+    environment: PostgresEnvironment, steps: list[list[str]]
+) -> None:
+    """A new generation empties the tables of the cache, which no further batch repeats."""
+    for _ in range(3):
+        environment.writer.write(lambda batch: batch.read_cache.start_anew(batch.superblock))
+    assert "begin_reads" in steps[-1]
+    steps.clear()
+    environment.writer.write(_put)
+    environment.writer.write(_remove)
+    assert [step for trip in steps for step in trip if "reads" in step] == []
+
+
+def test_a_lost_server_is_not_asked_again(
+    environment: PostgresEnvironment, other: PostgresEnvironment, postgres_cluster: Cluster
+) -> None:
+    """A batch that meets the loss while it reads without the gate reports the loss."""
+
+    def change(batch: WriteBatch) -> None:
+        postgres_cluster.psql(f"SELECT pg_terminate_backend({environment._batches.server_pid})")
+        batch.get(STORE, KEY + b"?")
+        pytest.fail("the session went on")
+
+    _alone(environment)
+    with pytest.raises(ServerLost):
+        environment.writer.write(change)
