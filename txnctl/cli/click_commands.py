@@ -101,10 +101,13 @@ class _Helpful:
 
     def get_help(self, ctx: click.Context) -> str:
         """The help, also where a text keeps its lines no wider than the terminal."""
+        from txnctl.cli.help_formatter import HelpFormatter
         from txnctl.output.prose import defined
 
-        lines = super().get_help(ctx).split("\n")  # type: ignore[misc]
-        return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
+        formatter = HelpFormatter(width=ctx.terminal_width, max_width=ctx.max_content_width)
+        self.format_help(ctx, formatter)  # type: ignore[attr-defined]
+        lines = formatter.getvalue().rstrip("\n").split("\n")
+        return "\n".join(defined(lines, formatter.width + _MARGIN))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; an error has a hint with a command line that the parser takes.
