@@ -21,10 +21,10 @@ def _commands(ctx: click.Context, _parameter: click.Parameter, incomplete: str) 
 
     at, command = ctx.find_root(), ctx.find_root().command
     for word in ctx.params.get("words") or ():
-        found = command.get_command(at, word) if isinstance(command, Group) else None
-        if found is None:
+        member = command.get_command(at, word) if isinstance(command, Group) else None
+        if member is None:
             return []
-        at, command = Context(found, parent=at, info_name=word), found
+        at, command = Context(member, parent=at, info_name=word), member
     if not isinstance(command, Group):
         return []
     return [CompletionItem(name) for name in command.list_commands(at) if name.startswith(incomplete)]

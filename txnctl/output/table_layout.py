@@ -78,7 +78,7 @@ class LaidColumn(NamedTuple):
             return self.width
         word = max([len(word) for cell in self.cells for word in cell.split()], default=0)
         if self.kind != "list":
-            quoted = [len(each) for cell in self.cells if "`" in cell for each in _QUOTED.findall(cell)]
+            quoted = [len(text) for cell in self.cells if "`" in cell for text in _QUOTED.findall(cell)]
             word = max(min(word, _WORD_MAX), min(max(quoted, default=0), _QUOTED_MAX))
         return min(self.width, max(_FOLDED_MIN, len(self.heading), word))
 
@@ -261,7 +261,7 @@ def _fold(cell: str, width: int, kind: str) -> str:
     if "`" in cell:
         # A command that is wider than the cell breaks between its words.
         cell = _QUOTED.sub(
-            lambda found: found[0].replace(" ", _JOINED) if len(found[0]) <= width else found[0], cell
+            lambda quoted: quoted[0].replace(" ", _JOINED) if len(quoted[0]) <= width else quoted[0], cell
         )
     lines = wrap(cell, width, break_on_hyphens=False, break_long_words=kind != "list")
     return "\n".join(lines).replace(_JOINED, " ")
