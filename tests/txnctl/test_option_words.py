@@ -119,12 +119,13 @@ def test_a_former_name_is_taken_and_not_shown(name: str, aliases: tuple[str, ...
     assert found, f"no command has {name}"
 
 
-def test_quiet_is_taken_by_every_command_that_uses_a_store() -> None:
-    """With one meaning: no notes, no progress, no summary."""
+def test_quiet_is_taken_by_every_command() -> None:
+    """With one meaning: no notes, no progress, no summary; shown where a store is used."""
     for page in COMMANDS:
         assert isinstance(page.command, Command)
-        names = [name for option in options(page) for name in option.opts]
-        assert ("-q" in names) is bool(page.command.declaration.opens), page.title
+        (quiet,) = [option for option in options(page) if "-q" in option.opts]
+        uses_store = page.title.startswith("txnctl store ") or bool(page.command.declaration.opens)
+        assert quiet.hidden is not uses_store, page.title
 
 
 def test_yes_is_shown_where_something_is_asked_and_taken_by_every_change() -> None:

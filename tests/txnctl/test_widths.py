@@ -169,6 +169,13 @@ def terminals(full_store: FullStore, tmp_path_factory: pytest.TempPathFactory) -
     opened.close()
 
 
+def broken(text: str) -> list[str]:
+    """Commands in backquotes that a line end breaks without a backslash."""
+    plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+    joined = re.sub(r" \\\r?\n *", " ", plain)
+    return re.findall(r"`(?:txnctl|man|kill|ps) [^`\n]*\n", joined)
+
+
 def too_wide(text: str, columns: int) -> list[str]:
     """Lines wider than the terminal, but for single words."""
     lines = [line for part in text.split("\n") for line in part.split("\r")]
@@ -187,6 +194,7 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(
         assert shown.strip(), arguments
         assert "usage" not in shown.lower() or name in ("errors list", "help"), shown
         assert too_wide(shown, columns) == [], shown
+        assert broken(shown) == [], shown
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +235,7 @@ def test_no_line_of_a_change_is_wider_than_the_terminal(
         before = () if name in ("store init", "store copy") and arguments else ("--store", str(copy))
         shown = terminals.run(columns, *before, *name.split(), *arguments, answer="n\n", directory=tmp_path)
         assert too_wide(shown, columns) == [], shown
+        assert broken(shown) == [], shown
         assert not {path.name for path in CHECKOUT.iterdir()} & {*arguments}
 
 
@@ -240,13 +249,19 @@ def test_no_line_of_help_or_of_an_error_is_wider_than_the_terminal(
     for path in commands():
         shown = [terminals.run(columns, *path, *more) for more in (("--help",), *wrong)]
         assert [line for text in shown for line in too_wide(text, columns)] == [], path
+        assert [line for text in shown for line in broken(text)] == [], path
+        joined = re.sub(r" \\\n *", " ", shown[0])
+        assert [line for line in joined.split("\n") if line.count("`") % 2] == [], path
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_line_of_the_list_of_fields_is_wider_than_the_terminal(terminals: Terminals, columns: int) -> None:
     """`-o help`."""
     for path in commands():
-        assert too_wide(terminals.run(columns, *path, "-o", "help"), columns) == [], path
+        shown = terminals.run(columns, *path, "-o", "help")
+        assert too_wide(shown, columns) == [], path
+        assert "Traceback" not in shown
+        assert broken(shown) == [], path
 
 
 def commands_shown(text: str) -> list[str]:

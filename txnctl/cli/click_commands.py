@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storage.errors import BadInput
+from storage.errors import BadInput, InvalidValue
 from txnctl.cli.aliases import ALIASES, OPTION_ALIASES
 from txnctl.cli.declaration import EFFECTS, Declaration, Group, declaration_of, summary_of
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from txnctl.cli.declaration import Example
 
+_TYPED = "txnctl.typed"
+"""The words as typed after the command, among the notes that click keeps for a context."""
 _MARGIN = 2
 """Columns that click leaves free at the right of a terminal."""
 _GROUP_EXAMPLES = 4
@@ -101,10 +103,13 @@ class _Helpful:
 
     def get_help(self, ctx: click.Context) -> str:
         """The help, also where a text keeps its lines no wider than the terminal."""
+        from txnctl.cli.help_formatter import HelpFormatter
         from txnctl.output.prose import defined
 
-        lines = super().get_help(ctx).split("\n")  # type: ignore[misc]
-        return "\n".join(defined(lines, ctx.make_formatter().width + _MARGIN))
+        formatter = HelpFormatter(width=ctx.terminal_width, max_width=ctx.max_content_width)
+        self.format_help(ctx, formatter)  # type: ignore[attr-defined]
+        lines = formatter.getvalue().rstrip("\n").split("\n")
+        return "\n".join(defined(lines, formatter.width + _MARGIN))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; an error has a hint with a command line that the parser takes.
@@ -113,6 +118,7 @@ class _Helpful:
             click.UsageError, BadInput
         """
         typed = list(args)
+        ctx.meta[_TYPED] = typed
         try:
             return list(super().parse_args(ctx, self._prepared(ctx, args)))  # type: ignore[misc]
         except (click.UsageError, BadInput) as error:
@@ -217,7 +223,7 @@ class Command(_Helpful, click.Command):
         """Open the store as declared, run the command, close.
 
         Raises:
-            click.UsageError: with a hint, if the command found options that do not go together.
+            click.UsageError, InvalidValue: with a hint, if the command found options that do not go together.
         """
         from txnctl.cli.context import Context
 
@@ -228,6 +234,11 @@ class Command(_Helpful, click.Command):
             from txnctl.cli.usage_hint import add_example
 
             add_example(error, self.examples)
+            raise
+        except InvalidValue as error:
+            from txnctl.cli.usage_hint import add_correction
+
+            add_correction(error, ctx, ctx.meta[_TYPED])
             raise
 
     @property

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import click
 
     from storage import Store
+    from storage.audit_trail import AuditRecord
     from storage.reports.producers import ProducerRow
     from storage.reports.transactions import TransactionRow
 
@@ -36,6 +37,8 @@ SCRIPTS = {"bash": "txnctl.bash", "zsh": "_txnctl", "fish": "txnctl.fish"}
 
 _AUDITED = 1000
 """Records of the audit trail that completion reads at most."""
+_NUMBERED = 100
+"""Records of the audit trail whose numbers completion offers."""
 
 _BASH = r"""# bash completion for txnctl
 
@@ -196,6 +199,28 @@ def audit_actions(context: click.Context, incomplete: str) -> list[CompletionIte
     return _looked_up(context, find, incomplete)
 
 
+def audit_targets(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The targets of the newest records of the audit trail."""
+
+    def find(store: Store) -> list[CompletionItem]:
+        targets = dict.fromkeys(record.target for record in store.reports.list_audit_records(_AUDITED))
+        return [CompletionItem(target) for target in targets]
+
+    return _looked_up(context, find, incomplete)
+
+
+def audit_records(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The numbers of the newest records of the audit trail, with action, target and reason."""
+
+    def find(store: Store) -> list[CompletionItem]:
+        return [
+            CompletionItem(str(record.number), help=_change(record))
+            for record in store.reports.list_audit_records(_NUMBERED)
+        ]
+
+    return _looked_up(context, find, incomplete)
+
+
 def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     """The sessions that no process holds, of the topic that stands on the line or of all, with name, age and owner."""
     topic = context.params.get("topic")
@@ -228,6 +253,11 @@ def _name_and_owner(row: ProducerRow) -> str:
     return ", ".join([row.producer_name, row.name, alive(row), row.owner.address])
 
 
+def _change(record: AuditRecord) -> str:
+    change = f"{record.action} {record.target}"
+    return f"{change}, {record.reason}" if record.reason else change
+
+
 def _age_and_owner(row: TransactionRow) -> str:
     from txnctl.output.human import duration
 
@@ -248,6 +278,8 @@ def _looked_up(
             items = [item for item in find(store) if item.value.startswith(incomplete)]
         from txnctl.output.escape import printable
 
+        # A name that the terminal would obey cannot be typed either.
+        items = [item for item in items if printable(item.value) == item.value]
         for item in items:
             # The shell shows it on the terminal; with a line end in it the next completion would be of its making.
             item.help = None if item.help is None else printable(item.help)

@@ -82,6 +82,11 @@ def below(ctx: click.Context, words: Sequence[str]) -> list[str] | None:
     return _of_command(ctx, name, command, rest)
 
 
+def is_taken(ctx: click.Context, words: Sequence[str]) -> bool:
+    """Whether the parser takes the words after the command."""
+    return _tried(ctx, words)[1] is None
+
+
 def near_options(ctx: click.Context, name: str) -> list[str]:
     """Names of options of the command that are like this one, the nearest first."""
     options = [option for option in _options(ctx) if not option.hidden]

@@ -86,6 +86,11 @@ def without_options(words: Sequence[str], names: set[str]) -> list[str]:
     return kept
 
 
+def without_flags(words: Sequence[str], names: set[str]) -> list[str]:
+    """Without these options, which take no value."""
+    return [word for word in words if word not in names]
+
+
 def _is_token(word: str) -> bool:
     from re import search
 

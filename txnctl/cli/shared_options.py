@@ -68,8 +68,9 @@ def of_command(declaration: Declaration) -> list[click.Parameter]:
         options.append(_yes(hidden=not declaration.asks))
     if declaration.output is not None:
         options += [_output(declaration.output), _json_schema()]
+    options.append(_quiet(hidden=not declaration.opens and declaration.effect == "reads"))
     if declaration.opens:
-        options += [_quiet(), _store()]
+        options.append(_store())
     if declaration.opens in ("read", "write"):
         options.append(_lock_timeout())
     return [*options, _color(), _debug()]
@@ -84,12 +85,14 @@ def _yes(*, hidden: bool) -> Option:
     return Option(["-y", "--yes", "shared_yes"], is_flag=True, help="Do not ask.", shared=True, hidden=hidden)
 
 
-def _quiet() -> Option:
+def _quiet(*, hidden: bool) -> Option:
+    """Every command takes it; shown where a command may say something beside its result."""
     return Option(
         ["-q", "--quiet", "shared_quiet"],
         is_flag=True,
         help="No notes, progress or summary on standard error; warnings and errors stay.",
         shared=True,
+        hidden=hidden,
     )
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from re import compile as pattern
 from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
 from storage.errors import BadInput
-from txnctl.cli.click_commands import Argument, GroupCommand, Option
-from txnctl.cli.corrected_line import Trial, corrected, near_options
-from txnctl.cli.pasted_line import DRY_RUN, harmless, has_token, without_options, without_tokens
+from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
+from txnctl.cli.corrected_line import Trial, corrected, is_taken, near_options
+from txnctl.cli.pasted_line import (
+    DRY_RUN,
+    harmless,
+    has_token,
+    without_flags,
+    without_options,
+    without_tokens,
+)
 from txnctl.cli.sample_values import expected_value
 from txnctl.cli.value_types import SessionToken
 from txnctl.output.shell import hint_of, line, name_in, worded
@@ -18,9 +26,14 @@ from txnctl.output.shell import hint_of, line, name_in, worded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storage.errors import InvalidValue
     from txnctl.cli.corrected_line import Refusal
     from txnctl.cli.declaration import Example
 
+_OPTION = pattern(r"(?<![\w-])--?[a-z][a-z0-9-]*")
+"""The name of an option in a message."""
+_COMMAND = pattern(r"\btxnctl (?!\.)")
+"""The begin of a command to paste; `txnctl ...` is none."""
 _LINE_MAX = 300
 """Characters of a command line to paste; a longer one, mostly a message, is shown with samples alone."""
 
@@ -54,6 +67,43 @@ def add_example(error: click.UsageError, examples: Sequence[Example]) -> None:
         error.hint = f"For example: {worded(name_in(lines[0]))}"  # type: ignore[attr-defined]
 
 
+def add_correction(error: InvalidValue, ctx: click.Context, words: Sequence[str]) -> None:
+    """End the hint of an error over options, which the command itself raised, in a command line.
+
+    Of the options that the error names, the first without which the parser takes the line is left out; where none is on
+    the line, the line is an example. An error that names no option of the command, or a command, is left as it is.
+
+    Args:
+        ctx: of the command.
+        words: as typed after the command.
+    """
+    said = hint_of(error) or ""
+    if _COMMAND.search(said) or not isinstance(ctx.command, Command):
+        return
+    options = [param for param in ctx.command.get_params(ctx) if isinstance(param, Option)]
+    by_name = {name: option for option in options for name in [*option.opts, *option.aliases]}
+    named = [by_name[name] for name in _OPTION.findall(f"{error.message} {said}") if name in by_name]
+    if not named:
+        return
+    plain = without_tokens(ctx, words)
+    short = (kept for option in named if (kept := _without(ctx, plain, option)) is not None)
+    fitting = next(short, None) if _is_short(plain) else None
+    if fitting is None:
+        lines = [example.lines[0] for example in ctx.command.examples if len(example.lines) == 1]
+        shown = worded(name_in(lines[0])) if lines else None
+    else:
+        shown = command_line(ctx, fitting)
+    if shown is not None:
+        error.hint = f"{said} For example: {shown}".lstrip()
+
+
+def _without(ctx: click.Context, words: Sequence[str], option: Option) -> list[str] | None:
+    """The line without the option; None where it is not on the line, or the parser refuses what is left."""
+    names = {*option.opts, *option.secondary_opts, *option.aliases}
+    kept = without_flags(words, names) if option.is_flag else without_options(words, names)
+    return kept if kept != [*words] and is_taken(ctx, kept) else None
+
+
 def command_line(ctx: click.Context, words: Sequence[str]) -> str:
     """A command line to paste: the path of the command, the store that the line named, and the words."""
     path = ctx.command_path.partition(" ")[2]
@@ -66,8 +116,7 @@ def command_line(ctx: click.Context, words: Sequence[str]) -> str:
 def _fitting(ctx: click.Context, words: Sequence[str], error: Refusal) -> list[str]:
     """The words corrected; those of an example where that does not help."""
     plain = without_tokens(ctx, words)
-    is_short = sum(map(len, plain)) < _LINE_MAX and "".join(plain).isprintable()
-    fitting = corrected(ctx, plain, error) if is_short else None
+    fitting = corrected(ctx, plain, error) if _is_short(plain) else None
     if fitting is not None:
         return fitting
     if isinstance(ctx.command, GroupCommand):
@@ -75,6 +124,10 @@ def _fitting(ctx: click.Context, words: Sequence[str], error: Refusal) -> list[s
     # Every correction of nothing is a sample.
     begun = corrected(ctx, ["--no-such-option"], click.NoSuchOption("--no-such-option", ctx=ctx))
     return ["--help"] if begun is None else begun
+
+
+def _is_short(words: Sequence[str]) -> bool:
+    return sum(map(len, words)) < _LINE_MAX and "".join(words).isprintable()
 
 
 def _correction(error: Refusal, ctx: click.Context) -> str:

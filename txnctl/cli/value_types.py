@@ -128,7 +128,7 @@ class Size(Grammar):
 
 
 class PositionGrammar(Grammar):
-    """`earliest`, `latest`, `L:E`, `L:E:B`; with `times` also `@TIME`."""
+    """`earliest`, `latest`, `L:E`, `L:E:B`; with `times` also `@TIME`, and a time that is no number without `@`."""
 
     name = "position"
     sample = "earliest"
@@ -150,6 +150,13 @@ class PositionGrammar(Grammar):
         try:
             return parse_start(text)
         except InvalidPosition as error:
+            if self._times and not text.isdecimal():
+                from txnctl.cli.at_time import AtTime
+                from txnctl.cli.time_values import TIME
+
+                time_ms = TIME.read(text)
+                if time_ms is not None:
+                    return AtTime(time_ms)
             error.hint = self.hint()
             raise
 

@@ -1,4 +1,4 @@
-"""`--watch`: a report that is drawn anew on a terminal until Ctrl-C.
+"""`--watch`: a report that is drawn anew on a terminal until `q` or Ctrl-C.
 
 A screen that is too small keeps the problems (`txnctl/output/room.py`). Each line is written over the previous one, so
 that nothing flickers. No view of the store is held between two screens.
@@ -6,7 +6,6 @@ that nothing flickers. No view of the store is held between two screens.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 from txnctl.cli import exit_codes
@@ -15,8 +14,9 @@ from txnctl.cli.value_types import DURATION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, NoReturn
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Any, NoReturn, Self
 
     from txnctl.cli.context import Context
 
@@ -46,7 +46,7 @@ def watches(function: F) -> F:
         is_flag=False,
         flag_value=EVERY,
         metavar="[EVERY]",
-        help=f"Draw it anew on a terminal, every {EVERY} or as said, until Ctrl-C.",
+        help=f"Draw it anew on a terminal, every {EVERY} or as said, until q or Ctrl-C.",
     )(function)
 
 
@@ -63,7 +63,9 @@ def is_watched(context: Context, watch: float | None) -> bool:
 
 
 def draw_until_interrupted(context: Context, every_s: float, report: Callable[[], Screenful]) -> NoReturn:
-    """Draw the report now, after each interval, and when the terminal has another size; Ctrl-C ends with 130.
+    """Draw the report now, after each interval, and when the terminal has another size.
+
+    `q` ends with 0, Ctrl-C with 130.
 
     Args:
         report: reads the store, from a view of its own.
@@ -74,16 +76,18 @@ def draw_until_interrupted(context: Context, every_s: float, report: Callable[[]
     from txnctl.output.stream import drop_output
 
     try:
-        with _resizes() as wait:
+        with _Wait() as wait:
             context.out.write(_CLEAR)
             while True:
                 _draw(context, report())
-                wait(max(every_s, EVERY_MIN_S))
+                if wait.has_left(max(every_s, EVERY_MIN_S)):
+                    break
                 context.store.connection.look_in_place()
                 context.measure()
     except KeyboardInterrupt:
         drop_output()
         context.exit(exit_codes.INTERRUPTED)
+    context.exit(exit_codes.DONE)
 
 
 def _draw(context: Context, screenful: Screenful) -> None:
@@ -101,23 +105,101 @@ def _draw(context: Context, screenful: Screenful) -> None:
     context.out.flush()
 
 
-@contextmanager
-def _resizes() -> Iterator[Callable[[float], None]]:
-    """A wait of some seconds, which a change of the size of the terminal ends."""
+class _Wait:
+    """A wait between two drawings, which `q` and a change of the size of the terminal end.
+
+    Keys are read where this process has the terminal of standard input: in the background a change of the modes of the
+    terminal would stop the process.
+    """
+
+    def __init__(self) -> None:
+        import os
+
+        self._noticed, self._notice = os.pipe()
+        self._handlers: dict[int, Any] = {}
+        self._modes: list[Any] | None = None
+
+    def __enter__(self) -> Self:
+        import signal
+
+        self._modes = self._take_keys()
+        self._handlers = {
+            signal.SIGWINCH: signal.signal(signal.SIGWINCH, self._notify),
+            signal.SIGCONT: signal.signal(signal.SIGCONT, self._go_on),
+            signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._stop),
+        }
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import os
+        import signal
+
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._give_back()
+        os.close(self._noticed)
+        os.close(self._notice)
+
+    def has_left(self, seconds: float) -> bool:
+        """Wait so long at the most; whether `q` was typed."""
+        import os
+        import select
+
+        keys = [0] if self._modes is not None and _has_terminal() else []
+        ready = select.select([self._noticed, *keys], [], [], seconds)[0]
+        if self._noticed in ready:
+            os.read(self._noticed, 4096)
+        return 0 in ready and b"q" in os.read(0, 4096)
+
+    def _notify(self, *_: object) -> None:
+        import os
+
+        os.write(self._notice, b".")
+
+    def _stop(self, number: int, _frame: object) -> None:
+        """Ctrl-Z: the shell gets the terminal as it was."""
+        import os
+        import signal
+
+        self._give_back()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def _go_on(self, *_: object) -> None:
+        import signal
+
+        signal.signal(signal.SIGTSTP, self._stop)
+        if self._modes is not None:
+            self._take_keys()
+        self._notify()
+
+    def _give_back(self) -> None:
+        if self._modes is not None and _has_terminal():
+            import termios
+
+            termios.tcsetattr(0, termios.TCSADRAIN, self._modes)
+
+    @staticmethod
+    def _take_keys() -> list[Any] | None:
+        """Have keys come at once and unseen; the modes before, or None where the keys are not for this process."""
+        if not _has_terminal():
+            return None
+        import termios
+
+        before = termios.tcgetattr(0)
+        modes = termios.tcgetattr(0)
+        modes[3] &= ~(termios.ICANON | termios.ECHO)
+        termios.tcsetattr(0, termios.TCSADRAIN, modes)
+        return before
+
+
+def _has_terminal() -> bool:
+    """Whether standard input is a terminal, and this process is in the foreground there."""
     import os
-    import select
-    import signal
-
-    noticed, notice = os.pipe()
-    before = signal.signal(signal.SIGWINCH, lambda *_: os.write(notice, b"."))
-
-    def wait(seconds: float) -> None:
-        if select.select([noticed], [], [], seconds)[0]:
-            os.read(noticed, 4096)
 
     try:
-        yield wait
-    finally:
-        signal.signal(signal.SIGWINCH, before)
-        os.close(noticed)
-        os.close(notice)
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False

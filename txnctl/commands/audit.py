@@ -41,6 +41,18 @@ def _actions(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
     return audit_actions(ctx, incomplete)
 
 
+def _targets(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from txnctl.cli.complete import audit_targets
+
+    return audit_targets(ctx, incomplete)
+
+
+def _records(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from txnctl.cli.complete import audit_records
+
+    return audit_records(ctx, incomplete)
+
+
 SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --reason 'not used any more'")
 
 
@@ -53,7 +65,12 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
     metavar="ACTION",
     help="Only this action, or this group of actions: 'topics delete', or topics.",
 )
-@option("--target", metavar="TEXT", help="Only those with this text in their target.")
+@option(
+    "--target",
+    shell_complete=_targets,
+    metavar="TEXT",
+    help="Only those with this text in their target.",
+)
 @reads_store
 @output(CHANGES, name_field="number")
 @example("txnctl audit list -n 20", setup=SETUP)
@@ -75,7 +92,7 @@ def list_(
 
 
 @audit.command("show")
-@argument("number", type=WholeNumber(1), help="The number of the change.")
+@argument("number", type=WholeNumber(1), shell_complete=_records, help="The number of the change.")
 @reads_store
 @output(CHANGES, name_field="number")
 @example("txnctl audit show 1", setup=SETUP)

@@ -8,6 +8,7 @@ from tables: never folded, never shortened.
 
 from __future__ import annotations
 
+from re import compile as pattern
 from typing import NamedTuple, Protocol
 
 from txnctl.output.field import NUMERIC
@@ -25,9 +26,15 @@ _FOLDED_MIN = 20
 """A column is not folded narrower than this, or the heading."""
 _WORD_MAX = 32
 """A word of a text is broken only where longer; a name of a list never is."""
+_QUOTED = pattern(r"`[^`\n]*`\S*")
+"""A command or name in backquotes, with the punctuation behind."""
+_QUOTED_MAX = 48
+"""A command in backquotes is broken only where longer."""
 _GAP = 2
 _FURTHER = 4
 """The indentation of the further lines of a row."""
+_JOINED = "\0"
+"""Stands for a space that no line ends at; cells have no control characters."""
 
 
 class Short(NamedTuple):
@@ -71,7 +78,8 @@ class LaidColumn(NamedTuple):
             return self.width
         word = max([len(word) for cell in self.cells for word in cell.split()], default=0)
         if self.kind != "list":
-            word = min(word, _WORD_MAX)
+            quoted = [len(text) for cell in self.cells if "`" in cell for text in _QUOTED.findall(cell)]
+            word = max(min(word, _WORD_MAX), min(max(quoted, default=0), _QUOTED_MAX))
         return min(self.width, max(_FOLDED_MIN, len(self.heading), word))
 
 
@@ -247,11 +255,16 @@ def _folded(columns: list[LaidColumn], width: int) -> list[LaidColumn]:
 
 
 def _fold(cell: str, width: int, kind: str) -> str:
-    """The cell in lines of a width; the names of a list stay whole."""
+    """The cell in lines of a width; the names of a list stay whole, and so does what stands in backquotes."""
     from textwrap import wrap
 
+    if "`" in cell:
+        # A command that is wider than the cell breaks between its words.
+        cell = _QUOTED.sub(
+            lambda quoted: quoted[0].replace(" ", _JOINED) if len(quoted[0]) <= width else quoted[0], cell
+        )
     lines = wrap(cell, width, break_on_hyphens=False, break_long_words=kind != "list")
-    return "\n".join(lines)
+    return "\n".join(lines).replace(_JOINED, " ")
 
 
 def _lines(groups: list[list[LaidColumn]]) -> tuple[list[str], list[list[str]]]:

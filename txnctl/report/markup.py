@@ -56,6 +56,14 @@ def foreign(text: object, *, code: bool = False, **attributes: Attribute) -> Mar
     return tag("code", inner, **attributes) if code else inner
 
 
+def prose(text: str) -> Markup:
+    """Return a text whose commands in backquotes are elements, so that a copied command has no backquote."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return join([text])
+    return join([tag("code", part) if number % 2 else part for number, part in enumerate(parts)])
+
+
 def join(parts: Iterable[str]) -> Markup:
     """Concatenate pieces."""
     return Markup("".join([_child(part) for part in parts]))

@@ -10,7 +10,7 @@ from txnctl.output.shell import command, line, spell
 from txnctl.report import tables
 from txnctl.report.causes import Cause, causes
 from txnctl.report.figures import Pictures, interest
-from txnctl.report.markup import Markup, join, tag
+from txnctl.report.markup import Markup, join, prose, tag
 from txnctl.report.transactions import Explanations
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ def _cause(cause: Cause, figures: Pictures | None, explanations: Explanations) -
         tag("p", "Next: ", tag("code", command(finding.action)), class_="command"),
         picture,
         _topics(cause),
-        tag("p", spell(finding.why)),
+        tag("p", prose(spell(finding.why))),
         evidence,
         class_=f"finding {finding.severity}",
     )

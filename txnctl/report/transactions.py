@@ -11,7 +11,7 @@ from txnctl.output.column import Column
 from txnctl.output.human import count, duration, labels_text, plural
 from txnctl.output.shell import line, spell
 from txnctl.report import tables
-from txnctl.report.markup import Markup, foreign, join, tag
+from txnctl.report.markup import Markup, foreign, join, prose, tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _owner(row: TransactionRow) -> Markup:
 def _advice(explained: Explanation) -> Markup:
     advice = explained.advice
     command = None if advice.action is None else tag("p", tag("code", spell(advice.action)), class_="command")
-    ways = [tag("p", f"{choice.choice}: ", spell(choice.means)) for choice in explained.choices]
+    ways = [tag("p", f"{choice.choice}: ", prose(spell(choice.means))) for choice in explained.choices]
     return tag("div", tag("p", advice.because), command, join(ways), class_="advice")
 
 

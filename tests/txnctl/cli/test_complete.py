@@ -124,6 +124,11 @@ class TestCompletion:
             ("txnctl transactions abort --label ", ["job=loader"]),
             ("txnctl audit list --action topics", ["topics", r"topics\ delete"]),
             (r"txnctl audit list --action topics\ d", [r"topics\ delete"]),
+            ("txnctl audit list --target o", ["old"]),
+            ("txnctl audit show ", ["1"]),
+            ("txnctl help trans", ["transactions"]),
+            ("txnctl help transactions ab", ["abort"]),
+            ("txnctl help transactions abort ", [""]),
             ("txnctl consume payments -s ", [""]),
             ("txnctl transactions list --lim", [""]),
             ("txnctl topics create new --y", [""]),
@@ -161,6 +166,7 @@ class TestCompletion:
             ("txnctl transactions list --label j", ["job=loader\t0:1"]),
             ("txnctl audit list --action topics\\ d", ["topics delete"]),
             ("txnctl consume orders -s b", ["billing\tExclusive, READ_COMMITTED"]),
+            ("txnctl audit show ", ["1\ttopics delete old"]),
         ],
     )
     def test_fish(self, environment: dict[str, str], line: str, offered: list[str]) -> None:
@@ -187,6 +193,13 @@ class TestCompletion:
     def test_zsh(self, environment: dict[str, str], words: tuple[str, ...], offered: list[str]) -> None:
         """What the script hands to zsh's own functions."""
         assert completed_in_zsh(words, environment) == offered
+
+    @pytest.mark.needs_program("bash")
+    def test_stored_text_with_control_characters_is_not_offered(self, environment: dict[str, str]) -> None:
+        """A line end in a label would begin a word of its own, an escape would reach the terminal."""
+        with Store.open(environment["TXNCTL_STORE"]) as store:
+            store.begin_transaction(labels={"job": "bad\n\x1b[2J\u202ename"})
+        assert completed_in_bash("txnctl transactions list --label ", environment) == ["job=loader"]
 
     @pytest.mark.needs_program("zsh", "fish")
     def test_an_id_comes_with_a_description(self, environment: dict[str, str]) -> None:

@@ -77,6 +77,19 @@ def test_a_small_terminal_keeps_the_problems(stuck: Path, words: tuple[str, ...]
         assert "Traceback" not in terminal.picture.text()
 
 
+@pytest.mark.parametrize("words", COMMANDS)
+def test_q_leaves(stuck: Path, words: tuple[str, ...]) -> None:
+    """With 0, at once, and the terminal as before; other keys are neither shown nor obeyed."""
+    assert stuck.exists()
+    with Terminal(*words, "--watch", "1h") as terminal:
+        terminal.until(lambda picture: picture.text().strip() != "")
+        terminal.type("x")
+        terminal.type("q")
+        assert terminal.ends() == 0
+        assert terminal.modes_are_as_before()
+        assert "x\n" not in terminal.picture.text()
+
+
 def test_it_is_drawn_over_without_a_blank_screen_between(stuck: Path, run: Callable[..., Any]) -> None:
     """A change shows, and the screen was cleared once, before the first one."""
     with Terminal("transactions", "list", "--watch", "100ms", rows=40) as terminal:

@@ -43,7 +43,7 @@ class TestPage:
     """What is on it."""
 
     def test_what_is_wrong_comes_first_as_doctor_says_it(self, run: Run, report_page: Element) -> None:
-        """Every finding, word for word but for the keys, with the command to type."""
+        """Every finding, word for word but for the keys, with the command to type; a command is an element."""
         findings = run("doctor", "-o", "json").json["findings"]
         for each in findings:
             each["what"] = each["what"].replace(" (SECRET)", "")
@@ -51,7 +51,9 @@ class TestPage:
         assert len(findings) == len(shown)
         for each, text in zip(findings, shown, strict=True):
             assert text.startswith(f"{each['severity']} {sentence(each['what'])} Next: {each['command']}")
-            assert each["why"] in text
+            plain, *commands = each["why"].split("`")
+            assert plain + "".join(commands) in text
+            assert {*commands[::2]} <= {words(code) for code in report_page.iter("code")}
         assert {each["code"] for each in findings} >= {"late-transactions", "blocked", "owner-stopped"}
         assert next(report_page.iter("h2")).get("id") == "summary"
 

@@ -7,13 +7,27 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, strategies as st
 
-from txnctl.report.markup import Markup, foreign, join, tag
+from txnctl.report.markup import Markup, foreign, join, prose, tag
 
 
 def test_children_of_every_kind() -> None:
     """Text, markup, lists of them, and nothing."""
     made = tag("p", "a<b", tag("b", "c"), [tag("i", "d"), "&"], None)
     assert made == "<p>a&lt;b<b>c</b><i>d</i>&amp;</p>\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("or `txnctl <a> b`.", "or <code>txnctl &lt;a&gt; b</code>."),
+        ("`a` and `b`", "<code>a</code> and <code>b</code>"),
+        ("an odd ` stays", "an odd ` stays"),
+        ("none", "none"),
+    ],
+)
+def test_commands_in_backquotes_are_elements(text: str, made: str) -> None:
+    """What is copied has no backquote."""
+    assert prose(text) == made
 
 
 def test_attributes() -> None:

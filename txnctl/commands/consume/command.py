@@ -67,7 +67,8 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
     "--from",
     "start",
     type=POSITION_OR_TIME,
-    help="Where to begin reading, or a new subscription. [default: earliest; latest for a new subscription]",
+    help="Where to begin reading, or a new subscription; `--since 2h` is `--from @2h`. "
+    "[default: earliest; latest for a new subscription]",
 )
 @option(
     "--to", "end", type=POSITION_OR_TIME, help="The last message or entry to read, or @TIME. Not with -s."

@@ -6,7 +6,7 @@ the performance data agrees.
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from storage.errors import InvalidValue
 from storage.reports import holder_findings, server_findings
@@ -282,10 +282,23 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
 
             raise InvalidValue(
                 f"{option} {text[:80]!r} names no measure",
-                hint=f"{did_you_mean(name, known)}Expected: NAME=VALUE, of {', '.join(known)}.",
+                hint=f"{did_you_mean(name, known)}Expected: NAME=VALUE, of {', '.join(known)}."
+                f" {_example(option, known['lag'])}",
             )
-        limits[name] = known[name].read(value)
+        try:
+            limits[name] = known[name].read(value)
+        except InvalidValue as error:
+            error.hint = f"{error.hint} {_example(option, known[name])}"
+            raise
     return limits
+
+
+def _example(option: str, measure: Measure[Any]) -> str:
+    """A command with a threshold of the measure."""
+    from txnctl.output.shell import line
+
+    value = {"ms": "5m", "bytes": "1G", "percent": "10"}.get(measure.unit, "1000")
+    return f"For example: {line('check', **{option.lstrip('-'): f'{measure.name}={value}'})}"
 
 
 def judge(

@@ -28,6 +28,7 @@ class LiveChoice:
         opened: the opened row and its table; None while no row is opened.
         shows_help: the keys are shown.
         offset: lines that the opened text is scrolled by.
+        help_offset: lines that the help is scrolled by.
         page: rows or lines of the screen drawn last.
         has_left: the screen is to end.
     """
@@ -38,7 +39,7 @@ class LiveChoice:
         self.filter = ""
         self.is_typing = self.shows_help = self.has_left = False
         self.opened: tuple[int, Any] | None = None
-        self.offset = 0
+        self.offset = self.help_offset = 0
         self.page = 1
         self._orders = [0] * len(TABLES)
         self._backwards = [False] * len(TABLES)
@@ -80,10 +81,10 @@ class LiveChoice:
         """
         if self.is_typing:
             self._type(key)
-        elif self.shows_help:
-            self.shows_help = False
         elif key == "q":
             self.has_left = True
+        elif self.shows_help:
+            self._read_help(key)
         elif self.opened is not None:
             self._read(key)
         elif key in ("enter", "\n"):
@@ -110,7 +111,7 @@ class LiveChoice:
             self.is_typing = True
             self._go_to(self.body)
         elif key == "?":
-            self.shows_help = True
+            self._open_help()
         elif key == "escape":
             self.filter = ""
 
@@ -129,11 +130,20 @@ class LiveChoice:
         elif len(key) == 1 and key.isprintable():
             self.filter += key
 
+    def _open_help(self) -> None:
+        self.shows_help, self.help_offset = True, 0
+
+    def _read_help(self, key: str) -> None:
+        if key in _STEPS:
+            self.help_offset = max(0, self.help_offset + self._step(key))
+        else:
+            self.shows_help = False
+
     def _read(self, key: str) -> None:
         if key in ("escape", "backspace", "enter", "\n"):
             self.opened = None
         elif key == "?":
-            self.shows_help = True
+            self._open_help()
         elif key in _STEPS:
             self.offset = max(0, self.offset + self._step(key))
 

@@ -114,8 +114,11 @@ def _text_screen(
         [ScreenPart(1, 1, 1), ScreenPart(0, 1, max(1, height)), ScreenPart(2, 1, 1)], height
     )
     choice.page = max(1, within - 1)
-    choice.offset = max(0, min(choice.offset, len(lines) - within))
-    start = 0 if choice.shows_help else choice.offset
+    most = max(0, len(lines) - within)
+    if choice.shows_help:
+        start = choice.help_offset = min(choice.help_offset, most)
+    else:
+        start = choice.offset = min(choice.offset, most)
     shown = lines[start : start + within]
     return [*head[:above], *shown, *[""] * (within - len(shown)), *foot[:below]]
 

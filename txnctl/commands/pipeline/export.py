@@ -105,8 +105,8 @@ def export(
 
     \b
     parquet  The columns of docs/SPARK.md: key and value are bytes.
-    json     An object a line in the form of `consume -o ndjson` and `tables
-             export`, for `produce --input ndjson` and `tables import`.
+    json     An object a line in the form of `consume -o ndjson` and
+             `tables export`, for `produce --input ndjson` and `tables import`.
     csv      A first line with names; key and value as text, or where not UTF-8
              as Base64 in the columns keyBase64 and valueBase64.
 

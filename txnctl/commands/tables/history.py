@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.time_values import TIME
 from txnctl.cli.value_types import TABLE
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.table import KEY
@@ -52,6 +53,7 @@ _SETUP = (
 
 @argument("table", type=TABLE, required=False, help="Only those over its keys. [default: of all tables]")
 @option("-n", "--count", "limit", type=WholeNumber(1), metavar="N", help="At most so many. [default: all]")
+@option("--since", type=TIME, help="Only those since that time, such as 2h ago: `2h`.")
 @reads_store
 @output(CONFLICTS, name_field="loser")
 @example(
@@ -59,14 +61,18 @@ _SETUP = (
     setup=(*_SETUP, "txnctl tables put accounts B1 90"),
 )
 @example("txnctl tables history -n 10 -o json")
-def history(context: Context, table: str | None, limit: int | None) -> None:
+def history(context: Context, table: str | None, limit: int | None, since: int | None) -> None:
     """List recent conflicts: which transaction lost which key to which.
 
     The newest comes first; the store remembers the last 1,000. Where one key appears again and again, the transactions
     that use it should be shorter, or try again after a random wait, as `transactions run --retries` does.
     """
     store = context.store
-    conflicts = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
+    most = limit if since is None else None
+    conflicts = store.reports.list_conflicts(most) if table is None else store.table(table).history(most)
+    if since is not None:
+        conflicts = [row for row in conflicts if row.happened_at_ms >= since][:limit]
     if not conflicts and context.output == "table":
-        context.note("no conflicts" + (f" over keys of {table}" if table is not None else ""))
+        over = f" over keys of {table}" if table is not None else ""
+        context.note(f"no conflicts{over}{' since then' if since is not None else ''}")
     context.show_list(conflicts, table=lambda shown: context.table_of(shown, _COLUMNS))

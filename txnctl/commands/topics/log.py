@@ -50,8 +50,12 @@ ENTRIES = fields_of(
     "message_range",
     type=RANGE,
     metavar="RANGE",
-    help="Which entries: A..B, -N for the last N, or @TIME for all since then; A and B are positions or @TIME. "
+    help="Which entries: A..B, -N for the last N, or @TIME for all since then, as `--since 2h`; A and B are positions "
+    "or @TIME. "
     f"[default: -{NEWEST_DEFAULT}]",
+)
+@option(
+    "-n", "--count", type=WholeNumber(1), metavar="N", help="The last N entries; of --range, N at the most."
 )
 @option("--tail", "--last", type=WholeNumber(0), metavar="N", help="The last N entries, as `--range -N`.")
 @option("-f", "--follow", is_flag=True, help="At the end wait for more entries.")
@@ -64,7 +68,12 @@ ENTRIES = fields_of(
 @example("txnctl topics log orders --tail 5", setup="txnctl topics create orders")
 @example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
 def log(
-    context: Context, topic: str, message_range: MessageRange | None, tail: int | None, follow: bool
+    context: Context,
+    topic: str,
+    message_range: MessageRange | None,
+    count: int | None,
+    tail: int | None,
+    follow: bool,
 ) -> None:
     """Show the stored entries of a topic, transaction markers included.
 
@@ -73,7 +82,9 @@ def log(
     """
     if tail is not None and message_range is not None:
         raise InvalidValue("--tail and --range exclude each other", hint="--tail 5 is --range -5.")
-    rows = _rows(context.store, topic, message_range, tail)
+    if tail is not None and count is not None:
+        raise InvalidValue("--tail and -n exclude each other", hint="--tail N shows the last N entries.")
+    rows = _rows(context.store, topic, message_range, count if tail is None else tail)
     if follow:
         from txnctl.commands.topics.log_follow import follow_log
 
@@ -85,17 +96,20 @@ def log(
 
 
 def _rows(
-    store: Store, topic: str, message_range: MessageRange | None, tail: int | None
+    store: Store, topic: str, message_range: MessageRange | None, count: int | None
 ) -> Iterator[EntryRow]:
-    newest = tail
-    if newest is None:
-        newest = NEWEST_DEFAULT if message_range is None else message_range.newest
-    if newest is not None:
+    """The entries of the range, at most so many; without a range the last ones."""
+    from itertools import islice
+
+    if message_range is None:
+        newest = NEWEST_DEFAULT if count is None else count
         return store.reports.topic_log(topic, newest_entries(store, topic, newest))
-    assert message_range is not None
+    if message_range.newest is not None:
+        start = newest_entries(store, topic, message_range.newest)
+        return islice(store.reports.topic_log(topic, start), count)
     rows = _from(store, topic, message_range.first)
     _check_kept(store, topic, message_range.last)
-    return _until(rows, message_range.last)
+    return islice(_until(rows, message_range.last), count)
 
 
 def _check_kept(store: Store, topic: str, last: Start) -> None:

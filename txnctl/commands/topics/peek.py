@@ -43,7 +43,7 @@ CELL_MAX = 60
     "--from",
     "start",
     type=POSITION_OR_TIME,
-    help="Begin here, or at @TIME, where no subscription is named. [default: earliest]",
+    help="Begin here, or at @TIME, where no subscription is named; `--since 2h` is `--from @2h`. [default: earliest]",
 )
 @option(
     "--isolation-level",

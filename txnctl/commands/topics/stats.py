@@ -55,7 +55,7 @@ STATS = fields_of(
 
 _SUBSCRIPTIONS: tuple[Column[NamedSubscription], ...] = (
     Column("SUBSCRIPTION", "id", lambda named: named[0]),
-    Column("TYPE", "text", lambda named: "Excl." if named[1].type == "Exclusive" else named[1].type, rank=4),
+    Column("TYPE", "text", lambda named: named[1].type, rank=4),
     Column("ISOLATION LEVEL", "text", lambda named: level_of(named[1]), rank=3, short=SHORT_LEVEL),
     Column("MARK-DELETE", "position", lambda named: named[1].mark_delete_position, rank=5),
     Column("VISIBLE", "integer", lambda named: named[1].visible),

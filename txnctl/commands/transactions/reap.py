@@ -6,10 +6,16 @@ from txnctl.cli.decorators import administrative, changes_store, example, option
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.fields.transaction import ROW
 from txnctl.output.human import plural
+from txnctl.output.shell import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from storage.reports.transactions import TransactionRow
     from txnctl.cli.context import Context
+
+_MOST = 1000
 
 
 @option(
@@ -17,9 +23,9 @@ if TYPE_CHECKING:
     "--count",
     "limit",
     type=WholeNumber(1),
-    default=1000,
+    default=_MOST,
     metavar="N",
-    help="At most so many. [default: 1000]",
+    help=f"At most so many. [default: {_MOST}]",
 )
 @changes_store()
 @administrative
@@ -34,8 +40,6 @@ def reap(context: Context, limit: int) -> None:
 
     A dry run lists the transactions as they are, open, with the reason of the abort that would follow.
     """
-    from txnctl.commands.transactions import layout
-
     rows = context.store.admin.transactions.reap_transactions(
         limit, dry_run=context.dry_run, reason=context.reason
     )
@@ -44,5 +48,17 @@ def reap(context: Context, limit: int) -> None:
         context.note(
             f"{plural(len(rows), 'transaction')} {done}" if rows else "no transaction is overdue or orphaned"
         )
-    listed = layout.due_list if context.dry_run else layout.ended_list
-    context.show_list(rows, table=lambda shown: listed(context, shown))
+    context.show_list(rows, table=lambda shown: _lines(context, shown, limit))
+
+
+def _lines(context: Context, rows: Sequence[TransactionRow], limit: int) -> Iterator[str]:
+    from txnctl.commands.transactions import layout
+
+    if not context.dry_run:
+        yield from layout.ended_list(context, rows)
+        return
+    yield from layout.due_list(context, rows)
+    if rows:
+        count = {} if limit == _MOST else {"count": str(limit)}
+        yield ""
+        yield f"Run: {line('transactions reap', **count, reason=...)}"

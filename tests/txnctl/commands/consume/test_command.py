@@ -150,7 +150,9 @@ class TestTerminal:
         assert backlog(path) == 0
 
 
-@pytest.mark.parametrize("words", [(), ("-s", "billing"), ("--tail", "3"), ("--from", "@1s")])
+@pytest.mark.parametrize(
+    "words", [(), ("-s", "billing"), ("--tail", "3"), ("--from", "@1s"), ("--since", "1s")]
+)
 def test_a_table_without_messages_says_so(run: Any, words: tuple[str, ...]) -> None:
     """On standard error, and for the eye alone: values and JSON for programs come without a note."""
     assert run("topics", "create", "empty").status == 0

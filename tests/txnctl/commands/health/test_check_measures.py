@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage.disk.environment import HolderProcess
+from storage.errors import InvalidValue
 from storage.reports.finding import Finding
 from storage.reports.overview import Overview
 from storage.reports.quiet_consumers import QuietConsumer
@@ -55,6 +56,17 @@ def test_a_new_store_is_ok_in_every_format(run: Run) -> None:
     row = run("check", "--format", "json", "--exit-code").json
     assert (row["state"], row["error"], row["findings"]) == ("OK", None, [])
     assert {each["state"] for each in row["measures"]} == {"OK"}
+
+
+@pytest.mark.parametrize("typed", ["unknown=1", "lag", *[f"{measure.name}=x" for measure in EVERY]])
+def test_a_threshold_that_cannot_be_read_is_shown_one_that_can(typed: str) -> None:
+    """The hint ends in a command, with a threshold of the same measure where there is one."""
+    with pytest.raises(InvalidValue) as caught:
+        thresholds((typed,), "--critical")
+    name = typed.partition("=")[0] if typed[-1] == "x" else "lag"
+    begin, _, example = str(caught.value.hint).rpartition("For example: txnctl check --critical ")
+    assert begin.startswith(("Expected: ", "Did you mean "))
+    assert list(thresholds((example,), "--critical")) == [name]
 
 
 def test_a_threshold_itself_is_still_well() -> None:

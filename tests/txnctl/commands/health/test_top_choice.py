@@ -96,6 +96,8 @@ def test_enter_opens_and_escape_goes_back(choice: LiveChoice) -> None:
     assert choice.opened is None
     choice.press("?", ROWS)
     assert choice.shows_help
+    choice.press("down", ROWS)
+    assert (choice.shows_help, choice.help_offset) == (True, 1)
     choice.press("x", ROWS)
     assert not choice.shows_help
     for key in ("/", "q", "backspace", "C"):
@@ -106,6 +108,7 @@ def test_enter_opens_and_escape_goes_back(choice: LiveChoice) -> None:
     assert not choice.is_typing
     choice.press("escape", ROWS)
     assert choice.filter == ""
+    choice.press("?", ROWS)
     choice.press("q", ROWS)
     assert choice.has_left
 

@@ -121,6 +121,8 @@ def test_a_text_is_scrolled_within_its_lines(look: LiveLook) -> None:
     assert "line 85" in drawn(look, choice, 40, 10, text)
     choice.press("?", look.rows)
     assert drawn(look, choice, 80, 24)[1] == HELP[0]
+    choice.press("end", look.rows)
+    assert "over keys of tables." in drawn(look, choice, 80, 6)[-2]
 
 
 def test_stored_text_cannot_drive_the_terminal(tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ class TestReports:
         ]
         assert run("tables", "history", "accounts", "-o", "json").json == rows[1:]
         assert run("tables", "history", "-n", "1", "-o", "json").json == rows[:1]
+        assert run("tables", "history", "-n", "1", "--since", "1h", "-o", "json").json == rows[:1]
+        assert run("tables", "history", "--since", rows[0]["happenedAt"], "-o", "json").json[:1] == rows[:1]
+        later = run("tables", "history", "--since", "2999-01-01")
+        assert (later.out, later.err) == ("", "txnctl: no conflicts since then\n")
         line = run("tables", "history", "accounts").out.splitlines()[1]
         assert line.split()[1:] == ["push", "0:4", "0:5", "accounts", "B1"]
         run("tables", "create", "quiet")

@@ -42,6 +42,27 @@ class TestLog:
     @pytest.mark.parametrize(
         ("words", "expected"),
         [
+            (("-n", "2"), ["1:7", "1:8"]),
+            (("--range", "1:3..", "-n", "2"), ["1:3", "1:4"]),
+            (("--range", "-3", "-n", "2"), ["1:6", "1:7"]),
+            (("--since", "1h", "-n", "1"), ["1:0"]),
+            (("--range", "1h", "-n", "1"), ["1:0"]),
+            (("--since", "2999-01-01"), []),
+        ],
+    )
+    def test_a_count(self, run: Any, words: tuple[str, ...], expected: list[str]) -> None:
+        """The last entries; of a range its first ones."""
+        assert run("topics", "log", "orders", *words, "-o", "name").out.split() == expected
+
+    @pytest.mark.usefixtures("stuck")
+    def test_two_counts_exclude_each_other(self, run: Any) -> None:
+        """Both say how many."""
+        assert run("topics", "log", "orders", "--tail", "2", "-n", "2").status == 2
+
+    @pytest.mark.usefixtures("stuck")
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
             ("1:3", ["1:3"]),
             ("1:3..1:5", ["1:3", "1:4", "1:5"]),
             ("1:7..", ["1:7", "1:8"]),

@@ -38,6 +38,9 @@ class TestPeek:
             run("topics", "peek", "orders", "-o", "name", "--from", "@1970-01-01", "-n", "1").out == "1:0\n"
         )
         assert run("topics", "peek", "orders", "-o", "name", "--from", "@9999-01-01").out == ""
+        for since in ("--since", "--from"):
+            assert run("topics", "peek", "orders", "-o", "name", since, "1h", "-n", "1").out == "1:0\n"
+            assert run("topics", "peek", "orders", "-o", "name", since, "9999-01-01").out == ""
         dirty = run(
             "topics",
             "peek",

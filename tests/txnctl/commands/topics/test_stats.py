@@ -62,7 +62,17 @@ class TestStats:
             "0",
             "no-consumer",
         ]
-        assert monitor.split() == ["monitor", "Excl.", "READ_UNCOMMITTED", "1:8", "0", "0", "0", "0", "ok"]
+        assert monitor.split() == [
+            "monitor",
+            "Exclusive",
+            "READ_UNCOMMITTED",
+            "1:8",
+            "0",
+            "0",
+            "0",
+            "0",
+            "ok",
+        ]
         assert following == f"Next: txnctl transactions explain {stuck['first']}"
 
     @pytest.mark.usefixtures("stuck")

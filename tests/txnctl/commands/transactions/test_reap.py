@@ -30,6 +30,9 @@ class TestWaitAndReap:
         table = run("transactions", "reap", "--dry-run").out
         assert "ABORTED" not in table
         assert " timed-out " in table
+        assert table.endswith('\n\nRun: txnctl transactions reap --reason "..."\n')
+        few = run("transactions", "reap", "--dry-run", "-n", "5").out
+        assert few.endswith('\nRun: txnctl transactions reap --count 5 --reason "..."\n')
         assert run("transactions", "show", "0:2", "-o", "json").json["state"] == "OPEN"
         real = run("transactions", "reap", "--reason", "cron", "-o", "json").json
         for rows, state in ((dry, "OPEN"), (real, "ABORTED")):
@@ -41,6 +44,7 @@ class TestWaitAndReap:
         assert "timed-out: cron" in run("transactions", "show", "0:2").out
         assert run("transactions", "list", "-o", "name").out == "0:1\n"
         assert run("transactions", "reap", "-o", "json").json == []
+        assert run("transactions", "reap", "--dry-run").out == ""
 
 
 class TestDeath:
