@@ -175,9 +175,7 @@ _NO_COMMANDS = {
     "commands/demo.py": ["The store was temporary and is gone. To look into it: txnctl demo --keep-store"],
     "commands/store/verify_child.py": ["txnctl store verify"],
     "commands/transactions/abort_report.py": ["txnctl transactions run "],
-    "report/page.py": [
-        " with `txnctl report`, from one read transaction. No message, no value and no key of the store is on this page."
-    ],
+    "report/page.py": ["Made by txnctl report, release "],
 }
 """A command that makes a store of its own, the names of processes, and the origin of a page."""
 

@@ -96,7 +96,9 @@ def near_options(ctx: click.Context, name: str) -> list[str]:
     if name[:2] != "--":
         return []
     longer = [shown for shown in names if len(name) > len("--x") and shown.startswith(name)]
-    return longer or get_close_matches(name, names, 1, _SIMILAR)
+    # Without the hyphens, which make any two short names alike.
+    near = get_close_matches(name[2:], [shown[2:] for shown in names], 1, _SIMILAR)
+    return longer or [f"--{word}" for word in near]
 
 
 def _of_command(ctx: click.Context, name: str, command: click.Command, rest: list[str]) -> list[str]:

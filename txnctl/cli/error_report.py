@@ -96,7 +96,7 @@ def of(error: BaseException) -> Failure:
             code,
             exit_code,
             error.message,
-            hint=hint_within(error) or hint_of(error) or remedy_hint(code),
+            hint=hint_within(error) or hint_of(error) or remedy_hint(code, error.details),
             retryable=error.retryable,
             details=error.details,
         )

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from txnctl.output.shell import name_in
+import os
+from shlex import quote
+from types import MappingProxyType
+
+from txnctl.output.shell import name_in, worded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 REMEDIES = {
     "already-exists": "Take what is there (--if-not-exists), or choose another name.",
@@ -81,11 +89,26 @@ REMEDIES = {
 }
 """Error code -> the next step, for errors of the engine and of the command line."""
 
+_OF_VALUES = frozenset({"bad-input", "invalid-value"})
 _WITHOUT_HINT = frozenset({"hung-up", "interrupted", "terminated"})
 """Ends that the user asked for: no advice."""
 
 
-def remedy_hint(code: str) -> str | None:
-    """The hint of an error that has none of its own; None where no advice is wanted."""
+def remedy_hint(code: str, details: Mapping[str, object] = MappingProxyType({})) -> str | None:
+    """The hint of an error that has none of its own; None where no advice is wanted.
+
+    Args:
+        details: of the error; a value that is a path gets a command that looks where the path ends to be there.
+    """
     remedy = REMEDIES.get(code)
+    path = details.get("path")
+    if code in _OF_VALUES and isinstance(path, str) and "://" not in path:
+        return f"Look what is there: {worded(f'ls -ld {quote(_last_there(path))}')}"
     return None if remedy is None or code in _WITHOUT_HINT else name_in(remedy)
+
+
+def _last_there(path: str) -> str:
+    """The path, or the nearest directory above that is there."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(os.path.abspath(path)) if path else "."
+    return path

@@ -11,7 +11,7 @@ from txnctl.fields.overview import verdict_text
 from txnctl.output.screen import store_title
 from txnctl.report import lists, space, topics, transactions
 from txnctl.report.figures import Pictures
-from txnctl.report.markup import Markup, foreign, prose, tag
+from txnctl.report.markup import Markup, foreign, tag
 from txnctl.report.style import STYLE
 from txnctl.report.summary import summary
 
@@ -118,8 +118,8 @@ def _identity(report: StoreReport) -> Markup:
     return tag("span", "Store ", tag("code", report.overview.facts.store.info.store_id), ".")
 
 
-def _colophon(version: str) -> Markup:
-    return prose(
-        f"Made by txnctl {version} with `txnctl report`, from one read transaction. "
+def _colophon(version: str) -> str:
+    return (
+        f"Made by txnctl report, release {version}, from one read transaction. "
         "No message, no value and no key of the store is on this page."
     )
