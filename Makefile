@@ -53,7 +53,7 @@ demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and
 check: lint types imports generated  ## the gate of each commit: no JVM, no kills, nothing slow, a quarter of the examples of models
 	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills and not slow'
 
-test: lint types imports generated pytest  ## the complete check, with half of the examples of models
+test: lint types imports generated pytest pytest-postgres  ## the complete check, with half of the examples of models
 
 test-postgres: $(INSTALLED_DEV)  ## the tests of storage and processes with their stores on a PostgreSQL server of their own
 	$(SERVER_RUN)

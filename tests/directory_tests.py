@@ -60,7 +60,6 @@ NAMES = {
     "tests/processes/test_store_copy.py": _OWN,
     "tests/processes/test_store_directory.py": "is about directories and files that are refused",
     "tests/processes/test_store_lock.py": _LOCK_FILE,
-    "tests/processes/test_table_reads.py::test_reading_changes_no_byte_of_any_file": _FILES,
     "tests/processes/test_too_many_files.py::test_too_many_open_files_are_named_as_the_cause[compact]": "compacts a file",
     "tests/processes/test_upgrade.py": "upgrades a directory; a store on a server has the present format from the beginning",
     "tests/processes/test_waiting.py::test_who_waits_keeps_no_old_view_open": _TABLES,

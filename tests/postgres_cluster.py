@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -87,7 +88,19 @@ class Cluster:
         name: the server's name as a standby, for `synchronous_standby_names`.
     """
 
-    def __init__(self, directory: str | None = None, name: str = "primary") -> None:
+    def __init__(
+        self,
+        directory: str | None = None,
+        name: str = "primary",
+        variables: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        """Args:
+        variables: further variables in the environment of the server's processes.
+        prefix: a command that runs another one, which runs the server.
+        """
+        self._prefix = prefix
+        self._variables = [f"{variable}={value}" for variable, value in (variables or {}).items()]
         self.directory = directory or new_directory()
         self.name = name
         self.data = os.path.join(self.directory, "data")
@@ -127,12 +140,12 @@ class Cluster:
         """The end of the server's log."""
         return Path(self.directory, "log").read_text(errors="replace")[-_LOG_CHARACTERS:]
 
-    def start(self, *, until_ready: bool = True) -> Cluster:
+    def start(self, *, until_ready: bool = True) -> Self:
         """Start the server, and wait until queries are answered; return the server."""
-        command = [program("postgres"), "-D", self.data, "-k", self.directory]
+        command = ["env", *self._variables, program("postgres"), "-D", self.data, "-k", self.directory]
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self._process = subprocess.Popen(
-                _as_user(command),
+                [*self._prefix, *_as_user(command)],
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=log,

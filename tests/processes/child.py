@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.processes import places
+
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
 """How long a child may take to say what is expected of it, on a busy machine."""
@@ -92,9 +94,13 @@ class Child:
         os.kill(self.pid, signal.SIGINT)
 
     def kill(self) -> None:
-        """SIGKILL, and return when the kernel has taken it down."""
+        """SIGKILL, and return when the kernel has taken it down, and a server of the tests has ended its sessions.
+
+        How soon a server does so is the subject of `postgres/test_killed_clients.py`.
+        """
         self._process.kill()
         self._process.wait(PATIENCE_S)
+        places.await_end(self.pid)
 
     @property
     def is_running(self) -> bool:

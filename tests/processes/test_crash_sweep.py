@@ -76,7 +76,6 @@ class Sweep:
         time.sleep(seconds)
         assert child.is_running, child.complaint()
         child.kill()
-        places.await_end(child.pid)
         self.check()
 
     def check(self) -> list[Line]:

@@ -312,10 +312,10 @@ HELD_LEASES: Final[Statement] = (
 )  # fmt: skip
 LOWEST_TIMESTAMP: Final[Statement] = (
     b"lowest_timestamp",
-    b"SELECT min(ts) FROM open_timestamps WHERE ts <= $1::int8 AND ts <> ALL($3::int8[])"
+    b"SELECT min(ts) FROM open_timestamps WHERE ts <= $1::int8 AND presence <> $3::int4"
     b" AND presence IN (SELECT objid::int8" + _HELD + b" AND classid = $2::int8::oid)",
 )
-"""The lowest open timestamp up to a bound, of processes that live, without some timestamps that were released."""
+"""The lowest open timestamp up to a bound, of processes that live, but for one."""
 
 TRY_LEASE: Final[Statement] = (b"try_lease", b"SELECT pg_try_advisory_lock($1::int4, $2::int4)")
 DROP_LEASE: Final[Statement] = (b"drop_lease", b"SELECT pg_advisory_unlock($1::int4, $2::int4)")

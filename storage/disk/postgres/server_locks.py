@@ -224,13 +224,12 @@ class ServerTimestamps:
     def lowest(self, up_to: int) -> int | None:
         """The lowest timestamp up to a bound that a process holds, this one included; None if there is none."""
         own = min((held for held in list(self._deadlines_ns) if held <= up_to), default=None)
-        # Rows of releases that are still to be sent; one that is sent meanwhile may count, which forbids more.
-        released = int8_array(list(self._released.copy()))
+        # Rows of this process may be of releases that are under way.
         with self._views() as session:
-            parameters = int8(up_to), int8(self._lock_class), released
+            parameters = int8(up_to), int8(self._lock_class), int4(self._presence)
             ((row,),) = session.run_steps(((LOWEST_TIMESTAMP, parameters),))
-        stored = None if row[0] is None else as_int(row[0])
-        return min((held for held in (own, stored) if held is not None), default=None)
+        others = None if row[0] is None else as_int(row[0])
+        return min((held for held in (own, others) if held is not None), default=None)
 
 
 class ServerLocks:

@@ -6,13 +6,11 @@ import atexit
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 
-from tests.not_run import program
-from tests.postgres_cluster import Cluster, _as_user, _run, new_directory
+from tests.postgres_cluster import Cluster, _run, new_directory
 
 _SMALL = {
     "shared_buffers": "'16MB'",
@@ -54,9 +52,7 @@ class Server(Cluster):
         environment: further variables of the server's processes.
         prefix: a command that runs another one, which runs the server.
         """
-        super().__init__(directory)
-        self._prefix = prefix
-        self._environment = environment or {}
+        super().__init__(directory, variables=environment, prefix=prefix)
         try:
             if standby_of is None:
                 run("cp", "-r", _template(), self.data)
@@ -67,18 +63,6 @@ class Server(Cluster):
         except BaseException:
             self.remove()
             raise
-
-    def start(self, *, until_ready: bool = True) -> Server:
-        """Start the server with the variables, and wait until it answers; return it."""
-        variables = [f"{name}={value}" for name, value in self._environment.items()]
-        with open(os.path.join(self.directory, "log"), "ab") as log:
-            self._process = subprocess.Popen(
-                [*self._prefix, *_as_user(["env", *variables, program("postgres"), "-D", self.data, "-k", self.directory])],
-                cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        if until_ready:
-            self.wait_until("SELECT true", "t")
-        return self
 
     def _copy(self, primary: Server) -> None:
         shutil.rmtree(self.data, ignore_errors=True)

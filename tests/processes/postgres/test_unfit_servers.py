@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from storage import Store
+from storage.disk.postgres.environment import PostgresEnvironment
+from storage.disk.postgres.gate import GateWait
 from storage.errors import (
     NotPermitted,
     OutcomeUnknown,
@@ -76,10 +78,10 @@ def test_two_stores_in_one_database(server: Server, path: str) -> None:
         second.create_producer("t", access_mode="Exclusive").send(b"2")
         owner.send(b"1")
 
-        def write_inside(batch: object) -> None:
+        environment = first.connection.environment
+        assert isinstance(environment, PostgresEnvironment)
+        with environment.gate(GateWait(environment, 5, None)):
             second.create_topic("u")
-
-        first.connection.write(write_inside)
         assert [message.value for message in first.reader("t")] == [b"1"]
         assert [message.value for message in second.reader("t")] == [b"2"]
         assert first.identity != second.identity

@@ -109,6 +109,14 @@ class TestTimestamps:
         finally:
             other.close()
 
+    def test_a_release_under_way_holds_nothing_in_this_process(
+        self, environment: PostgresEnvironment, held: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A process that has put a row finds the version of the row final at once, before the server has the release."""
+        monkeypatch.setattr(Session, "post", lambda self, steps: None)
+        environment.timestamps.release(held)
+        assert environment.timestamps.lowest(held) is None
+
     def test_a_release_in_a_batch_that_another_commit_overtakes(
         self, url: str, environment: PostgresEnvironment, held: int
     ) -> None:
@@ -131,7 +139,9 @@ class TestTimestamps:
         finally:
             other.close()
 
-    def test_a_release_in_a_batch_that_fails(self, environment: PostgresEnvironment, held: int) -> None:
+    def test_a_release_in_a_batch_that_fails(
+        self, environment: PostgresEnvironment, held: int, session: Session
+    ) -> None:
         """It is sent behind the batch."""
 
         def change(batch: WriteBatch) -> None:
@@ -140,7 +150,9 @@ class TestTimestamps:
 
         with pytest.raises(StoreInvalid):
             environment.writer.write(change)
-        assert environment.timestamps.lowest(held) is None
+        environment._batches.run_steps(())
+        count = (b"count_open", b"SELECT count(*)::int8 FROM open_timestamps WHERE ts = 1000")
+        assert session.run_steps(((count, ()),)) == [[(bytes(8),)]]
 
     def test_the_lowest_of_all_processes_is_found(self, environment: PostgresEnvironment, held: int) -> None:
         """Up to a bound."""
