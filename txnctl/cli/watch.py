@@ -25,6 +25,9 @@ F = TypeVar("F", bound="Callable[..., Any]")
 EVERY = "2s"
 EVERY_MIN_S = 0.1
 
+_HEADED = 10
+"""Lines of a screen that has room for a headline above its problems."""
+
 _CLEAR = "\x1b[H\x1b[2J"
 _HOME = "\x1b[H"
 _LINE_END = "\x1b[K\n"
@@ -32,10 +35,19 @@ _REST = "\x1b[J"
 
 
 class Screenful(NamedTuple):
-    """A report for people, and its problems alone, the worst first, a line each."""
+    """A report for people, and what a screen that is too small shows of the report.
+
+    Attributes:
+        problems: the problems of the report alone, the worst first, a line each.
+        lines: the report.
+        headline: a line that stays above the problems.
+        rest: the report without its headline and problems; None if they are not apart in the report.
+    """
 
     problems: list[str]
     lines: Iterable[str]
+    headline: str = ""
+    rest: Iterable[str] | None = None
 
 
 def watches(function: F) -> F:
@@ -100,7 +112,13 @@ def _draw(context: Context, screenful: Screenful) -> None:
     width = context.width or 80
     # The cursor stays on the last line.
     height = max(1, (get_terminal_size(1).lines or 24) - 1)
-    lines = kept(screenful.problems, list(fitted(screenful.lines, width)), height)
+    lines = list(fitted(screenful.lines, width))
+    if len(lines) > height:
+        headline = (
+            list(fitted([screenful.headline], width)) if screenful.headline and height >= _HEADED else []
+        )
+        rest = lines if screenful.rest is None else list(fitted(screenful.rest, width))
+        lines = [*headline, *kept(screenful.problems, rest, height - len(headline))]
     context.out.write(_HOME + "".join([clipped(line, width) + _LINE_END for line in lines]) + _REST)
     context.out.flush()
 

@@ -48,13 +48,12 @@ def share(parts: Sequence[ScreenPart], height: int) -> list[int]:
 
 
 def kept(problems: Sequence[str], report: Sequence[str], height: int) -> list[str]:
-    """A report in a height: whole where it fits, else the problems, in up to two thirds, then the begin of the report.
+    """A report that does not fit in a height: the problems, in up to two thirds, then the begin of the report.
 
     Args:
-        problems: the worst first, a line each; they stand in the report as well.
+        problems: the worst first, a line each.
+        report: with the problems among its lines, or what is left of the report without them.
     """
-    if len(report) <= height:
-        return list(report)
     if not problems:
         return cut(report, height, "line")
     most = max(1, height * 2 // 3)

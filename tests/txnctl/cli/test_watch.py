@@ -77,6 +77,20 @@ def test_a_small_terminal_keeps_the_problems(stuck: Path, words: tuple[str, ...]
         assert "Traceback" not in terminal.picture.text()
 
 
+def test_a_cut_status_has_its_verdict_first_and_each_problem_once(stuck: Path) -> None:
+    """The rest of the report follows without the problems."""
+    assert stuck.exists()
+    with Terminal("status", "--watch", "100ms", columns=80, rows=12) as terminal:
+        lines = terminal.until(lambda picture: "and " in picture.text()).lines()
+        terminal.type("q")
+        assert terminal.ends() == 0
+    assert "finding" in lines[0]
+    assert lines[1].startswith("  ! ")
+    problems = [line for line in lines if line.startswith("  ! ")]
+    assert len(problems) == len({*problems}) > 0
+    assert any(line.startswith("  space  ") for line in lines)
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_q_leaves(stuck: Path, words: tuple[str, ...]) -> None:
     """With 0, at once, and the terminal as before; other keys are neither shown nor obeyed."""

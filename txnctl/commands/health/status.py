@@ -43,8 +43,11 @@ def status(context: Context, watch: float | None) -> None:
 
 def _screenful(context: Context) -> Screenful:
     from txnctl.cli.watch import Screenful
-    from txnctl.commands.health.status_screen import lines, problem_lines
+    from txnctl.commands.health.status_screen import lines, overview_headline, problem_lines, rest
     from txnctl.output.escape import printable_row
 
     overview = printable_row(context.store.reports.store_overview())
-    return Screenful(list(problem_lines(context, overview.findings)), lines(context, overview))
+    return Screenful(
+        list(problem_lines(context, overview.findings)), lines(context, overview),
+        overview_headline(context, overview), rest(context, overview.facts),
+    )  # fmt: skip

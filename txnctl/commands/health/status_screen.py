@@ -63,10 +63,20 @@ _TABLES: tuple[Column[TableFacts], ...] = (
 
 def lines(context: Context, overview: Overview) -> Iterator[str]:
     """The screen."""
-    facts = overview.facts
-    yield headline(context, facts.store.info.path, facts.as_of_at_ms, overview.verdict, overview.findings)
+    yield overview_headline(context, overview)
     yield from _findings(context, overview.findings)
     yield ""
+    yield from rest(context, overview.facts)
+
+
+def overview_headline(context: Context, overview: Overview) -> str:
+    """The first line of the screen."""
+    facts = overview.facts
+    return headline(context, facts.store.info.path, facts.as_of_at_ms, overview.verdict, overview.findings)
+
+
+def rest(context: Context, facts: Facts) -> Iterator[str]:
+    """The screen below the problems."""
     for name, fact in fact_texts(facts):
         yield f"  {name:<13}  {fact}"
     waiting = {queue.topic: queue.waiting for queue in facts.producers}
