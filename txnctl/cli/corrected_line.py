@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storage.errors import BadInput
+from txnctl.cli.aliases import USUAL_OPTIONS
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
 from txnctl.cli.near_names import nearest
 from txnctl.cli.pasted_line import without_tokens
@@ -95,6 +96,11 @@ def near_options(ctx: click.Context, name: str) -> list[str]:
     ]
     if name[:2] != "--":
         return []
+    usual = USUAL_OPTIONS.get(name)
+    if usual is not None and any(
+        usual.startswith(f"{shown} ") for option in options for shown in option.opts
+    ):
+        return [usual]
     longer = [shown for shown in names if len(name) > len("--x") and shown.startswith(name)]
     # Without the hyphens, which make any two short names alike.
     near = get_close_matches(name[2:], [shown[2:] for shown in names], 1, _SIMILAR)
@@ -127,6 +133,10 @@ def _corrected_in_group(ctx: click.Context, words: Sequence[str], error: Refusal
             *line[:at],
             *(below(ctx, [line[first], *line[first + 1 :], *moved]) or [line[first], "--help"]),
         ]
+    if isinstance(error, click.NoSuchOption) and name and not commands and ctx.parent is not None:
+        taken = _first_with_option(ctx, name)
+        if taken is not None:
+            return below(ctx, [taken, *line])
     own = line[: commands[0]] if commands else line
     mended = _corrected_once(ctx, own, error) if name or parameter is not None else None
     if mended is None or _refused_group(ctx, mended):
@@ -134,6 +144,17 @@ def _corrected_in_group(ctx: click.Context, words: Sequence[str], error: Refusal
     if not commands:
         return [*mended, "--help"]
     return [*mended, *(below(ctx, line[commands[0] :]) or [])]
+
+
+def _first_with_option(ctx: click.Context, name: str) -> str | None:
+    """The first command of the group that has an option of that name."""
+    group = ctx.command
+    assert isinstance(group, GroupCommand)
+    for member in group.table.names():
+        command = group.get_command(ctx, member)
+        if command is not None and any(name in _names(option) for option in _options(click.Context(command))):
+            return member
+    return None
 
 
 def _refused_group(ctx: click.Context, words: list[str]) -> bool:
@@ -179,6 +200,8 @@ def _without_unknown(ctx: click.Context, words: list[str], name: str) -> list[st
         return None
     _, equals, value = words[at].partition("=")
     near = near_options(ctx, name)
+    if near and " " in near[0]:
+        return [*words[:at], *near[0].split(), *words[at + 1 :]]
     return [*words[:at], *([f"{near[0]}{equals}{value}"] if near else []), *words[at + 1 :]]
 
 

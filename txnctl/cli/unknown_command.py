@@ -6,9 +6,10 @@ from difflib import get_close_matches
 
 import click
 
-from txnctl.cli.aliases import ALIASES
+from txnctl.cli.aliases import ALIASES, USUAL_WORDS
 from txnctl.cli.click_commands import GroupCommand
 from txnctl.cli.declaration import Group
+from txnctl.cli.remedies import REMEDIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +25,19 @@ def unknown_command(ctx: click.Context, words: Sequence[str], table: Group) -> c
     At the top level the name may be that of a command of some groups, without the group: a command of that name in a
     group wins over similar names.
     """
-    name, near = words[0], _near(words[0], table.names())
-    meant = _in_groups(ctx, name, table) if ctx.parent is None else ""
+    name, is_top = words[0], ctx.parent is None
     text = f"no such command: {ctx.command_path} {name}"
+    usual = [
+        word
+        for word in USUAL_WORDS.get(name, ())
+        if word in table.names() or (is_top and _in_groups(ctx, word, table))
+    ]
+    if usual:
+        name, words = usual[0], [usual[0], *words[1:]]
+    elif name in REMEDIES and ctx.info_name == "errors":
+        name, words = "explain", ["explain", *words]
+    near = [name] if name in table.names() else _near(name, table.names())
+    meant = _in_groups(ctx, name, table) if is_top and name not in table.names() else ""
     meant_too = meant or " or ".join(near)
     error = click.UsageError(f"{text}; did you mean {meant_too}?" if meant_too else text, ctx)
     error.hint = _hint(ctx, words, near, in_group=bool(meant))  # type: ignore[attr-defined]
@@ -43,10 +54,11 @@ def add_help_hint(error: click.UsageError, ctx: click.Context, words: Sequence[s
     """
     from txnctl.cli.usage_hint import command_line
 
-    near = _near(words[-1], table.names())
-    is_in_group = len(words) == 1 and _in_groups(ctx, words[-1], table)
-    if near and not is_in_group:
-        error.hint = f"Try: {command_line(ctx, ['help', *words[:-1], near[0]])}"  # type: ignore[attr-defined]
+    path = [*words[:-1], *_near(words[-1], table.names())[:1]]
+    if len(words) == 1:
+        path = _path_in_groups(words[0], table) or path
+    if len(path) >= len(words):
+        error.hint = f"Try: {command_line(ctx, ['help', *path])}"  # type: ignore[attr-defined]
 
 
 def _hint(ctx: click.Context, words: Sequence[str], near: Sequence[str], *, in_group: bool) -> str:
@@ -60,12 +72,7 @@ def _hint(ctx: click.Context, words: Sequence[str], near: Sequence[str], *, in_g
         return ""
     names = [*words]
     if in_group:
-        name = ALIASES.get(words[0], words[0])
-        members = [(member, group.table.find(member)) for member in group.table.names()]
-        names = [
-            next(member for member, kind in members if isinstance(kind, Group) and name in kind.names()),
-            *words,
-        ]
+        names = [*_path_in_groups(words[0], group.table)[:1], *words]
     elif near:
         names = [near[0], *words[1:]]
     fitting = below(ctx, names) if in_group or near else None
@@ -86,6 +93,16 @@ def _in_groups(ctx: click.Context, name: str, table: Group) -> str:
     if len(groups) > _SPELLED:
         return f"a command of {', '.join(groups[:-1])} or {groups[-1]}"
     return " or ".join([f"{ctx.command_path} {group} {name}" for group in groups])
+
+
+def _path_in_groups(name: str, table: Group) -> list[str]:
+    """Group and name of the first command of that name in a group; empty if there is none."""
+    full_name = ALIASES.get(name, name)
+    for member in table.names():
+        kind = table.find(member)
+        if isinstance(kind, Group) and full_name in kind.names():
+            return [member, full_name]
+    return []
 
 
 def _near(name: str, names: list[str]) -> list[str]:

@@ -85,6 +85,31 @@ class TestNames:
         )
         assert near in outcome.err
 
+    @pytest.mark.parametrize(
+        ("words", "hint"),
+        [
+            (("doctor", "--json"), "Did you mean -o json? txnctl doctor -o json"),
+            (("topics", "list", "--wide"), "Did you mean -o wide? txnctl topics list -o wide"),
+            (
+                ("audit", "--since", "2h"),
+                "Options of a command stand after it: txnctl audit list --since 2h",
+            ),
+            (("help", "abort"), "Try: txnctl help transactions abort"),
+            (("topics", "tail", "t"), "Try: txnctl topics log t"),
+            (("subs", "reset", "t", "s", "latest"), "Try: txnctl subscriptions seek t s latest --dry-run"),
+            (("kill", "0:3"), "Try: txnctl transactions abort 0:3 --dry-run"),
+            (("stuck",), "Try: txnctl doctor"),
+            (("errors", "writer-busy"), "Try: txnctl errors explain writer-busy"),
+        ],
+    )
+    def test_habits_of_other_tools_lead_to_a_line_that_runs(
+        self, run: Any, words: tuple[str, ...], hint: str
+    ) -> None:
+        """An option of the output, one before its command, help without the group, words of other tools, a code."""
+        outcome = run(*words)
+        assert outcome.status == exit_codes.USAGE
+        assert outcome.err.endswith(f"txnctl: hint: {hint}\n")
+
     def test_an_unknown_option_is_told_what_is_near(self, run: Any) -> None:
         """So are unknown options."""
         outcome = run("errors", "list", "--outptu", "json")

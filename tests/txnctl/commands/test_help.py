@@ -29,7 +29,7 @@ def test_unknown_words(run: Any) -> None:
     assert outcome.err.endswith("hint: Try: txnctl help topics create\n")
     assert run("help", "transactios").err.endswith("hint: Try: txnctl help transactions\n")
     assert run("help", "topics", "zzz").err.endswith("hint: It has these: txnctl topics --help\n")
-    assert run("help", "explain").err.endswith("hint: Try: txnctl transactions explain\n")
+    assert run("help", "explain").err.endswith("hint: Try: txnctl help transactions explain\n")
 
 
 def test_words_after_a_command(run: Any) -> None:
