@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 WINDOW = 1000
 """Messages handed out, written and acknowledged at a time."""
 
+_SIMILAR = 0.75
+
 
 def take(context: Context, topic: str, lines: Lines, patience: Patience, options: ConsumeOptions) -> None:
     """Attach to the subscription, print or run a command for each message, close the consumer."""
@@ -92,7 +94,9 @@ def _subscribe(
     )
     seek = line("subscriptions seek", topic, name, "POSITION")
     if is_new:
-        context.note(f"created subscription {name} of {topic} at {start} ({now})")
+        context.note(
+            f"created subscription {name} of {topic} at {start} ({now}){_similar(store, topic, name)}"
+        )
         if options.start is not None:
             end = store.reports.subscription_stats(topic, name).row.stats.mark_delete_position
             note_if_beyond(context, topic, start, end)
@@ -103,9 +107,19 @@ def _subscribe(
         )
     elif options.start is not None:
         context.note(
-            f"subscription {name} of {topic} was there already: --from is for a new one, `{seek}` moves it"
+            f"subscription {name} of {topic} was there already: --from and --since are for a new one, `{seek}`"
+            " moves it"
         )
     return consumer
+
+
+def _similar(store: Store, topic: str, name: str) -> str:
+    """The name of a subscription that the user may have meant, as the end of a sentence; empty if there is none."""
+    from difflib import get_close_matches
+
+    others = [other for other in store.reports.topic_stats(topic).subscriptions if other != name]
+    near = get_close_matches(name, others, 1, _SIMILAR)
+    return f"; there is {near[0]} too, should you mean that one" if near else ""
 
 
 def _mode(type_: str, level: str, on_open: str) -> str:

@@ -154,7 +154,12 @@ def _from_start(
     begin = position_of(context.store, topic, start or EARLIEST)
     level = isolation_level or IsolationLevel.READ_COMMITTED
     with context.store.reader(topic, start=begin, isolation_level=level) as reader:
-        return reader.read_batch(count)
+        messages = reader.read_batch(count)
+        if len(messages) < count and context.output == "table":
+            from txnctl.commands.consume.blocked_note import Hidden
+
+            Hidden(context, topic, reader.blocked_by).at_end()
+        return messages
 
 
 def _cell(data: bytes | None) -> str | None:

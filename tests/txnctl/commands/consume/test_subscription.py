@@ -20,6 +20,15 @@ TOPICS = ("orders",)
 class TestSubscriptions:
     """With -s."""
 
+    def test_a_new_one_is_told_of_one_with_a_similar_name(self, run: Any, path: Path) -> None:
+        """A slip of the hand makes a subscription, which nothing else would tell."""
+        send(path, b"a")
+        assert "should you mean" not in run("consume", "orders", "-s", "settle").err
+        assert (
+            "; there is settle too, should you mean that one" in run("consume", "orders", "-s", "settel").err
+        )
+        assert "should you mean" not in run("consume", "orders", "-s", "audit").err
+
     def test_a_missing_one_is_created_and_said(self, run: Any, path: Path) -> None:
         """At latest, unless --from says where; of the type and level asked for."""
         send(path, b"a")

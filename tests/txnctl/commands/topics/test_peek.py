@@ -29,6 +29,13 @@ class TestPeek:
         assert not undeclared(first[0], MESSAGE_FIELDS)
 
     @pytest.mark.usefixtures("stuck")
+    def test_a_table_tells_what_waits_behind_a_transaction(self, run: Any) -> None:
+        """With the command that explains it; where the shown messages are all that was asked for, nothing."""
+        assert "stopped before the end of orders: " in run("topics", "peek", "orders", "-o", "table").err
+        assert "transactions explain 0:" in run("topics", "peek", "orders", "-o", "table").err
+        assert run("topics", "peek", "orders", "-o", "table", "-n", "1").err == ""
+
+    @pytest.mark.usefixtures("stuck")
     def test_without_a_subscription_it_reads_the_topic(self, run: Any) -> None:
         """From the earliest on, at READ_COMMITTED, unless said otherwise."""
         assert run("topics", "peek", "orders", "-o", "value").out == "plain 0\nplain 1\nplain 2\nplain 3\n"
