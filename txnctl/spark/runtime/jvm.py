@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from struct import unpack
 from subprocess import PIPE, Popen, TimeoutExpired
@@ -123,12 +123,23 @@ def death_seen(jvm: Popen[bytes], directory: str, error: BaseException) -> JvmDi
     """Return the error about a JVM that died while a job ran; None if the JVM lives.
 
     Args:
-        error: the exception of the job: the loss of a connection precedes the end of the process by a moment.
+        error: the exception of the job, or one raised from it: the loss of a connection precedes the end of the
+            process by a moment.
     """
-    if isinstance(error, (JvmDied, OSError, EOFError)) or type(error).__name__ == "Py4JNetworkError":
+    if any(
+        isinstance(cause, (JvmDied, OSError, EOFError)) or type(cause).__name__ == "Py4JNetworkError"
+        for cause in _causes(error)
+    ):
         with suppress(TimeoutExpired):
             jvm.wait(_DEATH_S)
     return None if jvm.poll() is None else death(jvm, directory)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception, and those that it was raised from or in the handling of."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def death(jvm: Popen[bytes], directory: str) -> JvmDied:
