@@ -19,11 +19,12 @@ _RECEIVER_QUEUE_SIZE = 10_000
 class Engine:
     """A `Queue`: one topic, one producer and, from the first `take` on, one Exclusive subscription."""
 
-    def __init__(self, directory: Path | str) -> None:
+    def __init__(self, directory: Path | str, durability: str | None = None) -> None:
         """Args:
         directory: of a new store, or its URL.
+        durability: of the store, as `Store.create` has it.
         """
-        Store.create(str(directory))
+        Store.create(str(directory), durability=durability)
         self.store = Store.open(str(directory))
         self.store.create_topic(TOPIC)
         self._producer = self.store.create_producer(TOPIC)

@@ -71,11 +71,13 @@ class Server:
         self.url = StoreUrl.parse(url)
         self.rounds = rounds
         self.bystander_s = bystander_s
-        self.ours = Engine(url)
-        stack.callback(remove_store, self.url)
-        stack.callback(self.ours.close)
         self.peer = PostgresTable(self.url)
         stack.callback(self.peer.close)
+        # Commits of both sides wait for a standby, or those of neither do.
+        has_standby = bool(self.peer.settings()["synchronous_standby_names"])
+        self.ours = Engine(url, "replicated" if has_standby else "local")
+        stack.callback(remove_store, self.url)
+        stack.callback(self.ours.close)
 
     def in_turns(
         self, ours: Callable[[], object], peer: Callable[[], object], *, burst: int, rounds: int

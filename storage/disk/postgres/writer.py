@@ -256,9 +256,9 @@ def _parameters(
             if key == SUPERBLOCK_KEY and place.name == HEADS.name:
                 superblock = cast("bytes", value)
                 continue
-            if value is None or table == TABLE_HEADS:
+            if value is None:
                 gone[table].append(prefix + key)
-            if value is not None:
+            else:
                 keys[table].append(prefix + key)
                 values[table].append(value)
     parameters: list[bytes | None] = [int8(number - 1), superblock]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from storage.disk.postgres.environment import PostgresEnvironment
 from storage.disk.postgres.session import Session
 from storage.disk.postgres.url import StoreUrl
 from storage.process.clock import SYSTEM_CLOCK
+from tests.not_run import program
 from tests.postgres_cluster import Cluster
 
 _numbers = itertools.count(1)
@@ -65,3 +67,20 @@ def session(url: str) -> Iterator[Session]:
 def connected(url: str) -> Session:
     """A further session."""
     return Session.connect(StoreUrl.parse(url), SYSTEM_CLOCK, application="txnctl:test:1")
+
+
+@pytest.fixture
+def bystander(postgres_cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
+    """A client that holds a snapshot."""
+    process = subprocess.Popen(
+        [program("psql"), "-XAtq", "-h", postgres_cluster.directory, "-U", "postgres", "postgres"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 7;\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "7\n"
+    yield process
+    process.kill()
+    process.communicate()

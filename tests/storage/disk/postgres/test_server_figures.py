@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-
-import pytest
 
 from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
-from tests.not_run import program
 from tests.postgres_cluster import Cluster
 
 ROLE = "onlooker"
-
-
-@pytest.fixture
-def bystander(postgres_cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
-    """A client that holds a snapshot."""
-    process = subprocess.Popen(
-        [program("psql"), "-XAtq", "-h", postgres_cluster.directory, "-U", "postgres", "postgres"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 7;\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "7\n"
-    yield process
-    process.kill()
-    process.communicate()
 
 
 def test_a_server_without_standbys(environment: PostgresEnvironment, postgres_cluster: Cluster) -> None:

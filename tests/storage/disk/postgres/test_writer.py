@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -61,6 +63,29 @@ def test_a_batch_behind_another_commit_is_made_again_inside_the_gate(
     assert [trip[0] for trip in trips] == ["apply", "begin", "apply"]
     with store.reader("t") as reader:
         assert [message.value for message in reader] == [b"0", b"1"]
+
+
+def test_rows_that_a_snapshot_keeps_are_not_walked_over(
+    url: str, bystander: subprocess.Popen[str], postgres_cluster: Cluster
+) -> None:
+    """A commit under the snapshot of a bystander reads as few entries of indexes as the ones before."""
+    assert bystander.poll() is None
+    with Store.open(url) as store:
+        store.create_topic("t")
+        producer = store.create_producer("t")
+        for number in range(1000):
+            producer.send(b"%d" % number)
+    schema = url.rpartition("=")[2]
+    figures = (
+        "SELECT sum(idx_tup_read), (SELECT n_tup_ins + n_tup_upd >= 1000 FROM pg_stat_user_tables WHERE"
+        f" schemaname = '{schema}' AND relname = 'commits') FROM pg_stat_user_indexes WHERE schemaname = '{schema}'"
+    )
+    until = time.monotonic() + 10
+    while not (row := postgres_cluster.psql(figures)).endswith("|t"):
+        assert time.monotonic() < until, row
+        time.sleep(0.1)
+    # A walk over all would be half a million for each of the tables that a commit reads.
+    assert int(row.partition("|")[0]) < 30_000
 
 
 def test_a_refused_change_stores_nothing(store: Store) -> None:
