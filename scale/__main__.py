@@ -1,4 +1,4 @@
-"""`python -m scale [--messages N] [--dir DIR] [--url URL]`."""
+"""`python -m scale [--messages N] [--dir DIR] [--url URL] [--spare-executors]`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,20 @@ def main(arguments: list[str] | None = None) -> int:
         "--url",
         help="a new store on a server, which the cluster reads itself; it stays [default: a directory]",
     )
+    parser.add_argument(
+        "--spare-executors", action="store_true", help="leave out the copy whose executor is killed"
+    )
     options = parser.parse_args(arguments)
     batch = max(100, min(10_000, options.messages // 200))
     return run_in_directory(
-        lambda directory: Proof(directory, options.messages, batch, sys.stdout, options.url).run(),
+        lambda directory: Proof(
+            directory,
+            options.messages,
+            batch,
+            sys.stdout,
+            options.url,
+            spares_executors=options.spare_executors,
+        ).run(),
         "scale",
         options.dir,
     )

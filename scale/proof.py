@@ -32,11 +32,20 @@ class Proof:
     """A run of the proof, in a separate directory."""
 
     def __init__(
-        self, directory: Path, messages: int, batch: int, out: TextIO, url: str | None = None
+        self,
+        directory: Path,
+        messages: int,
+        batch: int,
+        out: TextIO,
+        url: str | None = None,
+        *,
+        spares_executors: bool = False,
     ) -> None:
         """Args:
         url: of a new store on a server, in place of one in the directory.
+        spares_executors: leave the copy out whose executor is killed.
         """
+        self._spares_executors = spares_executors
         self._directory = directory
         self._url = url
         self._store_name = str(directory / "bank.store") if url is None else url
@@ -61,7 +70,8 @@ class Proof:
             with clusters.running(self._directory) as cluster:
                 self._say(f"a cluster is up: {cluster.url}, with workers on {' and '.join(clusters.WORKERS)}")
                 self._read(cluster, produced)
-                self._lose_an_executor(store, cluster, produced)
+                if not self._spares_executors:
+                    self._lose_an_executor(store, cluster, produced)
                 self._lose_the_driver(store, cluster, produced)
             self._finish(store)
         return self._checks

@@ -11,7 +11,7 @@ from benchmarks import gate
 
 def test_each_change_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With few messages in flight; each line ends with the operations of LMDB under the gate."""
-    gate.main(["--in-flight", "300", "--batch", "10", "--dir", str(tmp_path)])
+    gate.main(["--in-flight", "60", "--batch", "10", "--dir", str(tmp_path)])
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.endswith("operations")
     assert [line[:44].strip() for line in lines] == list(gate.SCENARIOS)

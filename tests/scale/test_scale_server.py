@@ -17,7 +17,10 @@ MESSAGES = 20_000
 
 @pytest.mark.needs_program("java")
 def test_a_cluster_reads_and_writes_a_store_on_a_server_exactly(tmp_path: Path):
-    """An executor and the driver are killed on the way; every check holds, and no session is left on the server."""
+    """The driver is killed on the way; every check holds, and no session is left on the server.
+
+    The loss of an executor is the same on both engines: `test_scale.py` has it.
+    """
     try:
         Programs.found()
     except ProgramMissing as error:
@@ -25,7 +28,15 @@ def test_a_cluster_reads_and_writes_a_store_on_a_server_exactly(tmp_path: Path):
     place = tmp_path / "scale"
     place.mkdir()
     with running_cluster() as server:
-        words = ["--messages", str(MESSAGES), "--dir", str(place), "--url", server.url("scale")]
+        words = [
+            "--messages",
+            str(MESSAGES),
+            "--dir",
+            str(place),
+            "--url",
+            server.url("scale"),
+            "--spare-executors",
+        ]
         done = subprocess.run(
             [sys.executable, "-m", "scale", *words],
             cwd=ROOT, capture_output=True, text=True, timeout=580, check=False,
@@ -34,8 +45,8 @@ def test_a_cluster_reads_and_writes_a_store_on_a_server_exactly(tmp_path: Path):
             "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'txnctl:%'", "0"
         )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    assert "12 checks, all of them held" in done.stdout
-    for event in ("without lmdb", "killed the executor", "killed the driver", "ok: the second copy: "):
+    assert "10 checks, all of them held" in done.stdout
+    for event in ("without lmdb", "killed the driver", "ok: the second copy: "):
         assert event in done.stdout
     assert processes_of(place) == []
     assert list(place.iterdir()) == []
