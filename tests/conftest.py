@@ -49,7 +49,7 @@ SLOW = (
     "tests/benchmarks/test_curves.py::test_every_axis_has_a_table_and_a_panel",
     "tests/benchmarks/test_soak.py::test_neither_files_nor_memory_grow",
     "tests/golden/test_golden.py::test_the_json_of_every_command_is_that_of_the_golden_file",
-    "tests/storage/disk/test_read_cache.py::TestBulkImport",
+    "tests/storage/disk/lmdb/test_read_cache.py::TestBulkImport",
     "tests/processes/test_damage.py::test_a_flipped_bit_is_found_or_does_no_harm",
     "tests/processes/test_lost_records.py",
     "tests/txnctl/cli/test_supervise.py::test_the_end_of_a_short_command_is_seen_beside_another_thread",

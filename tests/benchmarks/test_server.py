@@ -8,18 +8,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import server
-from storage.errors import ProgramMissing
-from txnctl.demo.cluster import Programs, running_cluster
+from txnctl.demo.cluster import running_cluster
 
 
+@pytest.mark.needs_program("initdb")
 def test_every_row_has_a_ratio_and_nothing_is_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a primary with a synchronous standby; the figures of so short a run mean nothing."""
-    try:
-        Programs.found()
-    except ProgramMissing as error:
-        pytest.skip(f"{error.message} (apt-get install postgresql)")
     with running_cluster() as cluster:
         words = ["--url", cluster.url("bench"), "--rounds", "1", "--bystander", "0.2"]
         assert server.main([*words, "--json", str(tmp_path / "figures.json")]) in (0, 1)

@@ -8,23 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import ProgramMissing
 from tests.scale.test_scale import ROOT, processes_of
-from txnctl.demo.cluster import Programs, running_cluster
+from txnctl.demo.cluster import running_cluster
 
 MESSAGES = 20_000
 
 
-@pytest.mark.needs_program("java")
+@pytest.mark.needs_program("initdb", "java")
 def test_a_cluster_reads_and_writes_a_store_on_a_server_exactly(tmp_path: Path):
     """The driver is killed on the way; every check holds, and no session is left on the server.
 
     The loss of an executor is the same on both engines: `test_scale.py` has it.
     """
-    try:
-        Programs.found()
-    except ProgramMissing as error:
-        pytest.skip(f"{error.message} (apt-get install postgresql)")
     place = tmp_path / "scale"
     place.mkdir()
     with running_cluster() as server:

@@ -68,7 +68,6 @@ def test_a_password_of_the_environment_is_not_shown(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     """Neither in the result nor in the error of a server that is not there."""
-    pytest.importorskip("psycopg")
     monkeypatch.setenv("TXNCTL_STORE", SECRET)
     outcome = run(*words)
     assert "geheim" not in outcome.out + outcome.err
@@ -91,7 +90,6 @@ def test_an_unreadable_url_of_the_environment_is_not_shown(run: Run, monkeypatch
 
 def test_a_url_is_no_path(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is made in the current directory."""
-    pytest.importorskip("psycopg")
     monkeypatch.chdir(tmp_path)
     assert run("topics", "list", "--store", SHOWN, "-o", "json").error["code"] == "server-unreachable"
     assert os.listdir(tmp_path) == []

@@ -11,8 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
+from tests.not_run import forbidden
 from tests.processes.postgres.servers import Server
 
 _PRIVATE = (
@@ -52,7 +51,7 @@ class Host:
 def server_with_hosts(count: int) -> Iterator[tuple[Server, list[Host]]]:
     """A server in a network of its own, and hosts; the test is skipped where the system forbids namespaces."""
     if os.geteuid() != 0:
-        pytest.skip("only the superuser makes network namespaces")
+        forbidden("making network namespaces")
     prefix = f"txnctl{os.getpid()}n{next(_numbers)}"
     spaces = [f"{prefix}h{number}" for number in range(count + 1)]
     try:

@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import ProgramMissing
 from txnctl.demo import cluster
 
 
+@pytest.mark.needs_program("initdb")
 def test_a_cluster_leaves_nothing_behind() -> None:
     """Both servers end with the block, and their directory is removed."""
-    try:
-        cluster.Programs.found()
-    except ProgramMissing as error:
-        pytest.skip(f"{error.message} (apt-get install postgresql)")
     with cluster.running_cluster() as running:
         place = Path(running.primary.directory)
         pids = [server.pid for server in (running.primary, running.standby)]

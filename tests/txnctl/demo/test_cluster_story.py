@@ -6,20 +6,10 @@ import re
 
 import pytest
 
-from storage.errors import ProgramMissing
 from txnctl.demo import cluster, cluster_story
 
 
-@pytest.fixture
-def _postgres() -> None:
-    """Leave the test out where PostgreSQL's server is missing."""
-    try:
-        cluster.Programs.found()
-    except ProgramMissing as error:
-        pytest.skip(f"{error.message} (apt-get install postgresql)")
-
-
-@pytest.mark.usefixtures("_postgres")
+@pytest.mark.needs_program("initdb")
 def test_every_check_of_the_story_holds(capsys: pytest.CaptureFixture[str]) -> None:
     """With a primary that is killed in the middle, in six acts; no process and no file is left."""
     status = cluster_story.main(["--accounts", "12"])

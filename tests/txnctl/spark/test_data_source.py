@@ -13,8 +13,6 @@ from storage import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytest.importorskip("pyspark")
-
 
 @pytest.fixture
 def orders(store: Store) -> Store:

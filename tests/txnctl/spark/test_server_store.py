@@ -13,9 +13,9 @@ from pyspark.errors import StreamingQueryException
 
 from scale.processes import wait_until
 from storage import EARLIEST, Store
-from storage.errors import InvalidValue, ProgramMissing, StoreInvalid
+from storage.errors import InvalidValue, StoreInvalid
 from tests.txnctl.spark.asked import of_messages
-from txnctl.demo.cluster import Cluster, Programs, running_cluster
+from txnctl.demo.cluster import Cluster, running_cluster
 from txnctl.spark import options
 from txnctl.spark.ledger_files.offload import offload
 from txnctl.spark.ledger_files.root import Root
@@ -23,6 +23,8 @@ from txnctl.spark.sink import temporary_staging
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.topic_range import TopicRange
 from txnctl.spark.source.topic_reader import plan_partitions
+
+pytestmark = pytest.mark.needs_program("initdb")
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,10 +37,6 @@ IN_TRANSACTION = f"{OUR_SESSIONS} AND state LIKE 'idle in transaction%'"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A primary with a synchronous standby, on sockets of its own."""
-    try:
-        Programs.found()
-    except ProgramMissing as error:
-        pytest.skip(f"{error.message} (apt-get install postgresql)")
     with running_cluster() as running:
         yield running
 

@@ -12,7 +12,6 @@ from storage import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytest.importorskip("pyspark")
 
 COUNT = 30
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import pytest
 
 from storage import Store
-from storage.errors import ProgramMissing, StoreInvalid
-from txnctl.demo.cluster import Programs, running_cluster
+from storage.errors import StoreInvalid
+from txnctl.demo.cluster import running_cluster
 
 
+@pytest.mark.needs_program("initdb")
 def test_a_store_opens_again_behind_a_handle_that_lost_its_server() -> None:
     """`close` finds out about the death in one of two sessions, raises nothing, and lets go of both."""
-    try:
-        Programs.found()
-    except ProgramMissing as error:
-        pytest.skip(f"{error.message} (apt-get install postgresql)")
     with running_cluster() as cluster:
         url = cluster.url("bank")
         Store.create(url)

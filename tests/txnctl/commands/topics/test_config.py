@@ -151,7 +151,6 @@ class TestTrim:
 
     def test_offloaded_ledgers_go_whatever_the_limit(self, run: Any, orders: str, tmp_path: Path) -> None:
         """In dry run and run the same; the audit trail has the address, and what is held stays."""
-        pytest.importorskip("pyarrow")
         place = str(tmp_path / "off")
         (tmp_path / "off").mkdir()
         nothing = run("topics", "trim", orders, "--offloaded", place, "-o", "json").json
@@ -170,7 +169,6 @@ class TestTrim:
 
     def test_a_directory_that_is_not_there_is_an_error(self, run: Any, orders: str, tmp_path: Path) -> None:
         """Mistyped, it would else pass for one without files."""
-        pytest.importorskip("pyarrow")
         outcome = run("topics", "trim", orders, "--offloaded", str(tmp_path / "none"))
         assert outcome.status == 6
         assert f"{tmp_path}/none does not exist" in outcome.err

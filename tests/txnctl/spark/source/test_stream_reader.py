@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-pytest.importorskip("pyspark")
-
 
 class Job:
     """A query from topics to JSON files, with a checkpoint."""
