@@ -1,13 +1,13 @@
-"""Trim topics to their retention limits: which ledgers may go, and what holds the others back.
+"""Trim topics to their retention limits: which ledgers may go, and the object that holds the rest back.
 
 A closed ledger at the front goes when every message of it is acknowledged by every subscription, no open transaction
-has a message there, and a limit lets it go: the retention time, if its newest message is older; the retention size, if
-the acknowledged messages behind it are at least as large. With both limits, the first one reached is enough. A topic
-without a subscription has nothing to wait for: readers hold nothing back. The open ledger is closed first where all of
-it may go, so that a quiet topic is trimmed too. Invariants 5, 15 and 19.
+has a message there, and a limit is reached: the retention time, if the newest message of the ledger is older; the
+retention size, if the acknowledged messages behind the ledger are at least as large. With both limits, the first one
+reached is enough. A topic without a subscription has nothing to wait for: readers hold nothing back. The open ledger is
+closed first where the whole ledger may go, so that a quiet topic is trimmed too. Invariants 5, 15 and 19.
 
-Where a limit is hard, ledgers go for which the limits alone speak: `hard_trimming.py` frees them first. Messages that
-are not compacted yet stay all the same: older values of their keys would come back.
+Where a limit is hard, ledgers go for which the limits alone speak: `hard_trimming.py` frees these ledgers first.
+Messages that are not compacted yet stay all the same: older values of their keys would come back.
 
 All paths come here: a write on its way, `store gc`, `topics trim` and its dry run (`topic_upkeep.py`).
 """
@@ -72,7 +72,7 @@ class Hold(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The effects of one step on a topic, and whether another step has work.
+    """The effects of one step on a topic, and whether a further step has work.
 
     Attributes:
         lost: messages that subscriptions had not acknowledged, which a hard limit has let go.
@@ -97,7 +97,7 @@ class Step(NamedTuple):
         return bool(self.trimmed.ledgers or self.lost or self.aborted or self.expired or self.deleted)
 
     def plus(self, other: Step) -> Step:
-        """The sum of both, of which the other is the later one."""
+        """The sum of this step and a later one."""
         from storage.subscription.hard_trimming import added
 
         return Step(
@@ -148,7 +148,7 @@ def find_client(view: ReadView, topic_id: int, state: TopicState) -> Hold | None
 
 
 def _furthest_back(view: ReadView, topic_id: int, state: TopicState, uncompacted: Hold | None) -> Hold | None:
-    # A subscription that has everything up to the transaction can do nothing about it.
+    # A subscription that has every message up to the transaction cannot let the transaction go.
     holds = (_oldest(view, topic_id), uncompacted, _slowest(view, topic_id, state))
     return min(
         (hold for hold in holds if hold is not None),
@@ -158,7 +158,7 @@ def _furthest_back(view: ReadView, topic_id: int, state: TopicState, uncompacted
 
 
 def _uncompacted(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
-    """The log behind the compacted view, of a topic with a view or a threshold: kept until it is compacted."""
+    """The log behind the compacted view, of a topic with a view or a threshold: kept until compaction."""
     compaction = compaction_state.load(view, topic_id)
     if compaction is None or not (compaction.has_view or compaction.threshold is not None):
         return None
@@ -188,7 +188,7 @@ def _slowest(view: ReadView, topic_id: int, state: TopicState) -> Hold | None:
 
 
 def _pending_in(opened: OpenSubscription[ReadView], entry: Entry) -> int | None:
-    """The transaction in which the next messages of a subscription are pending: the subscription has done its part."""
+    """The transaction in which the next messages of a subscription are pending: the subscription has no more to do."""
     at, count = entry.position, entry.count
     if entry.kind != MESSAGES:
         return None
@@ -264,7 +264,7 @@ def plan_all(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, l
 
 
 def plan_hard(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, ledgers_max: int) -> int:
-    """The same as `plan`, with the ledgers alone that a hard limit lets go, whatever holds them but compaction."""
+    """The same as `plan`, with the ledgers alone that a hard limit lets go; compaction alone holds them back."""
     hard = limits.as_hard(retention.TRIM)
     if hard.keeps_everything:
         return topic.state.first_ledger
@@ -282,7 +282,7 @@ def _in_order(topic: OpenTopic[ReadView]) -> Iterator[LedgerInfo]:
 def step(
     topic: OpenTopic[WriteBatch], limits: RetentionLimits, force: Force, *, trust_clock: bool = False
 ) -> Step:
-    """Remove entries of trimmed ledgers, or else trim ledgers: work of bounded size within one store transaction."""
+    """Remove entries of trimmed ledgers, or if there are none, trim ledgers; bounded work in one store transaction."""
     removed = trim.purge_step(topic, TRIM_STEP_ENTRIES)
     if removed == TRIM_STEP_ENTRIES:
         return NO_STEP._replace(entries_removed=removed, has_more=True)
@@ -297,7 +297,7 @@ def trim_step(
     force: Force,
     ledgers_max: int = TRIM_STEP_LEDGERS,
 ) -> Step:
-    """Trim ledgers, those too that a hard limit lets go; the entries of trimmed ledgers stay."""
+    """Trim ledgers, also ledgers that a hard limit lets go; the entries of trimmed ledgers stay."""
     now_ms = topic.view.now_ms
     if _must_catch_up(topic, limits, now_ms, ledgers_max):
         return NO_STEP._replace(has_more=True)
@@ -325,7 +325,7 @@ def _must_catch_up(
 
 
 def _roll_small(topic: OpenTopic[WriteBatch], limits: RetentionLimits) -> None:
-    """Close the open ledger where it is large beside a hard limit: whole ledgers go, and the limit is to hold."""
+    """Close an open ledger that is large beside a hard limit: whole ledgers go, and the limit is to hold."""
     state, most = topic.state, limits.as_hard(retention.TRIM).bytes
     is_beyond = most is not None and state.bytes - state.bytes_trimmed > most
     if most is not None and is_beyond and state.next_entry and open_bytes(state) * HARD_LEDGERS >= most:
@@ -338,7 +338,7 @@ def open_bytes(state: TopicState) -> int:
 
 
 def _trim_hard(topic: OpenTopic[WriteBatch], first_kept: int, target: int, force: Force) -> Step:
-    """Let ledgers go although something holds them, as many as one step may."""
+    """Free ledgers that are held back, as many as one step may."""
     from storage.subscription import hard_trimming
 
     if target > topic.state.ledger_id:
@@ -364,7 +364,7 @@ def _trim_hard(topic: OpenTopic[WriteBatch], first_kept: int, target: int, force
 
 
 def trusted(view: ReadView, limits: RetentionLimits, trust_clock: bool) -> RetentionLimits:
-    """The limits without those of age where the wall clock was moved and nobody confirmed it."""
+    """The limits, without the limits of age where the wall clock was moved and no operator confirmed the move."""
     has_ages = limits.time_ms or limits.ttl_ms or limits.expire_after_ms
     if has_ages and not (trust_clock or clocks_agree(view)):
         return limits._replace(
@@ -374,7 +374,7 @@ def trusted(view: ReadView, limits: RetentionLimits, trust_clock: bool) -> Reten
 
 
 def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
-    """Trim the ledgers below one that stays, the open ledger too if it is below; `trim.purge_step` follows."""
+    """Trim the ledgers below a given one, the open ledger too where that lies below; `trim.purge_step` follows."""
     state = topic.state
     if first_kept <= state.first_ledger:
         return NOTHING
@@ -387,7 +387,7 @@ def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
 
 
 def _forget_skipped(topic: OpenTopic[WriteBatch]) -> None:
-    """Let dispatch start anew where it has not met the markers of skipped transactions that went with the ledgers."""
+    """Let dispatch start anew behind markers of skipped transactions that went with the ledgers unmet."""
     if not topic.view.count(AWAITED):
         return
     begin = Position(topic.state.first_ledger, -1)

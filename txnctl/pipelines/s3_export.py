@@ -3,10 +3,10 @@
     DEST/_partial-<token>/part-<partition>-<attempt>.<ending>   while the job runs
     DEST/part-<partition>-<token>.<ending>, DEST/_SUCCESS       once it has ended
 
-S3 knows no rename of a directory. Tasks write below a name that readers pass over; then the driver removes what was at
-DEST, if that is asked for, moves the files of the tasks that succeeded, each by a copy within S3, and writes `_SUCCESS`
-last. A job that is killed before leaves DEST as it was, and a partial directory, which an export to DEST removes a day
-later; one that is killed while it moves leaves files without `_SUCCESS`.
+S3 knows no rename of a directory. Tasks write below a name that readers pass over; then the driver removes the former
+content of DEST, if that is asked for, moves the files of the tasks that succeeded, each by a copy within S3, and writes
+`_SUCCESS` last. A job that is killed before leaves DEST unchanged, and a partial directory, which an export to DEST
+removes a day later; a job that is killed while moving files leaves files without `_SUCCESS`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class S3Destination:
     """A directory on S3.
 
     Attributes:
-        shown: its URI, for messages.
+        shown: the URI, for messages.
     """
 
     def __init__(self, uri: str) -> None:
@@ -76,7 +76,7 @@ class S3Destination:
             )
 
     def files(self) -> list[Any]:
-        """The files below the directory, those of partial directories included."""
+        """The files below the directory, files of partial directories included."""
         from pyarrow import fs
 
         infos = self.system.get_file_info(fs.FileSelector(self.root, recursive=True, allow_not_found=True))
@@ -138,7 +138,7 @@ class S3Destination:
                 copy.write(block)
 
     def remove(self, partial: str) -> None:
-        """Remove a partial directory, as far as it can be reached."""
+        """Remove a partial directory, as far as S3 can be reached."""
         with suppress(OSError):
             self.system.delete_dir(f"{self.root}/{partial}")
 
@@ -166,7 +166,7 @@ def write(frame: DataFrame, destination: str, format_: str, *, overwrite: bool, 
     """Write the rows as files below a URI of S3.
 
     Args:
-        frame: for `parquet` of the columns of messages or of table rows, for the others of one column of lines.
+        frame: for `parquet` of the columns of messages or of table rows, for `csv` and `json` of one column of lines.
         format_: one of `parquet`, `csv` and `json`.
         header: the first line of each file; "" for none.
 
@@ -191,7 +191,7 @@ class S3Files(DataSource):
 
 
 class S3FilesWriter(DataSourceArrowWriter):
-    """Writes a file in each task; moves all of them in the driver."""
+    """Writes a file in each task; moves all files in the driver."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._destination = options["destination"]
@@ -221,7 +221,7 @@ class S3FilesWriter(DataSourceArrowWriter):
         return WrittenFile(partition, name)
 
     def _write(self, path: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        """Write one file, which S3 shows when it is closed; what fails leaves none."""
+        """Write one file, which S3 shows once the file is closed; a failed write leaves no file."""
         destination = S3Destination(self._destination)
         try:
             stream = destination.system.open_output_stream(f"{destination.root}/{path}")
@@ -262,7 +262,7 @@ class S3FilesWriter(DataSourceArrowWriter):
                 raise destination.failure(error) from error
 
     def _schema_of_nothing(self) -> pa.Schema:
-        """The columns of a file without a row: those of messages or of table rows."""
+        """The columns of a file without a row: the columns of messages or of table rows."""
         from txnctl.spark import schemas
 
         if self._format != "parquet":

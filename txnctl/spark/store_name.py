@@ -1,7 +1,7 @@
 """The name of a store as an option of Spark: an absolute path, or the URL of a server.
 
-Spark shows options in its page, in plans and in logs, and executors on other hosts get them: a password has no place
-there. The driver and the executors each take theirs as every client of PostgreSQL does.
+Spark shows options on the page of the job, in plans and in logs, and sends options to executors on further hosts: a
+password has no place there. Driver and executors each find the password as every client of PostgreSQL does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def shown_name(name: str) -> str:
 
 
 def without_url_password(name: str) -> str:
-    """A path as it is, or a URL that has no password.
+    """A path unchanged, or a URL that has no password.
 
     Raises:
         InvalidValue: the URL has a password, or cannot be read.

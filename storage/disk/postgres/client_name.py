@@ -21,11 +21,11 @@ def application() -> str:
 
 
 class ClientName(NamedTuple):
-    """A client as its session names it.
+    """A client as named in the server's list of sessions.
 
     Attributes:
         pid: None for a client that is no process of ours.
-        host: of the process, or the address of any other client; None for one on the host of the server.
+        host: of the process, or the address of a foreign client; None for a client on the host of the server.
         program: None where the client gives no name.
     """
 
@@ -35,7 +35,7 @@ class ClientName(NamedTuple):
 
     @classmethod
     def parse(cls, name: bytes | None, address: bytes | None) -> ClientName:
-        """The client of a session, from its application name and its address."""
+        """The client of a session, from application name and address of the session."""
         text = printable((name or b"").decode(errors="replace"))
         kind, _, rest = text.partition(":")
         host, _, after = rest.partition(":")

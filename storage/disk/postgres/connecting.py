@@ -1,6 +1,6 @@
 """Connecting to a server of a URL, host by host.
 
-libpq leaves time limits to callers that do not block. So each of several hosts is tried apart, in a limit of its own:
+libpq leaves time limits to callers that do not block. So each of several hosts is tried apart, with a separate limit:
 a dead machine, which does not even refuse, would otherwise keep a client from the host that took over.
 """
 
@@ -67,7 +67,7 @@ def connected(
 
 
 def _silent_reason() -> str:
-    """Why libpq fails without a message: it does so where it gets no socket, as too many files are open."""
+    """Why libpq fails without a message: no socket could be made, as too many files are open."""
     try:
         os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
@@ -76,7 +76,7 @@ def _silent_reason() -> str:
 
 
 def _options(url: StoreUrl) -> dict[bytes, bytes]:
-    """The URL as libpq reads it.
+    """The parameters of a URL, parsed by libpq.
 
     Raises:
         InvalidValue
@@ -89,7 +89,7 @@ def _options(url: StoreUrl) -> dict[bytes, bytes]:
 
 
 def _by_host(options: dict[bytes, bytes]) -> list[dict[bytes, bytes]]:
-    """The options for each host; those for all where libpq has to choose among hosts itself."""
+    """The options for each host; a single set of options where libpq has to choose among hosts itself."""
     lists = {name: options[name].split(b",") for name in _LISTS if name in options}
     count = max((len(values) for name, values in lists.items() if name != b"port"), default=1)
     if count == 1 or options.get(b"target_session_attrs") == b"prefer-standby":
@@ -107,7 +107,7 @@ def _conninfo(options: dict[bytes, bytes]) -> bytes:
 
 
 def _is_made(conn: Any, clock: Clock, timeout_s: float) -> bool:
-    """Whether the connection comes about; False if it is refused.
+    """Whether the connection comes about; False after a refusal.
 
     Raises:
         _TimedOut

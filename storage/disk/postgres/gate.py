@@ -1,6 +1,6 @@
-"""The writer gate of a store on a server: an advisory lock that a transaction of the server holds to its end.
+"""The writer gate of a store on a server: an advisory lock, held until the end of a transaction of the server.
 
-The server queues those that wait in order of arrival, and frees the lock when the transaction or its session ends. A
+The server queues waiting sessions in order of arrival, and frees the lock at the end of the transaction or session. A
 client that is stopped inside the gate is ended by the server after ten seconds (`idle_in_transaction_session_timeout`).
 """
 
@@ -55,14 +55,14 @@ class GatePass:
         return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, self._bytes), Superblock.decode)
 
     def leave(self) -> None:
-        """End the transaction without its changes, if it is open."""
+        """Roll an open transaction back."""
         if self.is_open and self._session.failed is None:
             self.is_open = False
             self._session.post(((ROLLBACK, ()),))
 
 
 class GateWait:
-    """A wait for the gate: how long, and who is told of it.
+    """A wait for the gate: the time limit, and the callback for a long wait.
 
     Attributes:
         timeout_s: how long to wait.
@@ -76,13 +76,13 @@ class GateWait:
         self.timeout_s = timeout_s
 
     def note(self, waited_s: float) -> None:
-        """Name the holder, after a second of waiting; not this process, whose commit may wait for a standby."""
+        """Name the holder, after a second of waiting, unless this process holds the gate and waits for a standby."""
         holder = self._environment.gate_holder()
         if self._on_wait is not None and holder is not None and not holder.is_this:
             self._on_wait(holder.holder, waited_s)
 
     def busy_here(self) -> WriterBusy:
-        """The error for a batch of another thread that did not end in time."""
+        """The error for a batch of a second thread of this process that did not end in time."""
         return WriterBusy(
             f"another thread of this process held the writer gate for {self.timeout_s:g} s", hint="Try again."
         )

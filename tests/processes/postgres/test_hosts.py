@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from storage import AccessMode, Store
-from tests.processes.child import Children
+from tests.processes.child import Child, Children
 from tests.processes.postgres.hosts import Host, server_with_hosts
 from tests.processes.postgres.servers import Server
+
+pytestmark = pytest.mark.needs_program("ip")
 
 _LIMIT_S = 10.0
 """A host that is cut off frees its leases within this time."""
@@ -67,6 +69,13 @@ def children() -> Iterator[Children]:
     started.close()
 
 
+def owner_on(host: Host, children: Children, code: str) -> Child:
+    """A client on the host that owns the topic and has sent a message."""
+    owner = children.run(code, path=host.url("s"), prefix=host.prefix)
+    owner.expect("ready")
+    return owner
+
+
 def owner_is_gone(server: Server) -> float:
     """Wait for the topic, and return how long that took."""
     began = time.monotonic()
@@ -82,12 +91,10 @@ def values(server: Server) -> list[bytes | None]:
 
 
 @pytest.mark.slow
-@pytest.mark.needs_program("ip")
 def test_an_idle_host_that_is_cut_off_frees_its_topic(far: tuple[Server, Host], children: Children) -> None:
     """Within ten seconds, by the server's own look; plugged in again, the owner learns that it lost the server."""
     server, host = far
-    owner = children.run(_IDLE, path=host.url("s"), prefix=host.prefix)
-    owner.expect("ready")
+    owner = owner_on(host, children, _IDLE)
     host.cut()
     assert owner_is_gone(server) < _LIMIT_S
     host.plug()
@@ -97,12 +104,10 @@ def test_an_idle_host_that_is_cut_off_frees_its_topic(far: tuple[Server, Host], 
 
 
 @pytest.mark.slow
-@pytest.mark.needs_program("ip")
 def test_a_busy_host_that_is_cut_off_is_told(far: tuple[Server, Host], children: Children) -> None:
     """In the middle of sends: others go on within ten seconds, and what was cut off has one error, and no message twice."""
     server, host = far
-    owner = children.run(_OWNER, path=host.url("s"), prefix=host.prefix)
-    owner.expect("ready")
+    owner = owner_on(host, children, _OWNER)
     owner.say()
     time.sleep(0.5)
     host.cut()
@@ -125,7 +130,6 @@ except errors.TxnctlError as error:
 """
 
 
-@pytest.mark.needs_program("ip")
 @pytest.mark.needs_program("openssl")
 def test_a_connection_with_tls(far: tuple[Server, Host], children: Children, tmp_path: Path) -> None:
     """By the parameters of libpq: a server that insists on TLS, a certificate that is checked, and a false one."""

@@ -51,7 +51,7 @@ subscriptions = Group(
         ),
         "redrive": (
             "txnctl.commands.subscriptions.redrive:redrive",
-            "Give dead letters back to the subscription that they came from.",
+            "Give dead letters back to their subscription.",
         ),
         "evict": (
             "txnctl.commands.subscriptions.evict:evict",

@@ -1,4 +1,4 @@
-"""`txnctl subscriptions redrive`: give dead letters back to the subscription that they came from."""
+"""`txnctl subscriptions redrive`: give dead letters back to their subscription."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ REDRIVEN = fields_of(
 def redrive(
     context: Context, topic: str, subscription: str, count: int | None, dead_letter_topic: str | None
 ) -> None:
-    """Give dead letters back to the subscription that they came from.
+    """Give dead letters back to their subscription.
 
     The messages are delivered to this subscription again and to no second one, with no redeliveries counted. Each
-    dead letter goes back once; the copy stays in the log of the dead-letter topic. Stopped half-way, the command goes
-    on where it was.
+    dead letter goes back once; the copy stays in the log of the dead-letter topic. Run again after a stop half-way,
+    the command goes on behind the last letter given back.
     """
     row = context.store.admin.subscriptions.redrive_dead_letters(
         topic,

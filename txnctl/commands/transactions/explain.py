@@ -81,8 +81,8 @@ def explain(context: Context, txn: TxnID | None) -> None:
 
     Shows the facts of the transaction; the evidence that the owning process lives or is dead; topics, subscriptions
     and tables touched; the messages blocked on each topic and subscription, and the next blocking transaction; a piece
-    of advice with the command to type; and the ways out of it: continue or look at its process, wait for its deadline,
-    or abort it, each with the command and what it means.
+    of advice with the command to type; and the ways out: continue or look at the process, wait for the deadline, or
+    abort the transaction, each with the command and the consequence.
     """
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix

@@ -1,6 +1,6 @@
 """Former files: offloaded by an earlier incarnation of a restored store, of ledgers that both incarnations share.
 
-A restored store has another identity, and so another directory. Ledgers that were trimmed before the backup have files
+A restored store has a new identity, and so a new directory. Ledgers that were trimmed before the backup have files
 in the directory of the earlier incarnation alone.
 """
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class PlacedFile(NamedTuple):
-    """A file of offloaded ledgers in its directory.
+    """A file of offloaded ledgers, and the directory of the file.
 
     Attributes:
-        file: with the ledgers that may be read; statistics of the content are those of the whole file.
+        file: with the ledgers that may be read; statistics describe the whole file.
         is_part: whether the file has further ledgers.
     """
 
@@ -54,7 +54,7 @@ def former_files(store: Store, extent: Extent, root: Root) -> list[PlacedFile]:
 def placed_files(
     store: Store, extent: Extent, directory: TopicDirectory, own: Sequence[LedgerFile]
 ) -> list[PlacedFile]:
-    """The files of a topic in the order of their ledgers: the store's own, and former ones with further ledgers.
+    """The files of a topic in the order of their ledgers: the store's own files, and former files with further ledgers.
 
     Args:
         directory: of the store's own files.

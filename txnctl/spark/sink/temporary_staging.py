@@ -1,6 +1,7 @@
 """The directory for staged files of a write to a store on a server that names no `stagingPath`: local to this host.
 
-Enough for a master of `local`. A task on another host finds no such directory, and says so.
+Enough for a master of `local`. A task on a second host finds no such directory, and fails with an error
+that names the directory.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ def temporary_staging_path() -> str:
 
 
 def make_temporary_staging() -> str:
-    """Make the directory, if it is missing, for this user alone; return its path.
+    """Make a missing directory, for this user alone; return the path.
 
     Raises:
-        NotPermitted: another user has made something of that name, or may write to it.
+        NotPermitted: the name is taken by a second user, or the directory is open to further users.
     """
     path = temporary_staging_path()
     try:
