@@ -165,7 +165,6 @@ class Environment(Protocol):
     pid: int
     flusher: Flusher
     has_directory: bool
-    is_moved: bool
 
     @property
     def writer(self) -> Writer: ...
@@ -204,6 +203,9 @@ class Environment(Protocol):
         """
 
     # The server
+
+    @property
+    def is_moved(self) -> bool: ...
 
     def adopt_server(self, batch: WriteBatch) -> str | None:
         """In the batch of a new incarnation, record the server of a moved store; return the change in words.

@@ -38,7 +38,11 @@ class Database:
 
 
 STORE = Database("store")
-"""name -> M(...): `format` (format number, store id, created ms); `retention`; `reserve` (bytes)."""
+"""name -> M(...): `format` (format number, store id, created ms); `retention`; `reserve` (bytes); `server` on a
+server."""
+
+FORMAT_KEY = b"format"
+SERVER_KEY = b"server"
 
 HEADS = Database("heads")
 """u64 object id -> the state that every append changes: the superblock at id 0, a topic's state, or, with the top bit

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-from storage.disk.schema import HEADS, STORE, Database
+from storage.disk.schema import FORMAT_KEY, HEADS, SERVER_KEY, STORE, Database
 from storage.disk.view import SUPERBLOCK_KEY, ReadView
 from storage.process.clock import Clock
 
@@ -22,8 +22,6 @@ Change = tuple[Database, bytes, bytes | None]
 CHUNK_BYTES: Final = 4 << 20
 """The bytes of records read at a time."""
 
-FORMAT_KEY: Final = b"format"
-SERVER_KEY: Final = b"server"
 _OWN: Final = {STORE.name: (FORMAT_KEY, SERVER_KEY), HEADS.name: (SUPERBLOCK_KEY,)}
 """The records that each store has of its own, by database: a build gets them by `finish`."""
 

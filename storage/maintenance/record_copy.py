@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from storage import faults
 from storage.disk.codec import missing, pack, seal, unpack, unseal
-from storage.disk.schema import ALL, ENTRIES, FORMAT_NUMBER, HEADS, ROWS, STORE, Database
-from storage.disk.sealed_records import FORMAT_KEY, Change, Record, scan
+from storage.disk.schema import ALL, ENTRIES, FORMAT_KEY, FORMAT_NUMBER, HEADS, ROWS, STORE, Database
+from storage.disk.sealed_records import Change, Record, scan
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY, ReadView
 from storage.engine import Engine

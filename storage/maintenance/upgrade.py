@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from storage import audit_trail
 from storage.disk.codec import missing, pack, unpack
-from storage.disk.schema import FORMAT_NUMBER, STORE
+from storage.disk.schema import FORMAT_KEY, FORMAT_NUMBER, STORE
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.maintenance.store_alone import store_alone
@@ -22,8 +22,6 @@ from storage.topic import catalogue as topics
 from storage.txn.reaper import EVERY
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
-
-_FORMAT_KEY = b"format"
 
 
 class FormatChange(NamedTuple):
@@ -70,11 +68,11 @@ def upgrade(engine: Engine, reason: str | None, dry_run: bool = False) -> None:
 
 
 def _write_number(batch: WriteBatch, engine: Engine, reason: str | None) -> None:
-    payload = batch.get(STORE, _FORMAT_KEY)
+    payload = batch.get(STORE, FORMAT_KEY)
     if payload is None:
-        raise missing(STORE, _FORMAT_KEY)
+        raise missing(STORE, FORMAT_KEY)
     before, *fields = unpack(payload, 3)
-    batch.put(STORE, _FORMAT_KEY, pack([FORMAT_NUMBER, *fields]))
+    batch.put(STORE, FORMAT_KEY, pack([FORMAT_NUMBER, *fields]))
     convert(batch, engine.process, before, reason)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.disk.codec import missing, unpack, unpack_first
 from storage.disk.connection import Connection
 from storage.disk.environment import HolderProcess
-from storage.disk.schema import LEASES, STORE, TXN_DEADLINES, TXNS
+from storage.disk.schema import FORMAT_KEY, LEASES, STORE, TXN_DEADLINES, TXNS
 from storage.disk.server_status import ServerStatus
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
@@ -143,9 +143,9 @@ def format_record(view: ReadView) -> FormatRecord:
     Raises:
         CorruptStore: the record is missing.
     """
-    payload = view.get(STORE, b"format")
+    payload = view.get(STORE, FORMAT_KEY)
     if payload is None:
-        raise missing(STORE, b"format")
+        raise missing(STORE, FORMAT_KEY)
     return FormatRecord(*unpack_first(payload, 3))
 
 

@@ -20,7 +20,7 @@ from storage.disk.lmdb import data_file, directory, reader_table, reserve_file
 from storage.disk.lmdb.build_dir import build_directory, is_build_dir, kept_directory
 from storage.disk.lmdb.lmdb_errors import refused
 from storage.disk.reserve import RESERVE_BYTES
-from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
+from storage.disk.schema import FORMAT_KEY, FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock, check_wall
 from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import AlreadyExists, InvalidValue, OutcomeUnknown, StoreInvalid, TxnctlError
@@ -302,7 +302,7 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
     store_id = os.urandom(16)
     formats: list[Any] = [FORMAT_NUMBER, store_id, clock.wall_ms()]
     return {
-        STORE: {b"format": seal(STORE, b"format", pack(formats))},
+        STORE: {FORMAT_KEY: seal(STORE, FORMAT_KEY, pack(formats))},
         HEADS: {SUPERBLOCK_KEY: seal(HEADS, SUPERBLOCK_KEY, Superblock(store_id, clock).encode())},
     }
 

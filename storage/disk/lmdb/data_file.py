@@ -17,7 +17,7 @@ from storage.disk.codec import unpack, unseal
 from storage.disk.lmdb import directory
 from storage.disk.lmdb.lmdb_errors import not_done, readers_full, refused
 from storage.disk.lmdb.pages import check_top_pages
-from storage.disk.schema import FORMAT_NUMBER, STORE, Database
+from storage.disk.schema import FORMAT_KEY, FORMAT_NUMBER, STORE, Database
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreFull, UnknownFormat
 from storage.limits import MAP_BYTES_FALLBACK, MAP_BYTES_SPARE, MAP_BYTES_WANTED, READERS_MAX
 from storage.process.clock import Clock
@@ -148,12 +148,12 @@ def _known_format(raw: Any, path: str) -> int:
     """The format of the store, one that this release reads; only reads, so that a refused file is left untouched."""
     with raw.begin() as view:
         try:
-            data = view.get(b"format", db=raw.open_db(STORE.name.encode(), txn=view, create=False))
+            data = view.get(FORMAT_KEY, db=raw.open_db(STORE.name.encode(), txn=view, create=False))
         except lmdb.Error:
             raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
     if data is None:
         raise NotAStore(f"{path} is not a whole store: the format record is missing")
-    number: int = unpack(unseal(STORE, b"format", data), 1)[0]
+    number: int = unpack(unseal(STORE, FORMAT_KEY, data), 1)[0]
     if number not in schema.FORMATS_READ:
         known = " and ".join(map(str, schema.FORMATS_READ))
         raise UnknownFormat(

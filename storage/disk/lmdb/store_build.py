@@ -16,8 +16,8 @@ import lmdb
 
 from storage.disk.lmdb import create, data_file, directory
 from storage.disk.lmdb.lmdb_errors import refused
-from storage.disk.schema import HEADS, STORE, Database
-from storage.disk.sealed_records import FORMAT_KEY, Change, Record, chunk
+from storage.disk.schema import FORMAT_KEY, HEADS, STORE, Database
+from storage.disk.sealed_records import Change, Record, chunk
 from storage.disk.view import SUPERBLOCK_KEY, ReadView
 from storage.errors import CorruptStore
 from storage.process.clock import Clock

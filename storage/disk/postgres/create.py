@@ -6,14 +6,13 @@ import os
 
 from storage.disk.codec import pack, seal
 from storage.disk.postgres.client_name import application
-from storage.disk.postgres.environment import FORMAT_KEY
 from storage.disk.postgres.layout import FUNCTIONS, TABLES, RecordPlace
 from storage.disk.postgres.server_clock import ServerClock
-from storage.disk.postgres.server_record import SERVER_KEY, ServerRecord
+from storage.disk.postgres.server_record import ServerRecord
 from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import Session
 from storage.disk.postgres.url import COPY_SUFFIX, StoreUrl
-from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE
+from storage.disk.schema import FORMAT_KEY, FORMAT_NUMBER, HEADS, SERVER_KEY, STORE
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import AlreadyExists, InvalidValue, OutcomeUnknown, ServerLost

@@ -14,35 +14,29 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from storage.actions import Action, Hint, Keyword
-from storage.disk.codec import decoded, unpack, unseal
-from storage.disk.counters import Counters
-from storage.disk.environment import Fetch, Follow, HolderProcess, ReaderSlot, Space, Usability
+from storage.disk.environment import Fetch, Follow, ReaderSlot, Usability
 from storage.disk.postgres import gate as gates
 from storage.disk.postgres.binary import as_bool, as_int, int4, int8
-from storage.disk.postgres.client_name import ClientName, application
+from storage.disk.postgres.client_name import application
 from storage.disk.postgres.commit_wait import ServerCommitWait
 from storage.disk.postgres.gate import GatePass, GateWait
 from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
+from storage.disk.postgres.known_server import KnownServer
 from storage.disk.postgres.layout import (
     DROP_SHARED,
-    GATE_HOLDER,
     IS_WAITING,
     LAST,
     NO_FLUSH,
     NOTIFY,
     OPEN,
     SHARE_STORE,
-    STORE_BYTES,
-    STORE_HOLDERS,
     WATCH,
     RecordPlace,
 )
-from storage.disk.postgres.mark_table import MarkTable, read_counters
+from storage.disk.postgres.mark_table import MarkTable
 from storage.disk.postgres.read_tables import ReadTables
 from storage.disk.postgres.server_clock import ServerClock
-from storage.disk.postgres.server_errors import NO_RIGHTS, plain, refused
-from storage.disk.postgres.server_figures import server_status
+from storage.disk.postgres.server_errors import plain
 from storage.disk.postgres.server_locks import (
     STORE_IN_USE,
     WAITS,
@@ -51,42 +45,30 @@ from storage.disk.postgres.server_locks import (
     ServerTimestamps,
     SharedLeases,
 )
-from storage.disk.postgres.server_record import (
-    SERVER_KEY,
-    SeenCommit,
-    ServerRecord,
-    commits_lost,
-    forget_seen,
-    note_seen,
-    seen_of,
-)
-from storage.disk.postgres.server_state import ServerState
+from storage.disk.postgres.server_record import read_record
 from storage.disk.postgres.session import (
     BEGIN_VIEW,
     COMMIT,
     ROLLBACK,
     Row,
     Session,
-    Statement,
     Step,
     StepCanceled,
 )
 from storage.disk.postgres.snapshot import ServerView, Snapshot
 from storage.disk.postgres.speculation import Speculation
+from storage.disk.postgres.store_figures import StoreFigures
 from storage.disk.postgres.url import StoreUrl
 from storage.disk.postgres.writer import PostgresWriter
-from storage.disk.schema import ALL, FORMAT_NUMBER, HEADS, STORE, Database
+from storage.disk.schema import ALL, FORMAT_NUMBER, Database
 from storage.disk.superblock import Superblock
-from storage.disk.view import SUPERBLOCK_KEY, BatchContext, ReadView, WriteBatch
+from storage.disk.view import BatchContext, ReadView
 from storage.errors import (
-    NotAStore,
-    ServerUnreachable,
     StoreClosed,
     StoreInUse,
     StoreInvalid,
     StoreNotFound,
     TxnctlError,
-    UnknownFormat,
 )
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background_flush import Flusher
@@ -95,19 +77,8 @@ from storage.process.writer_gate import OnWait
 
 if TYPE_CHECKING:
     from storage.disk.postgres.store_build import SchemaView
-    from storage.disk.server_status import ServerStatus
 
 T = TypeVar("T")
-
-FORMAT_KEY: Final = b"format"
-HAS_TABLES: Final[Statement] = (
-    b"has_tables",
-    (
-        b"SELECT to_regclass('commits') IS NOT NULL,"
-        b" (SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1::text)"
-    ),
-)
-"""Whether the schema of the search path has the tables of a store, and whether this role may use it."""
 
 _CHILD: Final = "the store was opened before this process forked; open the store anew in the child"
 
@@ -120,7 +91,7 @@ class PostgresEnvironment:
         lock_class: the first half of the store's lock keys, as a parameter.
         is_replicated: whether the store was made for commits that wait for a standby.
         server: the record of the server, as found at opening.
-        last_seen: the number of the highest commit that this process has seen.
+        known: the server, compared with the record and with the commits that this process has seen.
     """
 
     has_directory = False
@@ -167,20 +138,7 @@ class PostgresEnvironment:
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, StoreInUse
         """
-        ((row,),) = self._views.run_steps(((HAS_TABLES, (self._schema.encode(),)),))
-        if not as_bool(row[0]):
-            raise self._no_tables(None if row[1] is None else as_bool(row[1]))
-        server, form = self._record(SERVER_KEY), self._record(FORMAT_KEY)
-        if form is None or server is None:
-            raise NotAStore(f"{self.path} is not a whole store: it was never finished")
-        number = unpack(form, 1)[0]
-        if number != FORMAT_NUMBER:
-            raise UnknownFormat(
-                f"{self.path} has format {number}; this release knows format {FORMAT_NUMBER} on a server",
-                hint="Use the release that wrote the store, which was left untouched.",
-                format=number,
-            )
-        self.server = decoded(STORE, SERVER_KEY, server, ServerRecord.decode)
+        self.server = read_record(self._views, self.path, self._schema)
         lock_class, lease_class, self.is_replicated = self.server[:3]
         self.lock_class = int4(lock_class)
         self._lock_number = lock_class
@@ -196,87 +154,27 @@ class PostgresEnvironment:
         self.received_marks = MarkTable(self._opened_session)
         self.reads = ReadsOfProcess()
         self.writer = PostgresWriter(self)
+        figures = StoreFigures(self._opened_session, lock_class, is_replicated=self.is_replicated)
+        self.space, self.counters, self.server_status = figures.space, figures.counters, figures.server_status
+        self.gate_holder, self.open_processes = figures.gate_holder, figures.open_processes
         self._views.run_steps((((b"unflushed", b"SET synchronous_commit = off"), ()),))
         ((row,),) = self._batches.run_steps(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
         if not as_bool(row[0]):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
+        self.known = KnownServer(self.path, self.server)
+        self.adopt_server, self.end_move = self.known.adopt, self.known.end_move
+        self.note_commit = self.known.note_commit
         self._look_at_server()
 
-    def _no_tables(self, may_use: bool | None) -> TxnctlError:
-        """The error for a schema without our tables, or that this role may not use; None where there is none."""
-        if may_use is None:
-            return StoreNotFound(
-                f"there is no store at {self.path}",
-                hint=Hint(
-                    "Create one with `{}`, or name another with {}.", Action("Store.create"), Keyword("path")
-                ),
-            )
-        if not may_use:
-            return refused(self.path, NO_RIGHTS, f"permission denied for schema {self._schema}")
-        return NotAStore(f"the schema of {self.path} has no tables of a store")
-
-    def _record(self, key: bytes) -> memoryview | None:
-        place = self.places[STORE.name]
-        (rows,) = self._views.run_steps(((place.get, (place.prefix + key,)),))
-        return None if not rows or rows[0][0] is None else unseal(STORE, key, rows[0][0])
-
-    # The server
-
     def _look_at_server(self) -> None:
-        """Check the server of both sessions for writing, and compare it with the record and with what was seen before.
-
-        Raises:
-            ServerUnreachable, StoreUnsafe, CommitsLost
+        """Raises:
+        ServerUnreachable, StoreUnsafe, CommitsLost
         """
-        state = ServerState.read(self._batches)
-        state.check_primary(self.path)
-        if not self.read_only:
-            state.check_writable(self.path, is_replicated=self.is_replicated)
-        if ServerState.read(self._views).identity != state.identity:
-            raise ServerUnreachable(
-                f"{self.path} was found on two servers at once: a failover is under way", hint="Try again."
-            )
-        ((opened,),) = self._batches.run_steps(((OPEN, ()),))
-        superblock = _superblock(opened[1] or b"")
-        self._server = state.identity
-        self._seen_as = self.path, superblock.store_id
-        self._incarnation, self.last_seen = superblock.incarnation, as_int(opened[0])
-        self.lost_commits = self._find_lost()
-        is_other = self.server.server != state.identity or self.lost_commits is not None
-        self.is_moved = is_other and not self.read_only
-        if self.read_only and self.lost_commits is not None:
-            self._refuse_lost(self.lost_commits)
+        self.known.look(self._batches, self._views, read_only=self.read_only)
 
-    def _find_lost(self) -> int | None:
-        seen = seen_of(self._seen_as)
-        now = SeenCommit(self._incarnation, self.last_seen)
-        return None if seen is None else self.server.kept_of(seen, now)
-
-    def adopt_server(self, batch: WriteBatch) -> str | None:
-        """As `environment.Environment` says."""
-        before, now = self.server, self._server
-        incarnation = batch.superblock.incarnation
-        if incarnation != self._incarnation:
-            return None
-        batch.put(STORE, SERVER_KEY, before.moved(now, incarnation, batch.commit - 1).encode())
-        return f"the server changed from {before.system}, timeline {before.timeline}, to {now[0]}, timeline {now[1]}"
-
-    def end_move(self, incarnation: int) -> None:
-        """As `environment.Environment` says."""
-        self._incarnation, self.is_moved = incarnation, False
-        if self.lost_commits is not None:
-            self._refuse_lost(self.lost_commits)
-
-    def _refuse_lost(self, kept: int) -> None:
-        seen = forget_seen(self._seen_as)
-        self.lost_commits = None
-        if seen is not None:
-            raise commits_lost(self.path, seen, kept)
-
-    def note_commit(self, number: int) -> None:
-        """Note that this process has seen a commit."""
-        if number > self.last_seen:
-            self.last_seen = number
+    @property
+    def is_moved(self) -> bool:
+        return self.known.is_moved
 
     # Usability
 
@@ -304,7 +202,7 @@ class PostgresEnvironment:
         """Let every later call fail."""
         if self.failed is None:
             self.failed = plain(why)
-            note_seen(self._seen_as, SeenCommit(self._incarnation, self.last_seen))
+            self.known.note_seen()
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
@@ -662,38 +560,8 @@ class PostgresEnvironment:
 
     # Figures
 
-    def space(self) -> Space:
-        with self._opened_session() as session:
-            ((row,),) = session.run_steps(((STORE_BYTES, ()),))
-        size = as_int(row[0])
-        return Space(size, None, None, None, None)
-
-    def server_status(self) -> ServerStatus:
-        """The server as it runs now."""
-        with self._opened_session() as session:
-            return server_status(session, is_replicated=self.is_replicated)
-
     def reserve_bytes(self) -> int:
         return 0
-
-    def counters(self, superblock: Superblock) -> Counters:  # noqa: ARG002
-        with self._opened_session() as session:
-            return read_counters(session)
-
-    def gate_holder(self) -> HolderProcess | None:
-        holders = self._holders(GATE_HOLDER, "held")
-        return holders[0] if holders else None
-
-    def open_processes(self) -> list[HolderProcess]:
-        return self._holders(STORE_HOLDERS, "open")
-
-    def _holders(self, statement: Statement, state: str) -> list[HolderProcess]:
-        with self._opened_session() as session:
-            (rows,) = session.run_steps(((statement, (int8(self._lock_number),)),))
-        clients = [(ClientName.parse(row[1], row[2]), as_int(row[0])) for row in rows]
-        if state == "open":
-            clients = [(client, session) for client, session in clients if not client.is_this]
-        return [client.holder(session, state) for client, session in clients]
 
     def reader_slots(self) -> list[ReaderSlot]:
         return []
@@ -761,7 +629,3 @@ class PostgresEnvironment:
         self._views.close_in_child()
         self._batches.close_in_child()
         return True
-
-
-def _superblock(sealed: bytes) -> Superblock:
-    return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, sealed), Superblock.decode)

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.disk.codec import pack, unpack
-from storage.errors import CommitsLost
+from storage.actions import Action, Hint, Keyword
+from storage.disk.codec import decoded, pack, unpack, unseal
+from storage.disk.postgres.binary import as_bool
+from storage.disk.postgres.layout import RecordPlace
+from storage.disk.postgres.server_errors import NO_RIGHTS, refused
+from storage.disk.postgres.session import Session, Statement
+from storage.disk.schema import FORMAT_KEY, FORMAT_NUMBER, SERVER_KEY, STORE
+from storage.errors import CommitsLost, NotAStore, StoreNotFound, TxnctlError, UnknownFormat
 from storage.values.named_tuple import NamedTuple
 
-SERVER_KEY: Final = b"server"
 _FORMER_KEPT: Final = 32
 
 Identity = tuple[int, int]
@@ -82,6 +87,65 @@ class ServerRecord(NamedTuple):
         if kept is None and seen.incarnation == now.incarnation:
             kept = now.number
         return kept if kept is not None and kept < seen.number else None
+
+
+HAS_TABLES: Final[Statement] = (
+    b"has_tables",
+    (
+        b"SELECT to_regclass('commits') IS NOT NULL,"
+        b" (SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1::text)"
+    ),
+)
+"""Whether the schema of the search path has the tables of a store, and whether this role may use it."""
+
+
+def read_record(session: Session, shown: str, schema: str) -> ServerRecord:
+    """The record of the store in a schema, which is seen to be a whole store of this format.
+
+    Args:
+        shown: the URL of the store without a password.
+
+    Raises:
+        StoreNotFound, NotPermitted, NotAStore, UnknownFormat
+    """
+    ((row,),) = session.run_steps(((HAS_TABLES, (schema.encode(),)),))
+    if not as_bool(row[0]):
+        raise _no_tables(shown, schema, None if row[1] is None else as_bool(row[1]))
+    server, form = _record(session, SERVER_KEY), _record(session, FORMAT_KEY)
+    if form is None or server is None:
+        raise NotAStore(f"{shown} is not a whole store: it was never finished")
+    number = unpack(form, 1)[0]
+    if number != FORMAT_NUMBER:
+        raise UnknownFormat(
+            f"{shown} has format {number}; this release knows format {FORMAT_NUMBER} on a server",
+            hint="Use the release that wrote the store, which was left untouched.",
+            format=number,
+        )
+    return decoded(STORE, SERVER_KEY, server, ServerRecord.decode)
+
+
+def _no_tables(shown: str, schema: str, may_use: bool | None) -> TxnctlError:
+    """The error for a schema without tables of a store.
+
+    Args:
+        may_use: whether this role may use the schema; None for a schema that is missing.
+    """
+    if may_use is None:
+        return StoreNotFound(
+            f"there is no store at {shown}",
+            hint=Hint(
+                "Create one with `{}`, or name another with {}.", Action("Store.create"), Keyword("path")
+            ),
+        )
+    if not may_use:
+        return refused(shown, NO_RIGHTS, f"permission denied for schema {schema}")
+    return NotAStore(f"the schema of {shown} has no tables of a store")
+
+
+def _record(session: Session, key: bytes) -> memoryview | None:
+    place = RecordPlace(STORE)
+    (rows,) = session.run_steps(((place.get, (place.prefix + key,)),))
+    return None if not rows or rows[0][0] is None else unseal(STORE, key, rows[0][0])
 
 
 StoreKey = tuple[str, bytes]

@@ -34,8 +34,8 @@ from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import BEGIN, BEGIN_VIEW, COMMIT, Session, Statement, Step
 from storage.disk.postgres.snapshot import ServerView, Snapshot
 from storage.disk.postgres.url import COPY_SUFFIX, StoreUrl
-from storage.disk.schema import ALL, HEADS, STORE, Database
-from storage.disk.sealed_records import CHUNK_BYTES, FORMAT_KEY, SERVER_KEY, Change, Record
+from storage.disk.schema import ALL, FORMAT_KEY, HEADS, SERVER_KEY, STORE, Database
+from storage.disk.sealed_records import CHUNK_BYTES, Change, Record
 from storage.disk.superblock import Superblock
 from storage.disk.view import SUPERBLOCK_KEY, ReadView
 from storage.errors import AlreadyExists, StoreInUse, StoreInvalid, StoreNotFound

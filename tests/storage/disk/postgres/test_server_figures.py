@@ -49,11 +49,3 @@ def test_a_role_without_rights_knows_less(
             assert reading.reports.store_overview().verdict == "ok"
     finally:
         postgres_cluster.psql(f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}")
-
-
-def test_processes_with_the_store_open_are_named_but_this_one(
-    environment: PostgresEnvironment, bystander: subprocess.Popen[str]
-) -> None:
-    """A process has two sessions, and is one holder."""
-    assert environment.open_processes() == []
-    assert environment.gate_holder() is None
