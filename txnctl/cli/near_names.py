@@ -11,10 +11,14 @@ if TYPE_CHECKING:
 _SIMILAR = 0.5
 
 
-def nearest(given: str, names: Iterable[str]) -> str | None:
-    """The name most like the given one, in any case and with `-` or `_`; None if none is."""
+def nearest(given: str, names: Iterable[str], similar: float = _SIMILAR) -> str | None:
+    """The name most like the given one, in any case and with `-` or `_`; None if none is.
+
+    Args:
+        similar: the least likeness, from 0 to 1.
+    """
     plain = {_plain(name): name for name in names}
-    near = get_close_matches(_plain(given), plain, 1, _SIMILAR)
+    near = get_close_matches(_plain(given), plain, 1, similar)
     return plain[near[0]] if near else None
 
 

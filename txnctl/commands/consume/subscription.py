@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 WINDOW = 1000
 """Messages handed out, written and acknowledged at a time."""
 
-_SIMILAR = 0.75
+_SLIP = 0.75
+"""The likeness of two names from which one may be a slip of the hand for the second."""
 
 
 def take(context: Context, topic: str, lines: Lines, patience: Patience, options: ConsumeOptions) -> None:
@@ -115,11 +116,11 @@ def _subscribe(
 
 def _similar(store: Store, topic: str, name: str) -> str:
     """The name of a subscription that the user may have meant, as the end of a sentence; empty if there is none."""
-    from difflib import get_close_matches
+    from txnctl.cli.near_names import nearest
 
     others = [other for other in store.reports.topic_stats(topic).subscriptions if other != name]
-    near = get_close_matches(name, others, 1, _SIMILAR)
-    return f"; there is {near[0]} too, should you mean that one" if near else ""
+    near = nearest(name, others, _SLIP)
+    return "" if near is None else f"; there is {near} too, should you mean that one"
 
 
 def _mode(type_: str, level: str, on_open: str) -> str:
