@@ -89,7 +89,10 @@ def is_taken(ctx: click.Context, words: Sequence[str]) -> bool:
 
 
 def near_options(ctx: click.Context, name: str) -> list[str]:
-    """Names of options of the command that are like this one, the nearest first."""
+    """Names of options of the command that are like this one, the nearest first.
+
+    For an option of other tools, the option here with its value: `-o json`.
+    """
     options = [option for option in _options(ctx) if not option.hidden]
     names = [
         shown for option in options for shown in [*option.opts, *option.secondary_opts] if shown[:2] == "--"

@@ -40,8 +40,8 @@ class Screenful(NamedTuple):
     Attributes:
         problems: the problems of the report alone, the worst first, a line each.
         lines: the report.
-        headline: a line that stays above the problems.
-        rest: the report without its headline and problems; None if they are not apart in the report.
+        headline: the first line of the report, where `rest` is given.
+        rest: the report without headline and problems; None for a report with the problems among its rows.
     """
 
     problems: list[str]
@@ -106,7 +106,6 @@ def _draw(context: Context, screenful: Screenful) -> None:
     from os import get_terminal_size
 
     from txnctl.output.prose import fitted
-    from txnctl.output.room import kept
     from txnctl.output.styled import clipped
 
     width = context.width or 80
@@ -114,13 +113,22 @@ def _draw(context: Context, screenful: Screenful) -> None:
     height = max(1, (get_terminal_size(1).lines or 24) - 1)
     lines = list(fitted(screenful.lines, width))
     if len(lines) > height:
-        headline = (
-            list(fitted([screenful.headline], width)) if screenful.headline and height >= _HEADED else []
-        )
-        rest = lines if screenful.rest is None else list(fitted(screenful.rest, width))
-        lines = [*headline, *kept(screenful.problems, rest, height - len(headline))]
+        lines = _cut(screenful, lines, width, height)
     context.out.write(_HOME + "".join([clipped(line, width) + _LINE_END for line in lines]) + _REST)
     context.out.flush()
+
+
+def _cut(screenful: Screenful, lines: list[str], width: int, height: int) -> list[str]:
+    """The headline, the problems and the begin of the rest; on a very small screen the problems come first."""
+    from txnctl.output.prose import fitted
+    from txnctl.output.room import kept
+
+    if screenful.rest is None:
+        return kept(screenful.problems, lines, height)
+    headline, rest = list(fitted([screenful.headline], width)), list(fitted(screenful.rest, width))
+    if height < _HEADED:
+        return kept(screenful.problems, [*headline, *rest], height)
+    return [*headline, *kept(screenful.problems, rest, height - len(headline))]
 
 
 class _Wait:
