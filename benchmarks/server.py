@@ -7,7 +7,8 @@ server slows both. Rows:
     one        a single durable `send`, beside a prepared INSERT of one row with its commit
     batch      100, 1,000 and 10,000 messages a commit, beside one INSERT of as many rows; 10,000 also beside the goal
     consume    receive and acknowledge 1,000 messages, beside DELETE ... FOR UPDATE SKIP LOCKED RETURNING
-    bystander  a single `send` while another session holds a snapshot, beside the same without it
+    bystander  a single `send`, and one with receive and acknowledge, while another session holds a snapshot, beside
+               the same without it
 
 Run it on the server's own machine over a socket for the figures of docs/SCALE.md, with nothing else running:
 
@@ -32,6 +33,7 @@ from benchmarks.options import add_names, all_known
 from benchmarks.payload import Payload
 from benchmarks.peers.postgres_table import Bystander, PostgresTable, remove_store
 from benchmarks.report import Comparison, compare, save, table_lines
+from storage import SubscriptionType
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import TxnctlError
 
@@ -47,6 +49,9 @@ CONSUME = Target(
     "consume", "receive + acknowledge 1,000", "DELETE ... SKIP LOCKED RETURNING", Sense.SPEED, 0.5, None
 )
 HELD = Target("bystander", "durable send under a held snapshot", "without it", Sense.TIME, 2.0, None)
+HELD_CONSUME = Target(
+    "bystander", "send, receive + acknowledge under a held snapshot", "without it", Sense.TIME, 2.0, None
+)
 HELD_BY_HAND = Target(
     "bystander", "INSERT + COMMIT under a held snapshot", "without it", Sense.TIME, None, None
 )
@@ -131,16 +136,22 @@ def consume(server: Server) -> Iterator[Comparison]:
 
 
 def bystander(server: Server) -> Iterator[Comparison]:
-    """Single messages before, and at the end of, a long held snapshot."""
-    payload = Payload(1)
+    """Single messages before, and at the end of, a long held snapshot: sent, and sent and received."""
+    payload, store = Payload(1), server.ours.store
+    store.create_topic("passed")
+    producer = store.create_producer("passed")
+    consumer = store.subscribe("passed", "bench", subscription_type=SubscriptionType.SHARED)
 
-    def turns(rounds: int) -> tuple[Sample, Sample]:
-        return server.in_turns(
-            lambda: server.ours.append(payload.batch()),
-            lambda: server.peer.append(payload.batch()),
-            burst=50,
-            rounds=rounds,
-        )
+    def pass_one() -> None:
+        producer.send(payload.batch()[0])
+        consumer.acknowledge(consumer.receive(timeout=10))
+
+    def turns(rounds: int) -> dict[str, Sample]:
+        work = {
+            "send": lambda: server.ours.append(payload.batch()), "pass": pass_one,
+            BY_HAND: lambda: server.peer.append(payload.batch()),
+        }  # fmt: skip
+        return interleave(work, rounds=rounds, burst=50, warmup=2)
 
     before = turns(server.rounds)
     held = Bystander(server.url)
@@ -148,15 +159,16 @@ def bystander(server: Server) -> Iterator[Comparison]:
         began = perf_counter()
         while perf_counter() - began < server.bystander_s * (1 - _LAST_SHARE):
             turns(1)
-        ours, peer = Sample(), Sample()
-        while not ours.times or perf_counter() - began < server.bystander_s:
-            more_ours, more_peer = turns(1)
-            ours.times += more_ours.times
-            peer.times += more_peer.times
+        under = {name: Sample() for name in before}
+        while not under["send"].times or perf_counter() - began < server.bystander_s:
+            for name, more in turns(1).items():
+                under[name].times += more.times
     finally:
         held.close()
-    yield compare(HELD, ours, before[0])
-    yield compare(HELD_BY_HAND, peer, before[1])
+    consumer.close()
+    producer.close()
+    for name, target in (("send", HELD), ("pass", HELD_CONSUME), (BY_HAND, HELD_BY_HAND)):
+        yield compare(target, under[name], before[name])
 
 
 ROWS: dict[str, Callable[[Server], Iterator[Comparison]]] = {

@@ -148,9 +148,9 @@ class Engine:
         if not is_due or not self._may_remove(batch):
             return due_ns
         has_more = False
-        if batch.count(COMPACTIONS) and not self._writer.uses_reserve:
+        if not batch.is_empty(COMPACTIONS) and not self._writer.uses_reserve:
             has_more = self.compactor.compact_some(batch)
-        if batch.count(PURGES):
+        if not batch.is_empty(PURGES):
             has_more |= self._purge_some(batch)
         if retention.are_set(batch):
             has_more |= self.topic_upkeep.keep_some(batch, TRIM_TOPICS_LOOKED_AT)

@@ -39,6 +39,9 @@ def key_through(object_id: int, at: Position) -> bytes:
     return key3(object_id, at[0] - 1, U64_MAX) if at[0] else key3(object_id, 0, 0)
 
 
+SEAL_BYTES: Final = 4
+
+
 def seal(database: Database, key: bytes, payload: bytes) -> bytes:
     """The stored value: CRC-32 of seed, key and payload, followed by the payload."""
     return crc32(key + payload[: database.sealed], database.seed).to_bytes(4, "big") + payload

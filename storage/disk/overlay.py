@@ -90,9 +90,9 @@ class Overlay:
             changes.delete(key)
         return is_stored
 
-    def cursor(self, *, db: object) -> OverlayCursor:
-        """A cursor over a database with its changes."""
-        return OverlayCursor(self, db, self._raw.cursor(db=db), self._of(db))
+    def cursor(self, *, db: object, **bounds: bytes) -> OverlayCursor:
+        """A cursor over a database with its changes; over more than that where bounds are given, for stored records."""
+        return OverlayCursor(self, db, self._raw.cursor(db=db, **bounds), self._of(db))
 
     def stat(self, db: object) -> dict[str, int]:
         """LMDB's figures of a database, with the number of records as changed."""

@@ -13,6 +13,7 @@ from storage.limits import TABLE_RETENTION_MS
 from storage.process.clock import Clock
 
 _RECORD = Struct(">16s16sqQQQQQQQQQQQQQQQQQQQq")
+SUPERBLOCK_BYTES = _RECORD.size
 
 # Timestamps are signed 64-bit numbers, also as bytes of the lock file, which begin at 2^40, and run a little ahead.
 WALL_END_NS = (1 << 63) - (1 << 53)

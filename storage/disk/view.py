@@ -141,7 +141,7 @@ class ReadView:
     ) -> Iterator[tuple[bytes, memoryview]]:
         """Keys with `prefix`, from `start` on, up to and including `stop`, in order."""
         length = len(prefix)
-        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+        with self._cursor(database, prefix, stop) as cursor:
             begin = start or prefix
             if not (cursor.set_range(begin) if begin else cursor.first()):
                 return
@@ -156,7 +156,7 @@ class ReadView:
     ) -> Iterator[tuple[bytes, memoryview]]:
         """Keys with `prefix` below `before`, the last one first."""
         length = len(prefix)
-        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+        with self._cursor(database, prefix) as cursor:
             if not (cursor.prev() if cursor.set_range(before) else cursor.last()):
                 return
             for key, data in cursor.iterprev():
@@ -185,21 +185,21 @@ class ReadView:
         return (key for key, _ in self.scan(database, prefix, start))
 
     def first(
-        self, database: Database, prefix: bytes, start: bytes | None = None
+        self, database: Database, prefix: bytes, start: bytes | None = None, stop: bytes | None = None
     ) -> tuple[bytes, memoryview] | None:
-        """The first record with `prefix`, from `start` on."""
-        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+        """The first record with `prefix`, from `start` on, up to and including `stop`."""
+        with self._cursor(database, prefix, stop) as cursor:
             if not cursor.set_range(start if start is not None else prefix):
                 return None
             key = cursor.key()
-            if key[: len(prefix)] != prefix:
+            if key[: len(prefix)] != prefix or (stop is not None and key > stop):
                 return None
             self._last_read = database, key
             return key, unseal(database, key, cursor.value())
 
     def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
         """The last record with `prefix` and a key of at most `at`."""
-        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+        with self._cursor(database, prefix) as cursor:
             if not (cursor.set_range(at) and cursor.key() == at):
                 # set_range left the cursor above `at`, or behind the end: step back, or take the last record.
                 moved = cursor.prev() if cursor.key() else cursor.last()
@@ -211,10 +211,18 @@ class ReadView:
             self._last_read = database, key
             return key, unseal(database, key, cursor.value())
 
+    def _cursor(self, database: Database, prefix: bytes, stop: bytes | None = None) -> Any:  # noqa: ARG002
+        """A cursor that is used for keys with `prefix`, up to and including `stop`."""
+        return self._raw.cursor(db=self._databases[database.name])
+
     def count(self, database: Database) -> int:
         """The number of records in the whole database, in constant time."""
         entries: int = self._raw.stat(self._databases[database.name])["entries"]
         return entries
+
+    def is_empty(self, database: Database) -> bool:
+        """Whether the whole database has no record."""
+        return not self.count(database)
 
     @property
     def commit(self) -> int:
@@ -424,7 +432,7 @@ class WriteBatch(ReadView):
         """Remove at most `limit` records with `prefix`, up to and including `stop`; return the number removed."""
         removed = 0
         self.kept, self.counts = {}, {}
-        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+        with self._cursor(database, prefix, stop) as cursor:
             while removed < limit and cursor.set_range(prefix):
                 key = cursor.key()
                 if key[: len(prefix)] != prefix or (stop is not None and key > stop):

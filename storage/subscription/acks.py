@@ -74,7 +74,7 @@ class Acks(Generic[V]):
             return True
         if not is_next(view, topic_id, mark, at, self._was_passed):
             return False
-        return not view.count(COMPACTIONS) or not self._is_delivered_between(mark, at)
+        return view.is_empty(COMPACTIONS) or not self._is_delivered_between(mark, at)
 
     def _was_passed(self, at: Position) -> bool:
         """Whether dispatch has passed a message of the compacted view alone, for a consumer that reads the log."""
@@ -160,8 +160,7 @@ class Acks(Generic[V]):
         """Take in what entries have in records of their own, which an earlier release wrote."""
         batch, sid = self._view, self._subscription_id
         begin, end = key3(sid, *first), key3(sid, first[0], first[1] + span.SPAN_ENTRIES - 1)
-        following = batch.first(ACKS, key1(sid), begin)
-        if following is None or following[0] > end:
+        if batch.first(ACKS, key1(sid), begin, end) is None:
             return new
         messages, inside = new.messages, span.present(new.messages)
         for key, payload in list(batch.scan(ACKS, key1(sid), begin, end)):
@@ -320,7 +319,7 @@ def is_next(
     """
     if at[0] == mark[0] and at[1] == mark[1] + 1:
         return True
-    if at > mark and view.count(COMPACTIONS) and mark[0] < states.load(view, topic_id).first_ledger:
+    if at > mark and not view.is_empty(COMPACTIONS) and mark[0] < states.load(view, topic_id).first_ledger:
         return _is_next_compacted(view, topic_id, mark, at, was_passed)
     return at[0] != mark[0] and at[1] == 0 and at == written_positions.following(view, topic_id, mark)
 

@@ -47,9 +47,9 @@ class OldFormatView(ReadView):
         return iter(()) if self.lacks(database) else super().scan_back(database, prefix, before)
 
     def first(
-        self, database: Database, prefix: bytes, start: bytes | None = None
+        self, database: Database, prefix: bytes, start: bytes | None = None, stop: bytes | None = None
     ) -> tuple[bytes, memoryview] | None:
-        return None if self.lacks(database) else super().first(database, prefix, start)
+        return None if self.lacks(database) else super().first(database, prefix, start, stop)
 
     def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
         return None if self.lacks(database) else super().last(database, prefix, at)

@@ -24,8 +24,11 @@ from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
 from storage.disk.postgres.known_server import KnownServer
 from storage.disk.postgres.layout import (
     DROP_SHARED,
+    IS_EARLY,
     IS_WAITING,
     LAST,
+    LOCK_GATE,
+    MOVE_TO_HEADS,
     NO_FLUSH,
     NOTIFY,
     OPEN,
@@ -47,6 +50,7 @@ from storage.disk.postgres.server_locks import (
 )
 from storage.disk.postgres.server_record import read_record
 from storage.disk.postgres.session import (
+    BEGIN,
     BEGIN_VIEW,
     COMMIT,
     ROLLBACK,
@@ -158,13 +162,31 @@ class PostgresEnvironment:
         self.space, self.counters, self.server_status = figures.space, figures.counters, figures.server_status
         self.gate_holder, self.open_processes = figures.gate_holder, figures.open_processes
         self._views.run_steps((((b"unflushed", b"SET synchronous_commit = off"), ()),))
-        ((row,),) = self._batches.run_steps(((SHARE_STORE, (self.lock_class, int4(STORE_IN_USE))),))
-        if not as_bool(row[0]):
+        sharing = (SHARE_STORE, (self.lock_class, int4(STORE_IN_USE)))
+        ((shared,),), ((early,),) = self._batches.run_steps((sharing, (IS_EARLY, ())))
+        if not as_bool(shared):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
         self.known = KnownServer(self.path, self.server)
         self.adopt_server, self.end_move = self.known.adopt, self.known.end_move
         self.note_commit = self.known.note_commit
         self._look_at_server()
+        if as_bool(early):
+            self._move_to_heads()
+
+    def _move_to_heads(self) -> None:
+        """Move records to the table where this build has them.
+
+        Raises:
+            StoreInvalid: the store is opened to be read only.
+        """
+        if self.read_only:
+            raise StoreInvalid(
+                f"{self.path} was made by an early build",
+                hint="Open it once for writing: any command that writes.",
+            )
+        self._batches.run_steps(
+            ((BEGIN, ()), (LOCK_GATE, (self.lock_class,)), (MOVE_TO_HEADS, ()), (COMMIT, ()))
+        )
 
     def _look_at_server(self) -> None:
         """Raises:

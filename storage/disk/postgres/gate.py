@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from storage.actions import Action, Hint, Keyword
-from storage.disk.codec import decoded, unseal
 from storage.disk.postgres.binary import as_int
+from storage.disk.postgres.floors import superblock_of
 from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import LOCK_GATE, OPEN
 from storage.disk.postgres.session import BEGIN, ROLLBACK, Row, Session, Step, StepCanceled
 from storage.disk.postgres.snapshot import Snapshot
-from storage.disk.schema import HEADS
 from storage.disk.superblock import Superblock
-from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import CorruptStore, WriterBusy
 from storage.process.writer_gate import OnWait
 
@@ -52,7 +50,7 @@ class GatePass:
         return Snapshot(self._session, self.number if number is None else number, self._bytes, reads)
 
     def superblock(self) -> Superblock:
-        return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, self._bytes), Superblock.decode)
+        return superblock_of(self._bytes)
 
     def leave(self) -> None:
         """Roll an open transaction back."""

@@ -16,8 +16,14 @@ from storage.disk.postgres.layout import RecordPlace
 Stretch = tuple[list[bytes], list[bytes]]
 """Keys and values of neighbouring records, in the order of keys."""
 
+_ID_BYTES: Final = 8
 _RECORDS_MAX: Final = 4096
 _BYTES_MAX: Final = 1 << 14
+
+
+Floors = dict[bytes, tuple[int, bytes]]
+"""By prefix, a key below which there is no record with the prefix, and the commit from which on there is none. For a
+database to which records are only added behind all others."""
 
 
 class KeptReads:
@@ -26,13 +32,16 @@ class KeptReads:
     Attributes:
         number: the number of the commit.
         values: stored values by key of the table; None where there is no record.
+        floors: of OPEN_FIRST, by topic; what all reads of the process share.
         views: how many open views use this object.
     """
 
-    __slots__ = ("_stretches", "number", "values", "views")
+    __slots__ = ("_stretches", "_unproven", "floors", "number", "values", "views")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, floors: Floors | None = None) -> None:
         self.number = number
+        self.floors: Floors = {} if floors is None else floors
+        self._unproven: Floors = {}
         self.values: dict[bytes, bytes | None] = {}
         self.views = 0
         self._stretches: dict[str, dict[tuple[bytes, bytes, int], Stretch]] = {}
@@ -47,17 +56,35 @@ class KeptReads:
         if sum(map(len, stretch[1])) <= _BYTES_MAX:
             self._stretches.setdefault(place.name, {})[which] = stretch
 
+    def floor(self, prefix: bytes) -> bytes:
+        """The first key with a prefix that a record may have."""
+        number, key = self.floors.get(prefix, (0, prefix))
+        return key if number <= self.number else prefix
+
+    def note_floor(self, prefix: bytes, key: bytes, *, is_proven: bool) -> None:
+        """Note the first record with a prefix.
+
+        Args:
+            is_proven: whether the read is of this commit; otherwise the floor counts from the next commit on, if that
+                is made on these reads.
+        """
+        if len(prefix) == _ID_BYTES and self.floors.get(prefix, (0, b""))[0] <= self.number:
+            floors = self.floors if is_proven else self._unproven
+            floors[prefix] = self.number, key
+
     def _copied(self) -> KeptReads:
-        copy = KeptReads(self.number)
+        copy = KeptReads(self.number, self.floors)
         copy.values = dict(self.values)
         copy._stretches = {name: dict(kept) for name, kept in self._stretches.items()}
         return copy
 
     def advanced(self, number: int, changes: Mapping[RecordPlace, Mapping[bytes, bytes | None]]) -> KeptReads:
         """The reads of the next commit, with the changes of the batch; a copy where a view uses this object."""
+        self.floors.update(self._unproven)
+        self._unproven.clear()
         count = len(self.values) + sum(map(len, self._stretches.values()))
         if count > _RECORDS_MAX:
-            return KeptReads(number)
+            return KeptReads(number, self.floors)
         reads = self._copied() if self.views else self
         reads.number = number
         for place, changed in changes.items():
@@ -84,7 +111,7 @@ class ReadsOfProcess:
         with self._lock:
             reads = self._reads
             if reads.number != number:
-                reads = KeptReads(number)
+                reads = KeptReads(number, self._reads.floors)
                 # A view that began before a commit of this process must not displace newer reads.
                 if number > self._reads.number:
                     self._reads = reads
@@ -98,9 +125,9 @@ class ReadsOfProcess:
         are dropped.
         """
         with self._lock:
-            reads, self._reads = self._reads, KeptReads(number)
+            reads, self._reads = self._reads, KeptReads(number, self._reads.floors)
             if reads.number != number:
-                return KeptReads(number)
+                return KeptReads(number, reads.floors)
             return reads._copied() if reads.views else reads
 
     def give_back(self, reads: KeptReads) -> None:

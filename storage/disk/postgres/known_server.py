@@ -7,8 +7,8 @@ the first write. A process that has seen commits which the server lacks is told 
 
 from __future__ import annotations
 
-from storage.disk.codec import decoded, unseal
 from storage.disk.postgres.binary import as_int
+from storage.disk.postgres.floors import superblock_of
 from storage.disk.postgres.layout import OPEN
 from storage.disk.postgres.server_record import (
     Identity,
@@ -22,9 +22,8 @@ from storage.disk.postgres.server_record import (
 )
 from storage.disk.postgres.server_state import ServerState
 from storage.disk.postgres.session import Session
-from storage.disk.schema import HEADS, SERVER_KEY, STORE
-from storage.disk.superblock import Superblock
-from storage.disk.view import SUPERBLOCK_KEY, WriteBatch
+from storage.disk.schema import SERVER_KEY, STORE
+from storage.disk.view import WriteBatch
 from storage.errors import ServerUnreachable
 
 
@@ -75,9 +74,7 @@ class KnownServer:
                 f"{self._shown} was found on two servers at once: a failover is under way", hint="Try again."
             )
         ((opened,),) = batches.run_steps(((OPEN, ()),))
-        superblock = decoded(
-            HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, opened[1] or b""), Superblock.decode
-        )
+        superblock = superblock_of(opened[1] or b"")
         self._identity = state.identity
         self._seen_as = self._shown, superblock.store_id
         self._incarnation, self._last_seen = superblock.incarnation, as_int(opened[0])

@@ -1,8 +1,8 @@
 """The tables of a store on a server, and the statements on them. Everything lies in a schema named as the store.
 
     commits    the number of each commit, and the superblock as that commit left it; the newest row counts
-    heads      records that every append changes (HEADS, CURSORS): each change is a new row under the commit's number,
-               and the former row is deleted, so that a reader meets the newest row first, however many are dead
+    heads      records that change again and again (HEADS, CURSORS, PRODUCERS, SEQUENCES, CONSUMERS): each change moves
+               the row to the commit's number, so that a reader meets the newest row first, however many are dead
     entries    entries of topics, which do not change
     kv         every other record
     reads, read_keys, read_ranges   the read cache; marks: the last message of each consumer; counters: events.
@@ -16,7 +16,17 @@ from __future__ import annotations
 from typing import Final
 
 from storage.disk.postgres.session import Statement
-from storage.disk.schema import CURSORS, ENTRIES, HEADS, Database
+from storage.disk.schema import (
+    CONSUMERS,
+    CURSORS,
+    ENTRIES,
+    HEADS,
+    OPEN_FIRST,
+    PRODUCERS,
+    SEQUENCES,
+    TXN_DEADLINES,
+    Database,
+)
 
 CODES: Final = {
     name: code
@@ -38,6 +48,10 @@ TABLE_KV: Final = "kv"
 TABLE_HEADS: Final = "heads"
 TABLE_ENTRIES: Final = "entries"
 
+_CHANGING: Final = (HEADS, CURSORS, PRODUCERS, SEQUENCES, CONSUMERS)
+_ONCE_IN_KV: Final = (PRODUCERS, SEQUENCES, CONSUMERS)
+"""The databases of `heads` that early builds had in `kv`."""
+
 
 class RecordPlace:
     """The place of a database: its table, and the prefix of its keys there.
@@ -45,19 +59,20 @@ class RecordPlace:
     Attributes:
         end: the first key behind the database.
         is_bulky: whether a record may have hundreds of kilobytes, so that few are read ahead.
+        is_changing: whether records change, or come and go, all the time, so that a read of one more may pass many dead
+            rows.
     """
 
-    __slots__ = ("back", "count", "end", "get", "is_bulky", "last", "name", "next", "prefix", "table")
+    __slots__ = (
+        "back", "count", "end", "get", "is_bulky", "is_changing", "last", "name", "next", "prefix", "table",
+    )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
         self.name = database.name
         self.table = (
-            TABLE_ENTRIES
-            if database is ENTRIES
-            else TABLE_HEADS
-            if database in (HEADS, CURSORS)
-            else TABLE_KV
+            TABLE_ENTRIES if database is ENTRIES else TABLE_HEADS if database in _CHANGING else TABLE_KV
         )
+        self.is_changing = self.table == TABLE_HEADS or database in (TXN_DEADLINES, OPEN_FIRST)
         code = CODES[database.name]
         self.prefix, self.end = bytes([code]), bytes([code + 1])
         self.is_bulky = database is ENTRIES or database.name == "compacted"
@@ -71,7 +86,8 @@ class RecordPlace:
         )
         self.back: Statement = _named(
             f"back_{table}",
-            f"SELECT k, v FROM {table} WHERE k >= $1::bytea AND k < $2::bytea ORDER BY k DESC LIMIT $3::int8",
+            f"SELECT k, v FROM {table} WHERE k >= $1::bytea AND k < $2::bytea"
+            f" ORDER BY k DESC{', n DESC' if table == TABLE_HEADS else ''} LIMIT $3::int8",
         )
         self.count: Statement = _named(
             f"count_{table}", f"SELECT count(*) FROM {table} WHERE k >= $1::bytea AND k < $2::bytea"
@@ -112,6 +128,23 @@ ALTER TABLE commits SET (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_s
 ALTER TABLE heads SET (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 """
 """The statements that make the tables, within the schema."""
+
+_PLACES_BEFORE: Final = tuple(RecordPlace(database) for database in _ONCE_IN_KV)
+_IS_BEFORE: Final = " OR ".join(
+    f"k >= '\\x{place.prefix.hex()}' AND k < '\\x{place.end.hex()}'" for place in _PLACES_BEFORE
+)
+IS_EARLY: Final[Statement] = (
+    b"is_early", f"SELECT EXISTS (SELECT 1 FROM kv WHERE {_IS_BEFORE})".encode()
+)  # fmt: skip
+"""Whether an early build made the store, with records in `kv` that belong into `heads`."""
+
+MOVE_TO_HEADS: Final[Statement] = (
+    b"move_to_heads",
+    (
+        f"WITH moved AS (DELETE FROM kv WHERE {_IS_BEFORE} RETURNING k, v)"
+        " INSERT INTO heads SELECT k, (SELECT max(n) FROM commits), v FROM moved"
+    ).encode(),
+)
 
 LOCK_GATE: Final[Statement] = (b"gate", b"SELECT pg_advisory_xact_lock($1::int4, 0)")
 OPEN: Final[Statement] = (

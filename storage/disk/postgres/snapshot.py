@@ -7,19 +7,20 @@ that nothing changes. So a record is asked for once, and a cursor keeps what it 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, cast
 
 from storage.disk.overlay import Overlay
+from storage.disk.postgres import floors
 from storage.disk.postgres.binary import as_int, bytea_array, int8
 from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import SIZES, RecordPlace, fetch_of
 from storage.disk.postgres.server_clock import ServerClock
 from storage.disk.postgres.session import Session, Statement
-from storage.disk.schema import HEADS, Database
+from storage.disk.schema import HEADS, OPEN_FIRST, Database
 from storage.disk.superblock import Superblock
-from storage.disk.view import SUPERBLOCK_KEY, ReadView
+from storage.disk.view import SUPERBLOCK_KEY, ReadView, WriteBatch
 
 _FIRST_ROWS: Final = 8
 _MOST_ROWS: Final = 512
@@ -32,17 +33,38 @@ class Snapshot:
     """See the module.
 
     Attributes:
+        session: the session whose transaction the snapshot is.
         number: the number of the commit that the snapshot shows; for a batch, of the commit that it becomes.
+        reads: the reads of the commit, which the snapshot adds to.
         superblock: the stored superblock, sealed.
+        floor: no deadline of the state is below this key.
+        first_deadline: the first deadline of the state, once a cursor has read it.
     """
 
-    __slots__ = ("_known", "_reads", "_session", "number", "superblock")
+    __slots__ = (
+        "_known",
+        "first_deadline",
+        "floor",
+        "is_proven",
+        "number",
+        "reads",
+        "session",
+        "superblock",
+    )
 
-    def __init__(self, session: Session, number: int, superblock: bytes, reads: KeptReads) -> None:
-        self._session = session
+    def __init__(
+        self, session: Session, number: int, stored: bytes, reads: KeptReads, *, is_proven: bool = True
+    ) -> None:
+        """Args:
+        stored: superblock and floor, as the commit stored them.
+        is_proven: whether all reads are of the commit; a batch that is made without the gate may read later ones.
+        """
+        self.is_proven = is_proven
+        self.session = session
         self.number = number
-        self.superblock = superblock
-        self._reads = reads
+        self.superblock, self.floor = floors.split(stored)
+        self.first_deadline: bytes | None = None
+        self.reads = reads
         self._known = reads.values
 
     def get(self, key: bytes, *, db: object) -> bytes | None:
@@ -54,7 +76,7 @@ class Snapshot:
             return known[at]
         if place.name == HEADS.name and key == SUPERBLOCK_KEY:
             return self.superblock
-        (rows,) = self._session.run_steps(((place.get, (at,)),))
+        (rows,) = self.session.run_steps(((place.get, (at,)),))
         value = rows[0][0] if rows else None
         if not place.is_bulky:
             known[at] = value
@@ -65,7 +87,7 @@ class Snapshot:
         values = {key: self._known[key] for key in [place.prefix + key for key in keys] if key in self._known}
         unread = [at for key in keys if (at := place.prefix + key) not in values]
         if unread:
-            (rows,) = self._session.run_steps(((fetch_of(place.table), (bytea_array(unread),)),))
+            (rows,) = self.session.run_steps(((fetch_of(place.table), (bytea_array(unread),)),))
             read: dict[bytes, bytes | None] = dict.fromkeys(unread)
             read.update((key, value) for key, value in rows if key is not None)
             values |= read
@@ -73,19 +95,20 @@ class Snapshot:
                 self._known.update(read)
         return [values[place.prefix + key] for key in keys]
 
-    def cursor(self, *, db: object) -> SnapshotCursor:
-        """A cursor over a database."""
-        return SnapshotCursor(self._session, cast("RecordPlace", db), self._reads)
+    def cursor(self, *, db: object, low: bytes = b"", end: bytes | None = None) -> SnapshotCursor:
+        """A cursor over the records of a database from the key `low` on, and below the key `end`."""
+        return SnapshotCursor(self, cast("RecordPlace", db), low, end)
 
     def stat(self, db: object) -> dict[str, int]:
         """The number of records of a database."""
         place = cast("RecordPlace", db)
-        (rows,) = self._session.run_steps(((place.count, (place.prefix, place.end)),))
+        first = self.floor if floors.has_floor(place) else b""
+        (rows,) = self.session.run_steps(((place.count, (place.prefix + first, place.end)),))
         return {"entries": as_int(rows[0][0]) + (place.name == HEADS.name)}
 
     def table_sizes(self) -> dict[str, dict[str, int]]:
         """Estimated rows and bytes of each table, in the form of LMDB's figures."""
-        (rows,) = self._session.run_steps(((SIZES, ()),))
+        (rows,) = self.session.run_steps(((SIZES, ()),))
         return {
             cast("bytes", name).decode(): {
                 "entries": max(0, as_int(entries)), "psize": 1, "branch_pages": 0, "leaf_pages": as_int(size),
@@ -105,22 +128,28 @@ class SnapshotCursor:
     Rows are read in stretches, each longer than the one before; a move within the stretch costs no round trip.
     """
 
-    __slots__ = ("_at", "_is_whole", "_keys", "_low", "_place", "_reads", "_session", "_size", "_values")
+    __slots__ = (
+        "_at", "_begin", "_end", "_is_whole", "_keys", "_low", "_place", "_reads", "_session", "_size",
+        "_size_back", "_snapshot", "_values",
+    )  # fmt: skip
 
-    def __init__(self, session: Session, place: RecordPlace, reads: KeptReads) -> None:
+    def __init__(self, snapshot: Snapshot, place: RecordPlace, low: bytes, end: bytes | None) -> None:
         """Args:
-        reads: the reads of the commit, to which the cursor adds its own.
+        low, end: the keys that are looked at: from `low` on, below `end`, which is None for the end of the database.
+            Rows beyond are not read: removed ones cost time there as long as any snapshot needs them.
         """
-        self._session = session
+        self._snapshot = snapshot
+        self._session = snapshot.session
+        self._begin, self._end = place.prefix + low, place.end if end is None else place.prefix + end
         self._place = place
-        self._reads = reads
+        self._reads = snapshot.reads
         self._keys: list[bytes] = []
         self._values: list[bytes] = []
         self._at = -1
         # Of the stretch: the keys from `_low` on are all known up to its last one, or up to the end if it is whole.
         self._low = b""
         self._is_whole = False
-        self._size = _FIRST_BULKY if place.is_bulky else _FIRST_ROWS
+        self._size = self._size_back = _FIRST_BULKY if place.is_bulky or place.is_changing else _FIRST_ROWS
 
     def __enter__(self) -> SnapshotCursor:
         return self
@@ -137,10 +166,10 @@ class SnapshotCursor:
         return self._values[self._at] if 0 <= self._at < len(self._keys) else b""
 
     def first(self) -> bool:
-        return self.set_range(b"")
+        return self.set_range(self._begin[len(self._place.prefix) :])
 
     def last(self) -> bool:
-        return self._read_back(self._place.end)
+        return self._read_back(self._end)
 
     def set_range(self, key: bytes) -> bool:
         """Move to the first key from `key` on; False if there is none."""
@@ -182,17 +211,30 @@ class SnapshotCursor:
 
     def _read_on(self, key: bytes) -> bool:
         """Read a stretch from `key` on, and move to its first row."""
-        place, size = self._place, self._grown()
-        self._read(place.next, place.prefix + key, place.end, size)
-        self._low, self._is_whole, self._at = key, len(self._keys) < size, 0
-        return bool(self._keys)
+        place, snapshot, size = self._place, self._snapshot, self._size
+        self._size = self._grown(size)
+        if floors.has_floor(place):
+            start = max(key, snapshot.floor)
+            keys = self._read(place.next, place.prefix + start, self._end, size)
+            if start == snapshot.floor and (keys or self._end == place.end):
+                snapshot.first_deadline = keys[0] if keys else floors.NO_RECORD
+        elif place.name == OPEN_FIRST.name:
+            start = self._reads.floor(key)
+            keys = self._read(place.next, place.prefix + start, self._end, size)
+            if keys:
+                self._reads.note_floor(key, keys[0], is_proven=snapshot.is_proven)
+        else:
+            keys = self._read(place.next, place.prefix + key, self._end, size)
+        self._low, self._is_whole, self._at = key, len(keys) < size, 0
+        return bool(keys)
 
     def _read_back(self, end: bytes) -> bool:
         """Read a stretch of keys below `end`, a key of the table, and move to its last row."""
-        place, size = self._place, self._grown()
-        keys = self._read(place.back, place.prefix, end, size)
-        self._low = b"" if len(keys) < size or not keys else keys[0]
-        self._is_whole, self._at = end == place.end, len(keys) - 1
+        place, size = self._place, self._size_back
+        self._size_back = self._grown(size)
+        keys = self._read(place.back, self._begin, end, size)
+        self._low = self._begin[len(place.prefix) :] if len(keys) < size or not keys else keys[0]
+        self._is_whole, self._at = end == self._end, len(keys) - 1
         return bool(keys)
 
     def _read(self, statement: Statement, start: bytes, end: bytes, size: int) -> list[bytes]:
@@ -211,14 +253,39 @@ class SnapshotCursor:
         self._keys, self._values = stretch
         return self._keys
 
-    def _grown(self) -> int:
-        """The rows of the next stretch."""
-        size, most = self._size, _MOST_BULKY if self._place.is_bulky else _MOST_ROWS
-        self._size = min(size * _GROWTH, most)
-        return size
+    def _grown(self, size: int) -> int:
+        """The rows of the stretch after one of `size` rows in the same direction."""
+        return min(size * _GROWTH, _MOST_BULKY if self._place.is_bulky else _MOST_ROWS)
 
 
-class ServerView(ReadView):
+class _StateOnServer(ReadView):
+    """What views and batches on a server have in common: no row behind the prefix of a look is read."""
+
+    __slots__ = ()
+
+    def _cursor(self, database: Database, prefix: bytes, stop: bytes | None = None) -> Any:
+        end = _end_of(prefix) if stop is None else stop + b"\0"
+        return self._raw.cursor(db=self._databases[database.name], low=prefix, end=end)
+
+    def is_empty(self, database: Database) -> bool:
+        """Whether there is no record: the number of records would take a look at each."""
+        with self._cursor(database, b"") as cursor:
+            return not cursor.first()
+
+
+def _end_of(prefix: bytes) -> bytes | None:
+    """The first key behind those with a prefix; None for the end of the database."""
+    shorter = prefix.rstrip(b"\xff")
+    return shorter[:-1] + bytes([shorter[-1] + 1]) if shorter else None
+
+
+class ServerBatch(_StateOnServer, WriteBatch):
+    """A batch over the changes of a snapshot."""
+
+    __slots__ = ()
+
+
+class ServerView(_StateOnServer):
     """A view of a snapshot."""
 
     __slots__ = ()
@@ -272,6 +339,10 @@ class Changes(Overlay):
     def id(self) -> int:
         """The number that the commit will have."""
         return cast("int", self._raw.number)
+
+    def floor(self, changed: Mapping[RecordPlace, Mapping[bytes, bytes | None]]) -> bytes:
+        """The floor of the deadlines after the changes."""
+        return floors.following(self._raw.floor, self._raw.first_deadline, changed)
 
     def _of(self, db: object) -> Any:
         changes = self._changes.get(id(db))

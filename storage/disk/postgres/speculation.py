@@ -10,13 +10,11 @@ Recorded reads and issued timestamps come without a commit. Both are counted, an
 
 from __future__ import annotations
 
-from storage.disk.codec import decoded, unseal
+from storage.disk.postgres.floors import superblock_of
 from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.session import Session
 from storage.disk.postgres.snapshot import Snapshot
-from storage.disk.schema import HEADS
 from storage.disk.superblock import Superblock
-from storage.disk.view import SUPERBLOCK_KEY
 
 
 class Speculation:
@@ -30,7 +28,7 @@ class Speculation:
 
     def __init__(self, session: Session, number: int, superblock: bytes) -> None:
         """Args:
-        superblock: the stored superblock of the commit, sealed.
+        superblock: the stored superblock of the commit, sealed, with the floor behind it.
         """
         self._session = session
         self.number = number
@@ -38,7 +36,7 @@ class Speculation:
 
     def snapshot(self, reads: KeptReads, number: int) -> Snapshot:
         """The state of the store, unless a further commit has come."""
-        return Snapshot(self._session, number, self._bytes, reads)
+        return Snapshot(self._session, number, self._bytes, reads, is_proven=False)
 
     def superblock(self) -> Superblock:
-        return decoded(HEADS, SUPERBLOCK_KEY, unseal(HEADS, SUPERBLOCK_KEY, self._bytes), Superblock.decode)
+        return superblock_of(self._bytes)

@@ -16,6 +16,7 @@ from storage.actions import Action, Hint
 from storage.disk.batch_runs import BatchRuns, RunAgain, Task
 from storage.disk.kept_records import KeptRecords
 from storage.disk.postgres.binary import as_bool, as_bytes, bytea_array, int8
+from storage.disk.postgres.floors import joined
 from storage.disk.postgres.gate import GatePass, GateWait
 from storage.disk.postgres.layout import (
     APPLY,
@@ -27,7 +28,7 @@ from storage.disk.postgres.layout import (
 )
 from storage.disk.postgres.mark_table import EventTally
 from storage.disk.postgres.session import BEGIN, COMMIT, Overtaken, Step
-from storage.disk.postgres.snapshot import Changes
+from storage.disk.postgres.snapshot import Changes, ServerBatch
 from storage.disk.postgres.speculation import Speculation
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import HEADS
@@ -138,7 +139,7 @@ class PostgresWriter(BatchRuns):
             kept = self.kept.take(self, number)
             known = kept.superblock if kept is not None else None
             recorded_ns = (known or at.superblock()).last_clock_ns
-            batch = WriteBatch(changes, environment.context(is_batch=True), task.naming, kept)
+            batch = ServerBatch(changes, environment.context(is_batch=True), task.naming, kept)
             batch.now_ns = environment.server_clock.keep_jump(batch.superblock, recorded_ns)
             faults.reach("environment.before_change")
             due_ns = self._run_prologue(batch)
@@ -188,7 +189,7 @@ class PostgresWriter(BatchRuns):
         batch.finish()
         changed = changes.changed()
         number = changes.id()
-        parameters, superblock = _parameters(changed, number)
+        parameters, superblock = _parameters(changed, number, changes.floor(changed))
         passes = environment.known_passes
         known = None if passes is None else int8(passes)
         steps: list[Step] = [
@@ -243,9 +244,11 @@ def _depends_on_reads(error: BaseException) -> bool:
 
 
 def _parameters(
-    changed: Mapping[RecordPlace, Mapping[bytes, bytes | None]], number: int
+    changed: Mapping[RecordPlace, Mapping[bytes, bytes | None]], number: int, floor: bytes
 ) -> tuple[list[bytes | None], bytes]:
-    """The parameters of `apply` for the changes of a commit, behind the gate; and the superblock among them."""
+    """The parameters of `apply` for the changes of a commit, behind the gate; and the superblock among them, with the
+    floor of the deadlines behind it.
+    """
     gone: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
     keys: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
     values: dict[str, list[bytes]] = {TABLE_KV: [], TABLE_ENTRIES: [], TABLE_HEADS: []}
@@ -254,7 +257,7 @@ def _parameters(
         prefix, table = place.prefix, place.table
         for key, value in records.items():
             if key == SUPERBLOCK_KEY and place.name == HEADS.name:
-                superblock = cast("bytes", value)
+                superblock = joined(cast("bytes", value), floor)
                 continue
             if value is None:
                 gone[table].append(prefix + key)

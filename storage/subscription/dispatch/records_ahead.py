@@ -37,8 +37,8 @@ class RecordsAhead:
         self._record = deliveries.find_span(view, subscription_id, first)
         acknowledged = ack_spans.of_span(view, subscription_id, first)
         self._acked, self._whole = acknowledged.messages, acknowledged.whole
-        own = view.first(DELIVERIES, key1(subscription_id), key3(subscription_id, *first))
-        self._has_own = own is not None and own[0] <= key3(subscription_id, first[0], last)
+        begin, end = key3(subscription_id, *first), key3(subscription_id, first[0], last)
+        self._has_own = view.first(DELIVERIES, key1(subscription_id), begin, end) is not None
         self._has_ranges = acked_ranges.has_any(view, subscription_id, first, last)
         if self._has_own or self._has_ranges:
             self._named = span.EVERY

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+import pytest
+
+from storage import Store
 from storage.disk import schema
 from storage.disk.postgres import layout
 from storage.disk.postgres.layout import CODES, RecordPlace
+from storage.errors import StoreInvalid
+from storage.values.receipt import DUPLICATE
+from tests.postgres_cluster import Cluster
 
 
 def test_every_database_has_a_code_of_its_own() -> None:
@@ -37,11 +43,36 @@ def test_keys_of_databases_do_not_meet() -> None:
         assert before.prefix < before.end <= after.prefix
 
 
-def test_records_that_every_append_changes_are_appended() -> None:
-    """States and cursors; entries lie in a table of their own."""
+def test_records_that_change_again_and_again_are_read_newest_first() -> None:
+    """States, cursors, sessions, sequence ids and windows; entries lie in a table of their own."""
     tables = {database.name: RecordPlace(database).table for database in schema.ALL}
-    assert {name for name, table in tables.items() if table == layout.TABLE_HEADS} == {"heads", "cursors"}
+    assert {name for name, table in tables.items() if table == layout.TABLE_HEADS} == {
+        "heads", "cursors", "producers", "sequences", "consumers",
+    }  # fmt: skip
     assert {name for name, table in tables.items() if table == layout.TABLE_ENTRIES} == {"entries"}
+
+
+def test_a_store_of_an_early_build_is_brought_up_to_date(url: str, postgres_cluster: Cluster) -> None:
+    """By the first process that opens the store for writing; a reader is told."""
+    with Store.open(url) as store:
+        store.create_topic("t")
+        producer = store.create_producer("t", producer_name="one")
+        producer.send(b"x", sequence_id=1)
+    schema = url.rpartition("=")[2]
+    kept = " OR ".join(f"substr(k, 1, 1) = '\\x{code:02x}'" for code in (6, 8, 23))
+    postgres_cluster.psql(
+        f"SET search_path = {schema}; WITH moved AS (DELETE FROM heads WHERE {kept} RETURNING k, v)"
+        " INSERT INTO kv SELECT k, v FROM moved"
+    )
+    assert int(postgres_cluster.psql(f"SELECT count(*) FROM {schema}.kv WHERE {kept}")) > 0
+    with pytest.raises(StoreInvalid, match="was made by an early build") as raised:
+        Store.open(url, read_only=True)
+    assert "for writing" in str(raised.value.hint)
+    with Store.open(url) as store, store.create_producer("t", producer_name="one") as producer:
+        assert producer.send(b"y", sequence_id=1) == DUPLICATE
+    assert postgres_cluster.psql(f"SELECT count(*) FROM {schema}.kv WHERE {kept}") == "0"
+    with Store.open(url, read_only=True) as store:
+        assert store.topics() == ["t"]
 
 
 def test_statements_are_named_once() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
 from storage.disk.postgres.kept_reads import KeptReads
-from storage.disk.postgres.snapshot import Changes, Snapshot, SnapshotCursor
+from storage.disk.postgres.snapshot import Changes, Snapshot
 from storage.disk.schema import CONFLICTS, ENTRIES, TXNS
 from storage.disk.view import WriteBatch
 
@@ -63,7 +63,7 @@ def test_moves_agree_with_a_sorted_list(store: Store) -> None:
     @given(moves=MOVES)
     def agree(moves: list[tuple[str, bytes]]) -> None:
         with environment._opened_session() as session:
-            cursor = SnapshotCursor(session, environment.places[CONFLICTS.name], KeptReads(0))
+            cursor = Snapshot(session, 0, b"", KeptReads(0)).cursor(db=environment.places[CONFLICTS.name])
             at: int | None = None
             for move, key in moves:
                 is_found = {
@@ -79,12 +79,39 @@ def test_moves_agree_with_a_sorted_list(store: Store) -> None:
     store.connection.write(emptied)
 
 
+def test_a_bounded_cursor_agrees_with_the_records_between_its_bounds(store: Store) -> None:
+    """Whatever moves led there; the database has records before and behind."""
+    environment = filled(store)
+    bounds = st.integers(0, 121).map(lambda number: b"%03d" % number)
+
+    @settings(deadline=None)
+    @given(low=bounds, end=bounds, starts=st.lists(bounds, max_size=6))
+    def agree(low: bytes, end: bytes, starts: list[bytes]) -> None:
+        inside = [key for key in KEYS if low <= key < end]
+        with environment._opened_session() as session:
+            snapshot = Snapshot(session, 0, b"", KeptReads(0))
+            cursor = snapshot.cursor(db=environment.places[CONFLICTS.name], low=low, end=end)
+            assert (cursor.first(), [key for key, _ in cursor.iternext()]) == (bool(inside), inside)
+            for start in starts:
+                rest = [key for key in inside if key >= start]
+                assert cursor.set_range(max(low, start)) == bool(rest)
+                assert cursor.key() == (rest[0] if rest else b"")
+                before = [key for key in inside if key < start]
+                assert (cursor.prev() if rest else cursor.last()) == bool(before or (inside and not rest))
+                assert [key for key, _ in cursor.iterprev()] == before[::-1]
+            assert cursor.last() == bool(inside)
+            assert [key for key, _ in cursor.iterprev()] == inside[::-1]
+
+    agree()
+    store.connection.write(emptied)
+
+
 def test_iteration_reads_every_record_once_in_either_direction(store: Store) -> None:
     """Over several stretches."""
     environment = filled(store)
     place = environment.places[CONFLICTS.name]
     with environment._opened_session() as session:
-        cursor = SnapshotCursor(session, place, KeptReads(0))
+        cursor = Snapshot(session, 0, b"", KeptReads(0)).cursor(db=place)
         assert cursor.set_range(b"010")
         assert [key for key, _ in cursor.iternext()] == KEYS[5:]
         assert cursor.last()
