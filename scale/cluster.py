@@ -10,7 +10,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,11 +101,19 @@ def _spark_home(directory: Path) -> Path:
     return home
 
 
+def spark_places(home: Path) -> dict[str, str]:
+    """Return the variables that name SPARK_HOME and a directory of settings, which does not exist.
+
+    The directory of settings is the first entry of the class path. Java passes an archive of classes over when the
+    class path has an entry that it had not when the archive was written; entries that do not exist do not count.
+    """
+    return {"SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}
+
+
 def _start(directory: Path, home: Path, name: str, address: str, *arguments: str) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_CONF_DIR": str(home),
+        **spark_places(home),
         "SPARK_LOCAL_IP": address,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_LOCAL_DIRS": str(directory / "local"),
@@ -144,5 +151,4 @@ def _alive(pages: int) -> int:
             status: dict[str, int] = json.load(answer)
             return int(status["aliveworkers"])
     except (OSError, ValueError):
-        time.sleep(0.2)
         return 0

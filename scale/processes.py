@@ -41,8 +41,10 @@ def kill_tree(pid: int) -> int:
     return len(tree)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float, description: str) -> None:
-    """Check a condition every millisecond until it holds.
+def wait_until(
+    condition: Callable[[], bool], seconds: float, description: str, *, pause_s: float = 0.02
+) -> None:
+    """Check a condition until it holds, with a pause behind each check.
 
     Raises:
         TimeoutError
@@ -51,4 +53,4 @@ def wait_until(condition: Callable[[], bool], seconds: float, description: str) 
     while not condition():
         if time.monotonic() > until:
             raise TimeoutError(f"waited {seconds:g} s in vain until {description}")
-        time.sleep(0.001)
+        time.sleep(pause_s)

@@ -26,6 +26,8 @@ from txnctl.pipelines import offload
 
 _WAIT_S = 600.0
 _SOURCE, _COPY, _SECOND, _TOTALS = "source", "copy", "second", "totals"
+_COMMITTED, _UNCOMMITTED = "READ_COMMITTED", "READ_UNCOMMITTED"
+_SECOND_COPY = Step("copy", _SOURCE, to=_SECOND, write_id="second-1")
 
 
 class Proof:
@@ -69,10 +71,8 @@ class Proof:
                 self._offload(store)
             with clusters.running(self._directory) as cluster:
                 self._say(f"a cluster is up: {cluster.url}, with workers on {' and '.join(clusters.WORKERS)}")
-                self._read(cluster, produced)
-                if not self._spares_executors:
-                    self._lose_an_executor(store, cluster, produced)
-                self._lose_the_driver(store, cluster, produced)
+                self._run_until_killed(store, cluster, produced)
+                self._run_again(store, cluster, produced)
             self._finish(store)
         return self._checks
 
@@ -92,12 +92,23 @@ class Proof:
         size = f"{report.all_ledgers} ledgers in {report.files} files, {report.all_bytes:,} bytes, verified"
         self._say_rate("offloaded", report.messages, began, size)
 
-    def _read(self, cluster: Cluster, produced: Produced) -> None:
-        """Read at both levels, through the data source and, from files, natively."""
-        levels = {"READ_COMMITTED": produced.committed, "READ_UNCOMMITTED": produced.uncommitted}
-        reads = [
+    def _run_until_killed(self, store: Store, cluster: Cluster, produced: Produced) -> None:
+        """Let one driver read, copy the topic, and copy the topic again until the driver is killed."""
+        reads = self._reads()
+        slow = self._directory / "slow"
+        first = Step("copy", _SOURCE, to=_COPY, write_id="copy-1", slow=str(slow))
+        copies = [_SECOND_COPY] if self._spares_executors else [first, _SECOND_COPY]
+        with self._driver(cluster, [Step("where"), *reads, *copies], is_killed=True) as driver:
+            self._check_reads(driver, reads, produced)
+            if not self._spares_executors:
+                self._lose_an_executor(cluster, driver, slow, produced)
+            self._lose_the_driver(store, driver, produced)
+
+    def _reads(self) -> list[Step]:
+        """Return reads at both levels, through the data source and, from files, natively."""
+        return [
             step
-            for level in levels
+            for level in (_COMMITTED, _UNCOMMITTED)
             for step in (
                 Step("read", _SOURCE, level),
                 Step("read", _SOURCE, level, schema="value binary"),
@@ -105,47 +116,54 @@ class Proof:
             )
             if self._url is None or not step.native
         ]
-        with self._driver(cluster, [Step("where"), *reads]) as driver:
-            self._check(
-                "tasks ran", next(driver).result, [f"{worker} without lmdb" for worker in clusters.WORKERS]
-            )
-            for step, answer in zip(reads, driver, strict=True):
-                way = "natively" if step.native else "with the data source"
-                name = f"read {step.level} {way}" + ("" if step.schema is None else ", values alone")
-                self._check(name, answer.result, levels[step.level].fields())
-                self._say_rate(name, answer.result["count"], time.monotonic() - answer.seconds)
 
-    def _lose_an_executor(self, store: Store, cluster: Cluster, produced: Produced) -> None:
-        """Copy the topic; a slow task is started twice, and the executor of further tasks is killed."""
-        slow = self._directory / "slow"
-        step = Step("copy", _SOURCE, to=_COPY, write_id="copy-1", slow=str(slow))
-        with self._driver(cluster, [step]) as driver:
-            driver.wait_until(lambda: self._staged() >= 1 and slow.exists(), "a task has staged its file")
-            worker = 1 - clusters.WORKERS.index(slow.read_text())
-            executor = cluster.executors(worker)[0]
-            os.kill(executor, signal.SIGKILL)
-            self._say(
-                f"killed the executor on {clusters.WORKERS[worker]}, process {executor}, while tasks were staging"
-            )
+    def _check_reads(self, driver: Driver, reads: Sequence[Step], produced: Produced) -> None:
+        levels = {_COMMITTED: produced.committed, _UNCOMMITTED: produced.uncommitted}
+        self._check(
+            "tasks ran", next(driver).result, [f"{worker} without lmdb" for worker in clusters.WORKERS]
+        )
+        for step in reads:
             answer = next(driver)
+            way = "natively" if step.native else "with the data source"
+            name = f"read {step.level} {way}" + ("" if step.schema is None else ", values alone")
+            self._check(name, answer.result, levels[step.level].fields())
+            self._say_rate(name, answer.result["count"], time.monotonic() - answer.seconds)
+
+    def _lose_an_executor(self, cluster: Cluster, driver: Driver, slow: Path, produced: Produced) -> None:
+        """While the topic is copied a slow task is started twice, and the executor of further tasks is killed."""
+        driver.wait_until(lambda: bool(self._staged()) and slow.exists(), "a task has staged its file")
+        worker = 1 - clusters.WORKERS.index(slow.read_text())
+        executor = cluster.executors(worker)[0]
+        os.kill(executor, signal.SIGKILL)
+        self._say(
+            f"killed the executor on {clusters.WORKERS[worker]}, process {executor}, while tasks were staging"
+        )
+        answer = next(driver)
         self._say_rate(
             "copied into another topic", produced.committed.count, time.monotonic() - answer.seconds
         )
-        self._check("the copy", self._counted(store, _COPY), produced.committed.fields())
-        self._check(
-            "tasks were started twice, tasks were lost", [count > 0 for count in self._events()], [True, True]
-        )
 
-    def _lose_the_driver(self, store: Store, cluster: Cluster, produced: Produced) -> None:
-        """Kill the driver and all descendants during the adoption; then run the same job twice."""
-        step = Step("copy", _SOURCE, to=_SECOND, write_id="second-1")
-        with self._driver(cluster, [step], is_killed=True) as driver:
-            driver.wait_until(lambda: _uncommitted(store, _SECOND) > 0, "the driver adopts what was staged")
-            killed = driver.kill()
-            self._say(f"killed the driver while it adopted, with all below it: {killed} processes")
+    def _lose_the_driver(self, store: Store, driver: Driver, produced: Produced) -> None:
+        """Kill the driver and all descendants during the adoption of the second copy; count the first copy after that,
+        since the driver does not wait for the count.
+        """
+        staged = self._staged()
+        driver.wait_until(lambda: bool(self._staged() - staged), "a task has staged its file")
+        # An adoption of few messages is short, hence the short pause.
+        adopts = "the driver adopts what was staged"
+        driver.wait_until(lambda: _uncommitted(store, _SECOND) > 0, adopts, pause_s=0.001)
+        killed = driver.kill()
+        self._say(f"killed the driver while it adopted, with all below it: {killed} processes")
         state = self._counted(store, _SECOND)["count"]
         self._check("visible after the kill: nothing or all", state in (0, produced.committed.count), True)
-        again = [step, step, Step("totals", _SOURCE, to=_TOTALS, write_id="totals-1")]
+        if not self._spares_executors:
+            self._check("the copy", self._counted(store, _COPY), produced.committed.fields())
+            events = [count > 0 for count in self._events()]
+            self._check("tasks were started twice, tasks were lost", events, [True, True])
+
+    def _run_again(self, store: Store, cluster: Cluster, produced: Produced) -> None:
+        """Run the job of the killed driver twice in a further driver, and sum up each key into a table."""
+        again = [_SECOND_COPY, _SECOND_COPY, Step("totals", _SOURCE, to=_TOTALS, write_id="totals-1")]
         with self._driver(cluster, again) as driver:
             answers = list(driver)
         self._say_rate(
@@ -195,8 +213,8 @@ class Proof:
         finally:
             driver.kill()
 
-    def _staged(self) -> int:
-        return sum(1 for _ in (self._directory / "staging").glob("**/*.batches"))
+    def _staged(self) -> set[Path]:
+        return set((self._directory / "staging").glob("**/*.batches"))
 
     def _counted(self, store: Store, topic: str) -> dict[str, int]:
         checksum = Checksum()
@@ -205,12 +223,16 @@ class Proof:
         return checksum.fields()
 
     def _events(self) -> tuple[int, int]:
-        """Count in Spark's event log how many tasks were started speculatively, and how many were lost."""
+        """Count in Spark's event log how many tasks were started speculatively, and how many were lost.
+
+        The log of a driver that was killed may end within a line.
+        """
         lines = [
             json.loads(line)
             for file in (self._directory / "events").rglob("*")
             if file.is_file() and not file.name.startswith((".", "appstatus"))
-            for line in file.read_text().splitlines()
+            for line in file.read_text().splitlines(keepends=True)
+            if line.endswith("\n")
         ]
         beside = sum(
             line["Event"] == "SparkListenerTaskStart" and line["Task Info"]["Speculative"] for line in lines
@@ -251,9 +273,13 @@ class Driver:
 
     def __init__(self, home: Path, request: DriverRequest, log: Path) -> None:
         environment = {
-            **os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home), "SPARK_LOCAL_IP": clusters.MASTER,
-            "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT),
-        }  # fmt: skip
+            **os.environ,
+            **clusters.spark_places(home),
+            "SPARK_LOCAL_IP": clusters.MASTER,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+        }
         self._log = log
         with open(log, "ab") as errors:
             self._process = subprocess.Popen(
@@ -272,14 +298,16 @@ class Driver:
         self.finish()
         raise Disagreement("the driver ended without an answer")
 
-    def wait_until(self, condition: Callable[[], bool], description: str) -> None:
+    def wait_until(self, condition: Callable[[], bool], description: str, *, pause_s: float = 0.02) -> None:
         """Wait for a condition while the driver runs.
 
         Raises:
             Disagreement: the driver ended before.
             TimeoutError
         """
-        wait_until(lambda: condition() or self._process.poll() is not None, _WAIT_S, description)
+        wait_until(
+            lambda: condition() or self._process.poll() is not None, _WAIT_S, description, pause_s=pause_s
+        )
         if self._process.poll() is not None:
             self.finish()
             raise Disagreement(f"the driver was done before one could see that {description}")
