@@ -8,14 +8,30 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
+
+PATIENT: Final = (sys.executable, "-m", "txnctl")
+"""The command as users start it."""
+
+IMPATIENT_GRACE_S: Final = 2.0
+_PROGRAM = f"""
+import sys
+from txnctl.cli import farewell
+from txnctl.cli.main import main
+farewell.GRACE_S = {IMPATIENT_GRACE_S}
+sys.exit(main(sys.argv[1:]))
+"""
+IMPATIENT: Final = (sys.executable, "-c", _PROGRAM)
+"""The same, but for the seconds between SIGTERM and SIGKILL."""
 
 
 @contextmanager
-def started(*words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    *words: str, program: tuple[str, ...] = PATIENT, **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
     """`txnctl` with these words, its streams pipes unless said otherwise; gone at the end."""
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options
-    with subprocess.Popen([sys.executable, "-m", "txnctl", *words], **streams) as process:
+    with subprocess.Popen([*program, *words], **streams) as process:
         try:
             yield process
         finally:

@@ -17,7 +17,15 @@ import pytest
 
 from storage import AccessMode, Store
 from tests.row_json import row_json
-from tests.txnctl.processes import drained, shown, started, wait_for
+from tests.txnctl.processes import (
+    IMPATIENT,
+    IMPATIENT_GRACE_S,
+    PATIENT,
+    drained,
+    shown,
+    started,
+    wait_for,
+)  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -54,9 +62,11 @@ def values(path: Path) -> list[bytes | None]:
 
 
 @contextmanager
-def leading(*words: str, command: tuple[str, ...] = READY) -> Iterator[subprocess.Popen[bytes]]:
+def leading(
+    *words: str, command: tuple[str, ...] = READY, program: tuple[str, ...] = PATIENT
+) -> Iterator[subprocess.Popen[bytes]]:
     """A leader of `orders` whose command runs and has said `ready`."""
-    with started(*LEAD, *words, "--", *command) as process:
+    with started(*LEAD, *words, "--", *command, program=program) as process:
         said(process, b"ready\n")
         yield process
 
@@ -438,15 +448,14 @@ class TestLoss:
         wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists(), "its work has ended")
 
     def test_fenced_what_ignores_the_signal_is_killed(self, path: Path) -> None:
-        """After ten seconds: nothing goes on as if it led."""
-        with leading(
-            command=("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
-        ) as process:
+        """After ten seconds, here two: nothing goes on as if it led."""
+        deaf = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+        with leading(command=deaf, program=IMPATIENT) as process:
             began = time.monotonic()
             with Store.open(path) as store:
                 store.admin.producers.fence_producers("orders")
             assert ended(process)[0] == 128 + signal.SIGKILL
-        assert time.monotonic() - began > 10
+        assert time.monotonic() - began > IMPATIENT_GRACE_S
 
     @pytest.mark.parametrize("how", ["fence", "take-over", "delete", "close"])
     def test_fenced_the_command_is_told_to_end(self, run: Any, path: Path, tmp_path: Path, how: str) -> None:

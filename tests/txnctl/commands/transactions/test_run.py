@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from storage import Store
 from storage.process.identity import process_facts
 from tests.row_json import row_json
 from tests.txnctl.commands.transactions.transactions_steps import PYTHON, ended, started
-from tests.txnctl.processes import drained, shown, wait_for
+from tests.txnctl.processes import IMPATIENT, IMPATIENT_GRACE_S, drained, shown, wait_for
+from txnctl.cli import farewell
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -166,10 +167,10 @@ WAITING = "trap 'echo told; exit 6' TERM; echo ready; while :; do sleep 0.01; do
 
 
 @contextmanager
-def running(script: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(script: str, *options: str, program: Sequence[str] = PYTHON) -> Iterator[subprocess.Popen[bytes]]:
     """`transactions run` of a script that has said `ready`; nothing of it is left at the end."""
     words = ("transactions", "run", *options, "--", "sh", "-c", script)
-    with started(*words, start_new_session=True) as process:
+    with started(*words, program=program, start_new_session=True) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
@@ -217,18 +218,19 @@ class TestOperatorsAbort:
         assert reason() == ("asked", "stuck since the deploy")
 
     def test_its_children_are_told_too_and_who_ignores_it_is_killed(self, path: Path, tmp_path: Path) -> None:
-        """After ten seconds."""
+        """After ten seconds, here two."""
+        assert farewell.GRACE_S == 10
         script = (
             f"sleep 60 & echo $! > {tmp_path}/pid; trap '' TERM; echo ready; while :; do sleep 0.05; done"
         )
         began = time.monotonic()
-        with running(script) as process:
+        with running(script, program=IMPATIENT) as process:
             abort_by_an_operator(path)
             child = int((tmp_path / "pid").read_text())
             wait_for(lambda: not is_alive(child), "its child is told")
             assert process.poll() is None
             assert ended(process)[0] == 128 + signal.SIGKILL
-        assert time.monotonic() - began > 10
+        assert time.monotonic() - began > IMPATIENT_GRACE_S
 
     def test_success_after_the_signal_is_none(self, path: Path) -> None:
         """There is nothing to commit: exit 4, with the operator's reason."""

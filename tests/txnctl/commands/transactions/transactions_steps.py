@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 PYTHON = [sys.executable, "-m", "txnctl"]
 
 
-def started(*words: str, **options: Any) -> subprocess.Popen[bytes]:
+def started(*words: str, program: Sequence[str] = PYTHON, **options: Any) -> subprocess.Popen[bytes]:
     """`txnctl` with these words, its streams pipes."""
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options
-    return subprocess.Popen([*PYTHON, *words], **streams)
+    return subprocess.Popen([*program, *words], **streams)
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
