@@ -82,12 +82,28 @@ class Chosen:
         return self._chance.random() < self._share and self._case % self._parts == self._part % self._parts
 
 
-def sweep(trials: Trials, operation: Operation, mode: Mode, chosen: Chosen) -> tuple[Counter[str], list[str]]:
+class Totals:
+    """The numbers of calls that operations make, counted in one run for each kind of calls, whatever the mode."""
+
+    def __init__(self, trials: Trials) -> None:
+        self._trials = trials
+        self._known: dict[tuple[str, Calls], int] = {}
+
+    def of(self, operation: Operation, calls: Calls) -> int:
+        if (known := self._known.get((operation.name, calls))) is not None:
+            return known
+        run = self._trials.run(operation, self._trials.fresh("counted"), Fault(Mode.COUNT, calls, 0))
+        self._known[operation.name, calls] = run.calls
+        return run.calls
+
+
+def sweep(
+    trials: Trials, totals: Totals, operation: Operation, mode: Mode, chosen: Chosen
+) -> tuple[Counter[str], list[str]]:
     """Refuse the calls of an operation; counts by error and code, and what is wrong."""
     counts, failures = Counter[str](), []
     for error, calls in KINDS:
-        place = trials.fresh("counted")
-        total = trials.run(operation, place, Fault(Mode.COUNT, calls, 0)).calls
+        total = totals.of(operation, calls)
         for at in filter(lambda _: chosen.next(), range(1, total + 1)):
             place = trials.fresh("refused")
             run = trials.run(operation, place, Fault(mode, calls, at, error))
@@ -113,9 +129,10 @@ def main(share: float = 1.0, seed: int = 1, only: str = "", part: str = "1/1") -
     shared = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=shared) as directory:
         trials = Trials(directory)
+        totals = Totals(trials)
         for mode in (Mode.FAIL_ONE, Mode.FAIL_FROM):
             for operation in operations:
-                more, failures = sweep(trials, operation, mode, chosen)
+                more, failures = sweep(trials, totals, operation, mode, chosen)
                 counts, failed = counts + more, failed + len(failures)
                 print(
                     f"{mode.name} {operation.name}: {sum(more.values())} refused, {len(failures)} broken",
