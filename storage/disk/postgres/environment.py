@@ -31,6 +31,7 @@ from storage.disk.postgres.layout import (
     MOVE_TO_HEADS,
     NO_FLUSH,
     NOTIFY,
+    NUMBER_MARKS,
     OPEN,
     SHARE_STORE,
     WATCH,
@@ -174,7 +175,7 @@ class PostgresEnvironment:
             self._move_to_heads()
 
     def _move_to_heads(self) -> None:
-        """Move records to the table where this build has them.
+        """Bring the tables of an early build up to date. Two processes at once: the second one finds nothing to do.
 
         Raises:
             StoreInvalid: the store is opened to be read only.
@@ -184,9 +185,8 @@ class PostgresEnvironment:
                 f"{self.path} was made by an early build",
                 hint="Open it once for writing: any command that writes.",
             )
-        self._batches.run_steps(
-            ((BEGIN, ()), (LOCK_GATE, (self.lock_class,)), (MOVE_TO_HEADS, ()), (COMMIT, ()))
-        )
+        moving = ((MOVE_TO_HEADS, ()), (NUMBER_MARKS, ()))
+        self._batches.run_steps(((BEGIN, ()), (LOCK_GATE, (self.lock_class,)), *moving, (COMMIT, ())))
 
     def _look_at_server(self) -> None:
         """Raises:

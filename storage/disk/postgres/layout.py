@@ -5,7 +5,8 @@
                the row to the commit's number, so that a reader meets the newest row first, however many are dead
     entries    entries of topics, which do not change
     kv         every other record
-    reads, read_keys, read_ranges   the read cache; marks: the last message of each consumer; counters: events.
+    reads, read_keys, read_ranges   the read cache; marks: the last message of each consumer, read newest first as in
+               heads; counters: events.
                These are UNLOGGED: a crash empties them, and a standby has none
 
 The first byte of a key of `heads` and `kv` is the code of the record's database, so a key is one column.
@@ -121,8 +122,8 @@ CREATE UNLOGGED TABLE read_keys (t int8, k bytea, ts int8 NOT NULL, txn int8 NOT
 CREATE INDEX read_keys_ts ON read_keys (ts);
 CREATE UNLOGGED TABLE read_ranges (t int8, a bytea NOT NULL, b bytea, ts int8 NOT NULL, txn int8 NOT NULL);
 CREATE INDEX read_ranges_ts ON read_ranges (t, ts);
-CREATE UNLOGGED TABLE marks (consumer int8 PRIMARY KEY, w int8, ledger int8, entry int8, batch int8, quiet int8)
-    WITH (fillfactor = 50);
+CREATE UNLOGGED TABLE marks (consumer int8, w int8, ledger int8, entry int8, batch int8, quiet int8,
+    n int8 NOT NULL DEFAULT 0, PRIMARY KEY (consumer, n));
 CREATE UNLOGGED TABLE counters (c int4 PRIMARY KEY, n int8 NOT NULL) WITH (fillfactor = 50);
 ALTER TABLE commits SET (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 ALTER TABLE heads SET (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
@@ -134,9 +135,18 @@ _IS_BEFORE: Final = " OR ".join(
     f"k >= '\\x{place.prefix.hex()}' AND k < '\\x{place.end.hex()}'" for place in _PLACES_BEFORE
 )
 IS_EARLY: Final[Statement] = (
-    b"is_early", f"SELECT EXISTS (SELECT 1 FROM kv WHERE {_IS_BEFORE})".encode()
-)  # fmt: skip
-"""Whether an early build made the store, with records in `kv` that belong into `heads`."""
+    b"is_early",
+    b"SELECT NOT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = 'marks'::regclass AND attname = 'n')",
+)
+"""Whether an early build made the store, with records in `kv` that belong into `heads`, and marks of another form."""
+
+NUMBER_MARKS: Final[Statement] = (
+    b"number_marks",
+    (
+        b"ALTER TABLE marks ADD IF NOT EXISTS n int8 NOT NULL DEFAULT 0, DROP CONSTRAINT IF EXISTS marks_pkey,"
+        b" ADD PRIMARY KEY (consumer, n)"
+    ),
+)
 
 MOVE_TO_HEADS: Final[Statement] = (
     b"move_to_heads",
@@ -317,23 +327,32 @@ DROP_TIMESTAMPS: Final[Statement] = (
 
 NO_FLUSH: Final[Statement] = (b"no_flush", b"SET LOCAL synchronous_commit = off")
 
+_OF_CONSUMER = (
+    b" WHERE consumer = $1::int8"
+    b" AND n = (SELECT m.n FROM marks m WHERE m.consumer = $1::int8 ORDER BY m.n DESC LIMIT 1)"
+)
 MARK: Final[Statement] = (
     b"mark",
     (
-        b"INSERT INTO marks VALUES ($1::int8, $2::int8, $3::int8, $4::int8, $5::int8) ON CONFLICT (consumer)"
+        b"WITH moved AS (UPDATE marks SET n = n + 1, w = $2::int8, ledger = $3::int8, entry = $4::int8,"
+        b" batch = $5::int8" + _OF_CONSUMER + b" RETURNING n)"
+        b" INSERT INTO marks SELECT $1::int8, $2::int8, $3::int8, $4::int8, $5::int8"
+        b" WHERE NOT EXISTS (SELECT 1 FROM moved) ON CONFLICT (consumer, n)"
         b" DO UPDATE SET w = excluded.w, ledger = excluded.ledger, entry = excluded.entry, batch = excluded.batch"
     ),
 )
 MARK_QUIET: Final[Statement] = (
     b"mark_quiet",
     (
-        b"INSERT INTO marks (consumer, quiet) VALUES ($1::int8, $2::int8)"
-        b" ON CONFLICT (consumer) DO UPDATE SET quiet = excluded.quiet"
+        b"WITH moved AS (UPDATE marks SET n = n + 1, quiet = $2::int8" + _OF_CONSUMER + b" RETURNING n)"
+        b" INSERT INTO marks (consumer, quiet) SELECT $1::int8, $2::int8 WHERE NOT EXISTS (SELECT 1 FROM moved)"
+        b" ON CONFLICT (consumer, n) DO UPDATE SET quiet = excluded.quiet"
     ),
 )
 MARKED: Final[Statement] = (
-    b"marked", b"SELECT w, ledger, entry, batch, quiet FROM marks WHERE consumer = $1::int8"
-)  # fmt: skip
+    b"marked",
+    b"SELECT w, ledger, entry, batch, quiet FROM marks WHERE consumer = $1::int8 ORDER BY n DESC LIMIT 1",
+)
 COUNTED: Final[Statement] = (b"counted", b"SELECT c, n FROM counters")
 
 _HOLDERS = (

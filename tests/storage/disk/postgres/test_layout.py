@@ -62,7 +62,8 @@ def test_a_store_of_an_early_build_is_brought_up_to_date(url: str, postgres_clus
     kept = " OR ".join(f"substr(k, 1, 1) = '\\x{code:02x}'" for code in (6, 8, 23))
     postgres_cluster.psql(
         f"SET search_path = {schema}; WITH moved AS (DELETE FROM heads WHERE {kept} RETURNING k, v)"
-        " INSERT INTO kv SELECT k, v FROM moved"
+        " INSERT INTO kv SELECT k, v FROM moved;"
+        " ALTER TABLE marks DROP COLUMN n, ADD PRIMARY KEY (consumer)"
     )
     assert int(postgres_cluster.psql(f"SELECT count(*) FROM {schema}.kv WHERE {kept}")) > 0
     with pytest.raises(StoreInvalid, match="was made by an early build") as raised:
