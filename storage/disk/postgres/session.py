@@ -52,7 +52,10 @@ _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _PIPELINE_ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
 _PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
+# Every statement finds its rows by a primary key. The server's figures of tables in which most rows are dead lead it to
+# fetch and sort all of them, for the sake of the newest one.
 _SETTINGS: Final = (
+    "enable_bitmapscan=off", "enable_seqscan=off", "enable_sort=off",
     "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
     "idle_in_transaction_session_timeout=10000", "lock_timeout=0", "default_transaction_isolation='read committed'",
     "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
