@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from scale.__main__ import main
+
 ROOT = Path(__file__).parents[2]
 MESSAGES = 60_000
 
@@ -25,6 +27,15 @@ def processes_of(place: Path) -> list[str]:
             if str(place) in words:
                 found.append(words)
     return found
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Before anything is started."""
+    assert main(["--dir", str(tmp_path / "none")]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"error: {tmp_path}/none is no directory; make it first, or leave --dir out\n"
+    )
 
 
 @pytest.mark.needs_program("java")
