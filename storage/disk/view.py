@@ -448,6 +448,13 @@ class WriteBatch(ReadView):
             counts[database] = self._raw.stat(self._databases[database.name])["entries"]
         return counts[database]
 
+    def is_empty(self, database: Database) -> bool:
+        # As `count`: every batch asks.
+        counts = self.counts
+        if database not in counts:
+            counts[database] = self._raw.stat(self._databases[database.name])["entries"]
+        return not counts[database]
+
     def timestamp(self) -> int:
         """The next timestamp of the oracle: strictly growing, recorded with this batch."""
         return self.superblock.issue_timestamp(self.wall_ns)
