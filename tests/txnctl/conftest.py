@@ -9,7 +9,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from tests.txnctl.report_steps import tree
 from tests.txnctl.stuck_store import StuckStore
 from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.main import main
-from txnctl.spark.runtime import session
 from txnctl.spark.runtime.worker_python import worker_python
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python(str(place))
     paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    opened = (
+    session = (
         SparkSession.builder.master("local[2]")
         .appName("txnctl tests")
         .config("spark.ui.enabled", "false")
@@ -103,22 +102,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.local.dir", str(place / "local"))
         .getOrCreate()
     )
-    opened.sparkContext.setLogLevel("OFF")
-    yield opened
-    opened.stop()
-
-
-@pytest.fixture
-def shared_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """The session of these tests, on which jobs run that `run` starts; no job starts a JVM."""
-
-    @contextmanager
-    def shared(_name: str, **_options: Any) -> Iterator[SparkSession]:
-        yield spark
-
-    session._silence_pyspark()
-    monkeypatch.setattr(session, "spark_session", shared)
-    return spark
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,10 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from tests.txnctl.spark.job_examples import EXAMPLES
 from tests.txnctl.test_topic_names import check
 from txnctl.cli.declaration import Example
 from txnctl.cli.main import main
+from txnctl.spark.runtime import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,12 +29,18 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def work(shared_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty directory, beside a new store that commands find; jobs that start in this process get our session."""
+
+    @contextmanager
+    def shared(_name: str, **_options: Any) -> Iterator[SparkSession]:
+        yield spark
+
     Store.create(tmp_path / "store")
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(session, "spark_session", shared)
     return tmp_path / "work"
 
 

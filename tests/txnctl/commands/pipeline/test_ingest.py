@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storage import Store
 from storage.errors import JvmDied
 from txnctl.commands.pipeline.ingest import _told_to_look
-from txnctl.spark.runtime import session
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+def ingested(start: Start, *words: str) -> str:
+    """The output of the command in a process of its own: the tests' session of Spark is in this one."""
+    process = start("pipeline", "ingest", *words)
+    out, err = process.communicate()
+    assert process.returncode == 0, err.decode()
+    return str(out.decode())
 
 
 @pytest.fixture
@@ -29,14 +36,14 @@ def requests(path: str) -> Iterator[Store]:
 
 @pytest.mark.needs_program("java")
 def test_the_same_input_again_is_named_and_not_parsed(
-    run: Any, requests: Store, shared_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    run: Any, start: Start, requests: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of the file under a different name is the same input. The second run needs no Spark at all."""
     words = ("requests", "--key-column", "account", "--write-id", "may")
-    done = run("pipeline", "ingest", "in.csv", *words, "-o", "json").json
+    done = json.loads(ingested(start, "in.csv", *words, "-o", "json"))
     assert (done["messages"], done["storedBefore"]) == (2, None)
     Path("in.csv").rename("copy.csv")
-    monkeypatch.setattr(session, "spark_session", None)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
     again = run("pipeline", "ingest", "copy.csv", *words, "-o", "json").json
     (txn,) = {str(message.txn_id) for message in requests.reader("requests")}
     assert (again["messages"], again["storedBefore"]["txnId"]) == (2, txn)
@@ -65,9 +72,7 @@ def test_the_same_input_again_is_named_and_not_parsed(
 
 
 @pytest.mark.needs_program("java")
-def test_a_run_of_the_first_release_cannot_be_compared(
-    run: Any, requests: Store, shared_spark: SparkSession
-) -> None:
+def test_a_run_of_the_first_release_cannot_be_compared(start: Start, requests: Store) -> None:
     """Its row has no content: topic and number of rows decide, and the answer says so."""
     requests.create_table("txnctl-sinks")
     row = {
@@ -78,18 +83,16 @@ def test_a_run_of_the_first_release_cannot_be_compared(
         "txnId": "0:9",
     }
     requests.table("txnctl-sinks").put(b"write:may", json.dumps(row).encode())
-    said = run("pipeline", "ingest", "in.csv", "requests", "--write-id", "may").out
+    said = ingested(start, "in.csv", "requests", "--write-id", "may")
     assert "whether it was the same cannot be\ncompared. Topic and number of rows agree." in said
     assert list(requests.reader("requests")) == []
 
 
 @pytest.mark.needs_program("java")
-def test_rows_that_were_left_out_are_told_with_their_reason(
-    run: Any, requests: Store, shared_spark: SparkSession
-) -> None:
+def test_rows_that_were_left_out_are_told_with_their_reason(start: Start, requests: Store) -> None:
     """In the summary for people, and as JSON."""
     Path("in.csv").write_text("account,delta\nB1,5\nB2\nB3,1,2\nB4\n")
-    said = run("pipeline", "ingest", "in.csv", "requests", "--on-error", "skip").out
+    said = ingested(start, "in.csv", "requests", "--on-error", "skip")
     first, *reasons = said.splitlines()
     assert first.startswith("Stored 1 message in requests; left out 3 rows. ")
     assert reasons == [
