@@ -12,7 +12,8 @@ INSTALLED_POSTGRES := $(VENV)/.installed-postgres-$(PLACE)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 CLASSES := $(VENV)/spark-classes.jsa
 PYTHONS := python3 python3.13 python3.12 python3.11 python3.14 python
-WORKERS ?= 2
+# One more than the cores of a small machine: a third of the time of a test is waiting, for processes and for the disk.
+WORKERS ?= 3
 # Tests of one group stay on one worker: sessions of Spark, and the build of the wheel, run one at a time.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 SERVER_RUN := $(BIN)/python -m tests.server_run -q -n $(WORKERS) --dist loadgroup
