@@ -54,7 +54,12 @@ demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and
 check: lint types imports generated  ## the gate of each commit: no JVM, no kills, nothing slow, a quarter of the examples of models
 	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills and not slow'
 
-test: lint types imports generated pytest pytest-postgres  ## the complete check, with half of the examples of models
+# The part on a server runs beside the tests, as one more worker; what it prints follows theirs.
+test: SERVER_LOG = $(VENV)/server-tests.log
+test: lint types imports generated $(CLASSES)  ## the complete check, with half of the examples of models
+	@$(BIN)/python -m tests.server_run -q -n 1 --dist loadgroup --part >$(SERVER_LOG) 2>&1 & server=$$!; \
+	MODEL_DIVISOR=2 $(PYTEST); status=$$?; \
+	wait $$server || status=1; cat $(SERVER_LOG); exit $$status
 
 test-postgres: $(INSTALLED_DEV)  ## the tests of storage and processes with their stores on a PostgreSQL server of their own
 	$(SERVER_RUN)

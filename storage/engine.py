@@ -148,9 +148,9 @@ class Engine:
         if not is_due or not self._may_remove(batch):
             return due_ns
         has_more = False
-        if not batch.is_empty(COMPACTIONS) and not self._writer.uses_reserve:
+        if batch.has_records(COMPACTIONS) and not self._writer.uses_reserve:
             has_more = self.compactor.compact_some(batch)
-        if not batch.is_empty(PURGES):
+        if batch.has_records(PURGES):
             has_more |= self._purge_some(batch)
         if retention.are_set(batch):
             has_more |= self.topic_upkeep.keep_some(batch, TRIM_TOPICS_LOOKED_AT)

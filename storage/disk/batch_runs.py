@@ -124,7 +124,7 @@ class BatchRuns(ABC):
     def _run_prologue(self, batch: WriteBatch) -> int:
         """Call the prologue if due, or if a deadline is recorded; return the next `prologue_due_ns`."""
         is_due = batch.now_ns >= self.prologue_due_ns
-        if self.prologue is None or not (is_due or not batch.is_empty(TXN_DEADLINES)):
+        if self.prologue is None or not (is_due or batch.has_records(TXN_DEADLINES)):
             return self.prologue_due_ns
         next_due_ns = self.prologue(batch, is_due)
         return next_due_ns if is_due else self.prologue_due_ns

@@ -220,9 +220,9 @@ class ReadView:
         entries: int = self._raw.stat(self._databases[database.name])["entries"]
         return entries
 
-    def is_empty(self, database: Database) -> bool:
-        """Whether the whole database has no record."""
-        return not self.count(database)
+    def has_records(self, database: Database) -> bool:
+        """Whether the whole database has any record."""
+        return self.count(database) > 0
 
     @property
     def commit(self) -> int:
@@ -448,12 +448,12 @@ class WriteBatch(ReadView):
             counts[database] = self._raw.stat(self._databases[database.name])["entries"]
         return counts[database]
 
-    def is_empty(self, database: Database) -> bool:
+    def has_records(self, database: Database) -> bool:
         # As `count`: every batch asks.
         counts = self.counts
         if database not in counts:
             counts[database] = self._raw.stat(self._databases[database.name])["entries"]
-        return not counts[database]
+        return counts[database] > 0
 
     def timestamp(self) -> int:
         """The next timestamp of the oracle: strictly growing, recorded with this batch."""

@@ -74,7 +74,7 @@ class Acks(Generic[V]):
             return True
         if not is_next(view, topic_id, mark, at, self._was_passed):
             return False
-        return view.is_empty(COMPACTIONS) or not self._is_delivered_between(mark, at)
+        return not view.has_records(COMPACTIONS) or not self._is_delivered_between(mark, at)
 
     def _was_passed(self, at: Position) -> bool:
         """Whether dispatch has passed a message of the compacted view alone, for a consumer that reads the log."""
@@ -319,7 +319,7 @@ def is_next(
     """
     if at[0] == mark[0] and at[1] == mark[1] + 1:
         return True
-    if at > mark and not view.is_empty(COMPACTIONS) and mark[0] < states.load(view, topic_id).first_ledger:
+    if at > mark and view.has_records(COMPACTIONS) and mark[0] < states.load(view, topic_id).first_ledger:
         return _is_next_compacted(view, topic_id, mark, at, was_passed)
     return at[0] != mark[0] and at[1] == 0 and at == written_positions.following(view, topic_id, mark)
 

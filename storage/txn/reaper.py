@@ -108,7 +108,7 @@ class Reaper:
         if policy == ReapPolicy.MANUAL or batch.naming == EVERY:
             return 0
         # A batch that calls before the look is due has found recorded deadlines.
-        if not is_due or not batch.is_empty(TXN_DEADLINES):
+        if not is_due or batch.has_records(TXN_DEADLINES):
             self._end_overdue(batch, REAP_PER_WRITE_MAX)
         if policy == ReapPolicy.OVERDUE:
             return 0

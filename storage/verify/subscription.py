@@ -104,7 +104,7 @@ class SubscriptionCheck:
 
     def _check_bound(self) -> None:
         """Check that the index of marks has the subscription, at or before markDeletePosition."""
-        if not mark_index.is_complete(self._view) and self._view.is_empty(MARKS):
+        if not mark_index.is_complete(self._view) and not self._view.has_records(MARKS):
             return  # a store of format 1
         bound = mark_index.find(self._view, self._topic_id, self._id)
         if bound is None or bound.name != self._subscription.name or bound.at > self._cursor.mark_delete:

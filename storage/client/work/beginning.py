@@ -178,9 +178,7 @@ class Beginning:
         connection, request, started = self._connection, self._request, self.started
         owner = connection.identity
         ahead_ns = batch.superblock.timestamp_mark - batch.wall_ns
-        if ahead_ns < _RESERVED_ENOUGH_NS and (
-            batch.superblock.read_generation or not batch.is_empty(TABLES)
-        ):
+        if ahead_ns < _RESERVED_ENOUGH_NS and (batch.superblock.read_generation or batch.has_records(TABLES)):
             _reserve_timestamps(batch)
         if started is not None and has_ended:
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
@@ -205,7 +203,7 @@ def _issue_start(connection: Connection, environment: Environment, timeout_ms: i
         if now_ns is not None:
             return Started(0, clock.wall_ns() // 1_000_000, now_ns), None
         with environment.view() as view:
-            if view.is_empty(TABLES):
+            if not view.has_records(TABLES):
                 return Started(0, clock.wall_ms(), view.now_ns), None
 
     def issue(superblock: Superblock, wall_ns: int) -> tuple[Started, HeldTimestamp]:

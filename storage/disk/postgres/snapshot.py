@@ -267,10 +267,11 @@ class _StateOnServer(ReadView):
         end = _end_of(prefix) if stop is None else stop + b"\0"
         return self._raw.cursor(db=self._databases[database.name], low=prefix, end=end)
 
-    def is_empty(self, database: Database) -> bool:
-        """Whether there is no record: the number of records would take a look at each."""
+    def has_records(self, database: Database) -> bool:
+        """Whether there is any record: the number of records would take a look at each."""
         with self._cursor(database, b"") as cursor:
-            return not cursor.first()
+            found: bool = cursor.first()
+            return found
 
 
 def _end_of(prefix: bytes) -> bytes | None:

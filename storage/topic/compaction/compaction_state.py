@@ -80,7 +80,7 @@ class CompactionState:
 def load(view: ReadView, topic_id: int) -> CompactionState | None:
     """The compaction of a topic, shared by all code of a batch; None if the topic has none."""
     key = key1(topic_id)
-    if view.is_empty(COMPACTIONS) and view.opened(COMPACTIONS, key) is None:
+    if not view.has_records(COMPACTIONS) and view.opened(COMPACTIONS, key) is None:
         return None
     return view.open(COMPACTIONS, key, CompactionState.decode)
 
@@ -104,7 +104,7 @@ def topic_ids(view: ReadView) -> Iterator[int]:
     """The topics with a compaction, in the order of their ids."""
     return (
         (int.from_bytes(key, "big") for key in view.keys(COMPACTIONS))
-        if not view.is_empty(COMPACTIONS)
+        if view.has_records(COMPACTIONS)
         else iter(())
     )
 
