@@ -270,8 +270,8 @@ class _StateOnServer(ReadView):
     def has_records(self, database: Database) -> bool:
         """Whether there is any record: the number of records would take a look at each."""
         with self._cursor(database, b"") as cursor:
-            found: bool = cursor.first()
-            return found
+            is_found: bool = cursor.first()
+            return is_found
 
 
 def _end_of(prefix: bytes) -> bytes | None:
