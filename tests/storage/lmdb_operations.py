@@ -1,4 +1,4 @@
-"""Count the operations of LMDB in each store transaction: work under the writer gate, without a clock."""
+"""Count the operations of LMDB in batches and in views: work under the writer gate and beside it, without a clock."""
 
 from __future__ import annotations
 
@@ -10,16 +10,33 @@ from storage import Store
 from storage.disk.lmdb.environment import LmdbEnvironment
 
 
-class Operations:
-    """The operations of the write transactions of one stretch of a test.
+class Tally:
+    """A number of operations.
 
     Attributes:
-        reads: look-ups and steps of cursors.
+        reads: look-ups, steps of cursors, and questions for the number of records of a database.
         writes: records put or deleted.
     """
 
     def __init__(self) -> None:
         self.reads = self.writes = 0
+
+    @property
+    def total(self) -> int:
+        return self.reads + self.writes
+
+
+class Operations(Tally):
+    """The operations of one stretch of a test: those of batches, and beside them those of views.
+
+    Attributes:
+        viewed: the operations of views, which `total` leaves out.
+        views: the number of views.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.viewed, self.views = Tally(), 0
         self._begun: list[int] = []
 
     def begin(self) -> None:
@@ -33,12 +50,13 @@ class Operations:
         return max((end - begin for begin, end in zip(self._begun, ends, strict=True)), default=0)
 
     @property
-    def total(self) -> int:
-        return self.reads + self.writes
+    def overall(self) -> int:
+        """The operations of batches and views."""
+        return self.total + self.viewed.total
 
 
 class _Cursor:
-    def __init__(self, raw: Any, operations: Operations) -> None:
+    def __init__(self, raw: Any, operations: Tally) -> None:
         self._raw, self._operations = raw, operations
 
     def __enter__(self) -> _Cursor:
@@ -74,7 +92,7 @@ class _Cursor:
 
 
 class _Transaction:
-    def __init__(self, raw: Any, operations: Operations) -> None:
+    def __init__(self, raw: Any, operations: Tally) -> None:
         self._raw, self._operations = raw, operations
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
@@ -88,6 +106,10 @@ class _Transaction:
     def delete(self, *args: Any, **kwargs: Any) -> Any:
         self._operations.writes += 1
         return self._raw.delete(*args, **kwargs)
+
+    def stat(self, *args: Any, **kwargs: Any) -> Any:
+        self._operations.reads += 1
+        return self._raw.stat(*args, **kwargs)
 
     def cursor(self, *args: Any, **kwargs: Any) -> _Cursor:
         return _Cursor(self._raw.cursor(*args, **kwargs), self._operations)
@@ -103,7 +125,8 @@ class _Environment:
     def begin(self, *args: Any, **kwargs: Any) -> Any:
         raw = self._raw.begin(*args, **kwargs)
         if not kwargs.get("write"):
-            return raw
+            self._operations.views += 1
+            return _Transaction(raw, self._operations.viewed)
         self._operations.begin()
         return _Transaction(raw, self._operations)
 
@@ -113,7 +136,7 @@ class _Environment:
 
 @contextmanager
 def counted(store: Store) -> Iterator[Operations]:
-    """Count the operations of the store's write transactions."""
+    """Count the operations of the store's batches and views."""
     environment = store.connection.environment
     assert isinstance(environment, LmdbEnvironment)
     data_map = environment.data_map
