@@ -253,8 +253,7 @@ class SerializableTransaction(Transaction):
         self.work.flush_buffers()
 
     def commit_now(self) -> bool:
-        ended = self.work.commit(self, may_queue=not self.commits_at_once)
-        return ended is None or not ended.already
+        return self.work.commit(self, may_queue=not self.commits_at_once)
 
     def _abort(self, reason: str | None) -> None:
         self.work.abort(reason)

@@ -217,14 +217,18 @@ class TransactionHandle:
         with suppress(TxnctlError):
             self.resolve()
 
-    def commit_without_record(self) -> bool:
-        """Commit a transaction that has nothing to write; False if the end has to be written, or is refused."""
+    def commit_without_record(self) -> bool | None:
+        """Commit a transaction that has nothing to write; False if it was committed before.
+
+        None if the end has to be written, or is refused.
+        """
         if self.txn_id or self.beginning.started is None:
-            return False
+            return None
         if self.ended is None and self.beginning.is_in_time():
             self.ended, self.is_committed = TransactionState.COMMITTED, True
             self.beginning.release_timestamp()
-        return self.ended is TransactionState.COMMITTED
+            return True
+        return False if self.ended is TransactionState.COMMITTED else None
 
     def abort(self, reason: str | None) -> None:
         """Abort the transaction; one without a record leaves nothing. A refused abort drops nothing.

@@ -30,7 +30,7 @@ from storage.table.key_range import KeyRange
 from storage.table.visibility import Version
 from storage.table.write import Write
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator, Ended
+from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 from storage.values.receipt import BatchReceipt
 from storage.values.txn_state import TransactionState
@@ -282,12 +282,12 @@ class Work:
             if not self._buffers.is_empty:
                 self._write_behind.store(self._buffers)
 
-    def commit(self, subject: object = None, *, may_queue: bool = False) -> Ended | None:
-        """Commit, with all that is buffered, in one store transaction; None if there was nothing to write.
+    def commit(self, subject: object = None, *, may_queue: bool = False) -> bool:
+        """Commit, with all that is buffered, in one store transaction; False if the transaction was committed before.
 
         Args:
             subject: the transaction as the application holds it.
-            may_queue: within a group of this thread only queue the commit, and return None.
+            may_queue: within a group of this thread only queue the commit, and return True.
 
         Raises:
             WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, and as `flush_messages`
@@ -298,14 +298,15 @@ class Work:
                 self._write_behind.raise_failure()
             if handle.doubt is not None or handle.queued is not None:
                 handle.resolve()
-            if buffers.outbox.is_empty and buffers.write_set.is_empty and handle.commit_without_record():
-                return None
+            is_first = handle.commit_without_record() if buffers.is_empty else None
+            if is_first is not None:
+                return is_first
             if may_queue and not self._connection.reads_at_once and self._queue_commit(subject):
-                return None
+                return True
             ended = handle.commit_batch(self._prepare_commit, buffers.settle)
             if self._write_behind.is_watched:
                 self._write_behind.leave_watch()
-            return ended
+            return not ended.already
 
     def _queue_commit(self, subject: object) -> bool:
         """Leave the commit to the queue of a group; False for a repeated one, and outside of a group of this thread."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from storage import Store, TransactionState, faults
+from storage import Store, TransactionState, TxnID, faults
+from storage.client.transaction import Transaction
 from storage.errors import TransactionNotOpen, TransactionTimedOut, WriterBusy
 from storage.process.clock import ManualClock
 from storage.process.lock_file import LockFile
@@ -56,6 +57,66 @@ def test_the_oldest_comes_first_whatever_its_number(store: Store, clock: ManualC
         str(attached.id),
         str(detached),
     ]
+
+
+def _begin(store: Store, kind: str) -> Transaction | TxnID:
+    """A transaction that writes nothing: attached, attached with a number or a read of a table, or detached."""
+    if kind == "detached":
+        return store.begin_transaction()
+    if kind == "read-committed":
+        return store.transaction(isolation="read-committed")
+    txn = store.transaction()
+    if kind == "numbered":
+        assert txn.id
+    if kind == "reading":
+        store.create_table("accounts")
+        assert store.table("accounts").get(b"k", txn=txn) is None
+    return txn
+
+
+class TestRepeatedEnd:
+    """An end of a transaction that wrote nothing decides it like any other (semantics section 3)."""
+
+    @pytest.mark.parametrize("kind", ["attached", "numbered", "reading", "detached", "read-committed"])
+    def test_a_repeated_commit_says_that_it_happened_before(self, store: Store, kind: str) -> None:
+        """The first commit is True, each further one False."""
+        txn = _begin(store, kind)
+        assert [store.commit_transaction(txn) for _ in range(3)] == [True, False, False]
+
+    @pytest.mark.parametrize("kind", ["attached", "numbered", "reading"])
+    @pytest.mark.parametrize("door", ["method", "block", "group", "number"])
+    def test_whichever_door_came_first(self, store: Store, kind: str, door: str) -> None:
+        """A commit by the method, the end of a block, a group or the number is known to every other door."""
+        txn = _begin(store, kind)
+        assert isinstance(txn, Transaction)
+        if door == "method":
+            txn.commit()
+        elif door == "block":
+            with txn:
+                pass
+        elif door == "group":
+            with store.group():
+                txn.commit()
+        else:
+            assert store.commit_transaction(txn.id)
+        assert not store.commit_transaction(txn)
+        txn.commit()
+        assert not store.commit_transaction(txn.id)
+        with pytest.raises(TransactionNotOpen):
+            store.admin.transactions.abort_transaction(txn)
+
+    @pytest.mark.parametrize("kind", ["attached", "numbered", "reading", "detached"])
+    @pytest.mark.parametrize("door", ["method", "admin"])
+    def test_a_repeated_abort_says_that_it_happened_before(self, store: Store, kind: str, door: str) -> None:
+        """The first abort is the one that changes the state, each further one has `already`; a commit is refused."""
+        txn = _begin(store, kind)
+        if door == "method" and isinstance(txn, Transaction):
+            txn.abort()
+        else:
+            assert not store.admin.transactions.abort_transaction(txn).already
+        assert store.admin.transactions.abort_transaction(txn).already
+        with pytest.raises(TransactionNotOpen):
+            store.commit_transaction(txn)
 
 
 class TestWith:
