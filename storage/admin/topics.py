@@ -317,7 +317,7 @@ class TopicAdmin:
             compacted = _compacted_messages(batch, topic)
             compaction = compaction_state.load(batch, topic.topic_id)
             if compaction is not None:
-                compaction.restart()
+                compaction.restart(opened.state.max_read if compaction.has_view else None)
             return TopicTruncated(
                 topic.full_name, trimmed, compacted, Position(opened.state.first_ledger, 0),
                 [subscription.name for subscription in attached], withdrawn, aborted,

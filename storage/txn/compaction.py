@@ -94,6 +94,8 @@ def prepare(
 ) -> PreparedStep | None:
     """Read the next stretch of the log; None where the view has everything up to `through`.
 
+    A first step is there also where nothing is to be read: from then on the topic keeps what is not compacted yet.
+
     Args:
         aborted: loaded by nothing but views and batches that were committed.
         page: entries read ahead by an earlier call, of the same `aborted`; the next call goes on with what is left.
@@ -101,13 +103,11 @@ def prepare(
     view, begin, skip = topic.view, state.begin, state.partial
     horizon = state.horizon if state.horizon is not None else Position(topic.state.first_ledger, -1)
     through = min(through, topic.state.max_read)
-    if horizon >= through:
-        return None
     page[:] = [entry for entry in page if entry.position > horizon]
     if not page:
-        page[:] = log.page(view, topic.topic_id, horizon, through)
+        page[:] = log.page(view, topic.topic_id, horizon, through) if horizon < through else ()
         if not page:
-            return None
+            return None if state.has_view else PreparedStep(begin, [], through, 0, 0)
         aborted.load(topic, horizon, page[-1].position)
     gathered = _Gathered()
     for entry in page:

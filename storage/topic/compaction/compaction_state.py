@@ -23,7 +23,7 @@ class CompactionState:
         threshold: bytes of committed log behind the horizon from which on writers compact on their way; None: never.
         tombstone_ms: the time for which the view keeps a tombstone at least.
         generation: of the view; a truncation begins the next one.
-        horizon: the view has every key up to here; None before the first compaction of the generation.
+        horizon: the view has every key up to here; None before the first compaction, and after a removal of the view.
         partial: messages of the entry behind the horizon that are in the view already.
         messages, bytes, tombstones: of the view.
         compacted_ms: the wall time of the last step; 0 before the first.
@@ -44,7 +44,7 @@ class CompactionState:
 
     @property
     def has_view(self) -> bool:
-        """Whether anything was compacted: then originals behind the horizon are kept until they are compacted too."""
+        """Whether the topic was compacted: then originals behind the horizon are kept until they are compacted too."""
         return self.horizon is not None
 
     @property
@@ -52,10 +52,14 @@ class CompactionState:
         """The place at which the next step begins: generation, horizon, partial."""
         return self.generation, self.horizon, self.partial
 
-    def restart(self) -> None:
-        """Begin an empty view; the records of the one before become remains."""
+    def restart(self, horizon: Position | None = None) -> None:
+        """Begin an empty view; the records of the one before become remains.
+
+        Args:
+            horizon: the place from which on originals are kept until they are compacted; None keeps none.
+        """
         self.generation += 1
-        self.horizon, self.partial = None, 0
+        self.horizon, self.partial = horizon, 0
         self.messages = self.bytes = self.tombstones = self.compacted_ms = 0
 
     def encode(self) -> builtins.bytes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from storage import EARLIEST, MessageId, Position, Store
+from storage import EARLIEST, MessageId, Position, Store, Table, Transaction, TxnID
 from storage.disk.view import WriteBatch
-from storage.errors import NotDeliverable
+from storage.errors import ConditionFailed, NotDeliverable
 from storage.subscription import catalogue as subscriptions, message_bound
 from storage.topic import catalogue as topics, log
 from storage.txn import record as records
@@ -61,3 +63,34 @@ def test_the_newest_consumed_message_is_noted_or_refused(store: Store) -> None:
             message_bound.note_consumed(batch, subscription, record, [Position(1, 1)])
 
     store.connection.write(consume, dry_run=True)
+
+
+def _failed_condition(table: Table, txn: TxnID | Transaction) -> None:
+    with pytest.raises(ConditionFailed):
+        table.put(b"absent", b"1", if_version=7, txn=txn)
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table, txn: table.get(b"absent", txn=txn),
+        lambda table, txn: list(table.scan(txn=txn)),
+        lambda table, txn: table.delete(b"absent", txn=txn),
+        _failed_condition,
+    ],
+)
+def test_a_first_use_of_a_table_that_finds_nothing_bounds_the_messages_too(
+    store: Store, use: Callable[[Table, TxnID | Transaction], object], by_id: bool
+) -> None:
+    """A transaction has used a table from its first operation on, whether that found or changed a row or not."""
+    table = store.table("accounts", create=True)
+    table.put(b"present", b"1")
+    txn = store.begin_transaction() if by_id else store.transaction()
+    use(table, txn)
+    store.create_producer("t").send(b"after")
+    with store.subscribe("t", "s", initial_position=EARLIEST) as consumer:
+        message = consumer.receive(timeout=0)
+        with pytest.raises(NotDeliverable, match="has used tables"):
+            consumer.acknowledge(message, txn=txn)
+    store.admin.transactions.abort_transaction(txn) if isinstance(txn, TxnID) else txn.abort()

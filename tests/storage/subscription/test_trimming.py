@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from storage import (
     EARLIEST,
+    LATEST,
     IsolationLevel,
     Message,
     OnOpen,
@@ -25,6 +26,7 @@ from storage.subscription import trimming
 from storage.topic import catalogue as topics, log, state as topic_states, trim
 from storage.topic.entry import MESSAGES, Columns
 from storage.topic.open_topic import OpenTopic
+from storage.values.position import Extreme
 from tests.model_runs import examples
 from tests.storage.conftest import check_whole
 
@@ -107,6 +109,32 @@ def test_a_quiet_topic_is_trimmed_to_its_end(store: Store, topic: str) -> None:
 def test_a_topic_without_a_subscription_waits_for_nobody(store: Store, topic: str) -> None:
     send(store, topic, 4)
     assert trimmed(store, topic) == (3, 0)
+
+
+@pytest.mark.parametrize("start", [EARLIEST, LATEST])
+@pytest.mark.parametrize("found", ["nothing", "trimmed", "aborted", "open"])
+def test_a_subscription_that_begins_on_nothing_holds_what_follows(
+    store: Store, topic: str, found: str, start: Extreme
+) -> None:
+    """A subscription keeps every later message from its creation on, whether or not the topic had one then."""
+    txn = store.begin_transaction() if found in ("aborted", "open") else None
+    if found != "nothing":
+        send(store, topic, 3, txn)
+    if found == "aborted":
+        assert txn is not None
+        store.admin.transactions.abort_transaction(txn)
+    store.admin.topics.trim_topic(topic)
+    store.subscribe(topic, "s", initial_position=start).close()
+    if found == "open":
+        assert txn is not None
+        store.commit_transaction(txn)
+    send(store, topic, 4)
+    hold = store.admin.topics.trim_topic(topic).effects.held_by
+    assert hold is not None
+    assert (hold.kind, hold.name) == ("subscription", "s")
+    with store.subscribe(topic, "s") as consumer:
+        values = [message.value for message in consumer.receive_batch(10, timeout=0)]
+    assert values == [b"0", b"1", b"2"] * (found == "open") + [b"0", b"1", b"2", b"3"]
 
 
 def test_an_open_transaction_holds_its_ledger(store: Store, topic: str) -> None:

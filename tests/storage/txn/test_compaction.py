@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from storage import (
@@ -11,11 +13,17 @@ from storage import (
     Position,
     Store,
     SubscriptionType,
+    faults,
 )
 from storage.disk.schema import ACKS
 from storage.errors import InvalidValue
 from storage.limits import TOMBSTONE_RETENTION_MS
 from storage.process.clock import ManualClock
+from storage.topic import catalogue as topics
+from storage.topic.compaction import compaction_state
+from storage.topic.open_topic import OpenTopic
+from storage.txn import compaction
+from storage.txn.aborted import AbortedSet
 from tests.storage.txn.compaction_steps import compact, read, rows, send, send_batch
 
 
@@ -331,3 +339,85 @@ def test_truncation_and_deletion_name_the_messages_of_the_view(store: Store) -> 
     ):
         assert effects.compacted_messages == 2
     assert admin.delete_topic("t", dry_run=True).effects.compacted_messages == 0
+
+
+# From the first compaction on, a topic keeps what is not compacted yet
+
+
+def _nothing(store: Store) -> None:
+    """A topic without a message."""
+
+
+def _only_aborted(store: Store) -> None:
+    txn = store.begin_transaction()
+    send(store, ("never", "0"), txn=txn)
+    store.admin.transactions.abort_transaction(txn)
+
+
+def _only_open(store: Store) -> None:
+    send(store, ("open", "0"), txn=store.begin_transaction())
+
+
+def _only_trimmed(store: Store) -> None:
+    send(store, ("gone", "0"))
+    store.admin.topics.trim_topic("t")
+
+
+def _truncated(store: Store) -> None:
+    send(store, ("gone", "0"))
+    compact(store)
+    store.admin.topics.truncate_topic("t")
+
+
+def _killed(store: Store) -> None:
+    """A run that is killed behind its first step, which found nothing."""
+    faults.arm("topic.between_compaction_steps", _kill)
+    with pytest.raises(KeyboardInterrupt):
+        compact(store)
+    faults.disarm()
+
+
+def _kill() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("before", [_nothing, _only_aborted, _only_open, _only_trimmed, _truncated, _killed])
+def test_a_first_compaction_that_finds_nothing_keeps_what_follows(
+    store: Store, before: Callable[[Store], None]
+) -> None:
+    """What comes after the first compaction is trimmed only once compacted, whatever that one found."""
+    store.admin.topics.delete_topic("t")
+    store.create_topic("t", ledger_entries_max=1)
+    store.admin.topics.set_retention("t", time_ms=0)
+    before(store)
+    if before not in (_truncated, _killed):
+        compact(store)
+    for transaction in store.reports.list_transactions():
+        store.admin.transactions.abort_transaction(transaction.txn_id)
+    send(store, ("k1", "1"), ("k2", "2"), ("k3", "3"))
+    hold = store.admin.topics.trim_topic("t").effects.held_by
+    assert hold is not None
+    assert hold.kind == "compaction"
+    assert store.maintenance.verify_store(full=True) == []
+    compact(store)
+    store.admin.topics.trim_topic("t")
+    assert [(key, value) for _, key, value in read(store)] == [("k1", "1"), ("k2", "2"), ("k3", "3")]
+    assert read(store, compacted=False) == []
+
+
+def test_a_first_compaction_beside_a_trimming_goes_on_behind_what_was_trimmed(store: Store) -> None:
+    """A first step that was prepared before a trimming holds what is left, and the next step reads that."""
+    store.admin.topics.delete_topic("t")
+    store.create_topic("t", ledger_entries_max=1)
+    store.admin.topics.set_retention("t", time_ms=0)
+    with store.connection.view() as view:
+        topic = OpenTopic.load(view, topics.get(view, "t").topic_id)
+        state = compaction_state.CompactionState()
+        first = compaction.prepare(topic, state, topic.state.max_read, AbortedSet(), [])
+    assert first is not None
+    send(store, ("gone", "0"), ("gone", "1"))
+    store.admin.topics.trim_topic("t")
+    store.connection.write(lambda batch: compaction.apply(batch, topic.topic_id, first))
+    send(store, ("k", "2"))
+    compact(store)
+    assert [(key, value) for _, key, value in read(store)] == [("k", "2")]
