@@ -162,6 +162,9 @@ WAKE_MAX_S = 0.05
 DEATH_CHECK_S = 0.5
 """Interval at which a waiting process looks for dead owners, due redeliveries and deadlines."""
 
+CONSUMERS_LOOKED_AT = 8
+"""Consumers of a subscription that one dispatch looks at, in turn, for dead ones."""
+
 TABLE_KEY_BYTES_MAX = 400
 TABLE_VALUE_BYTES_MAX = 5 * 1024 * 1024
 """A key and a value of a table."""

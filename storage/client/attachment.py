@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from storage.client.transaction import Transaction, txn_number
@@ -34,7 +34,17 @@ class Attachment:
         origin: of the messages that the consumer receives, and may acknowledge.
     """
 
-    __slots__ = ("_consumer", "connection", "coordinator", "is_closed", "origin", "subscription", "topic")
+    __slots__ = (
+        "_consumer",
+        "_has_looked",
+        "_turn",
+        "connection",
+        "coordinator",
+        "is_closed",
+        "origin",
+        "subscription",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -50,7 +60,8 @@ class Attachment:
         self.topic = topic
         self.origin = MessageOrigin(topic.name, topic.topic_id, connection.incarnation)
         self.subscription = subscription
-        self.is_closed = False
+        self.is_closed = self._has_looked = False
+        self._turn = consumer.consumer_id
 
     @property
     def consumer_id(self) -> int:
@@ -127,11 +138,23 @@ class Attachment:
         """Detach the consumers that have died, and end their transactions; the living ones."""
         return attached_consumers.sweep(batch, self.subscription, self._end_owned)
 
+    def sweep_in_turn(self, batch: WriteBatch) -> list[AttachedConsumer]:
+        """As `sweep`, of the next few consumers; on Failover of those up to the active one."""
+        subscription_id = self.subscription.subscription_id
+        if self.subscription.type is SubscriptionType.FAILOVER:
+            consumers = attached_consumers.through_active(batch, batch.locks, subscription_id)
+        else:
+            consumers = attached_consumers.in_turn(batch, subscription_id, self._turn)
+            self._turn = consumers[-1].consumer_id if consumers else 0
+        return attached_consumers.sweep(batch, self.subscription, self._end_owned, consumers)
+
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:
         reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
 
     def take_over(self, gate_s: float) -> bool:
         """End overdue transactions and take over from dead consumers; whether there were any.
+
+        All consumers are looked at, unless a consumer of this machine has done so just before; the first time always.
 
         Args:
             gate_s: how long to wait for the writer gate.
@@ -139,11 +162,15 @@ class Attachment:
         Raises:
             ConsumerEvicted, SubscriptionNotFound, WriterBusy
         """
-        locks = self.connection.environment.locks
+        locks, subscription_id = self.connection.environment.locks, self.subscription.subscription_id
+        begins = locks.begins_round(subscription_id, self.connection.clock.boot_ns())
+        if not begins and self._has_looked:
+            return False
+        self._has_looked = True
         with self.connection.view() as view:
-            consumers = attached_consumers.every(view, self.subscription.subscription_id)
-            is_due = any(not locks.leases.is_held(consumer.lease) for consumer in consumers)
-            if not is_due and not reaper.is_due(view, locks):
+            consumers = attached_consumers.every(view, subscription_id)
+            alive = attached_consumers.living(view, locks, subscription_id, consumers)
+            if len(alive) == len(consumers) and not reaper.is_due(view, locks):
                 return False
 
         def change(batch: WriteBatch) -> None:
@@ -153,17 +180,13 @@ class Attachment:
         self.connection.write(change, timeout_s=gate_s, share=ReserveShare.PART)
         return True
 
-    def living(self, view: ReadView) -> list[AttachedConsumer]:
-        """The living consumers of the subscription."""
-        locks = self.connection.environment.locks
-        return attached_consumers.living(view, locks, self.subscription.subscription_id)
-
-    def is_active(self, consumers: Sequence[AttachedConsumer]) -> bool:
-        """Whether messages are delivered to this consumer, given the living ones: to one of a Failover subscription."""
+    def is_active(self, view: ReadView) -> bool:
+        """Whether messages are delivered to this consumer: on Failover to the first living one alone."""
         if self.subscription.type is not SubscriptionType.FAILOVER:
             return True
-        active = attached_consumers.active(consumers)
-        return active is not None and active.consumer_id == self.consumer_id
+        locks = self.connection.environment.locks
+        consumers = attached_consumers.through_active(view, locks, self.subscription.subscription_id)
+        return consumers[-1].consumer_id == self.consumer_id
 
     def detach(self, untouched: Messages) -> None:
         """Leave the subscription.

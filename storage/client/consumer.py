@@ -7,6 +7,8 @@ is closed, a message that the application has not received counts as not deliver
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from storage.client.ack_targets import Acknowledged, items_of, message_id_of
 from storage.client.attachment import Attachment
 from storage.client.block_end import close_after
@@ -46,7 +48,7 @@ class Consumer:
             attachment.consumer_id,
         )
         self._window = ReceiveWindow(attachment, receiver_queue_size)
-        self._taken_over_ns = 0
+        self._taken_over_ns, self._looked_ns = 0, self._connection.clock.boot_ns()
         self._refused_s = 0.0
 
     @property
@@ -138,6 +140,7 @@ class Consumer:
         connection, window = self._connection, self._window
         try:
             gate_s = connection.gate_s(until_ns)
+            self._look_if_busy(gate_s)
             is_filled = window.fill(gate_s) or (self._take_over(gate_s) and window.fill(gate_s))
         except WriterBusy:
             self._refused_s += gate_s
@@ -153,8 +156,16 @@ class Consumer:
         now_ns = self._connection.clock.boot_ns()
         if now_ns - self._taken_over_ns < _TAKE_OVER_NS:
             return False
-        self._taken_over_ns = now_ns
+        self._taken_over_ns = self._looked_ns = now_ns
         return self._attachment.take_over(gate_s)
+
+    def _look_if_busy(self, gate_s: float) -> None:
+        """Take over from dead consumers while this one finds messages without end, twice a second."""
+        now_ns = self._connection.clock.boot_ns()
+        if now_ns - self._looked_ns >= _TAKE_OVER_NS:
+            self._looked_ns = now_ns
+            with suppress(WriterBusy):  # What is in the window needs no gate.
+                self._attachment.take_over(gate_s)
 
     def _message_bound(self, txn: Transaction | TxnID | str) -> int | None:
         """The timestamp of a transaction that has used a table; None without such a use."""

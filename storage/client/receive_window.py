@@ -24,7 +24,6 @@ from storage.subscription.dispatch.next_messages import Walk
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
 from storage.subscription.dispatch.walk_record import record_selection
 from storage.subscription.dispatch.walk_result import Selection
-from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import log
@@ -111,8 +110,7 @@ class ReceiveWindow:
         subscription = self._attachment.subscription
         topic, opened = OpenTopic.load(view, subscription.topic_id), OpenSubscription(view, subscription)
         cursor = opened.cursor
-        is_failover = subscription.type is SubscriptionType.FAILOVER
-        if is_failover and not self._attachment.is_active(self._attachment.living(view)):
+        if not self._attachment.is_active(view):
             return False
         self._due_ms = opened.delayed.next_due_ms()
         is_due = opened.delayed.is_due(view.clock.wall_ms())
@@ -143,11 +141,11 @@ class ReceiveWindow:
     def _dispatch(self, batch: WriteBatch) -> Selection:
         attachment, subscription = self._attachment, self._attachment.subscription
         attachment.check_attached(batch)
-        living = attachment.sweep(batch)
+        attachment.sweep_in_turn(batch)
         self._load_dead_letter_policy(batch)
         opened, topic = OpenSubscription(batch, subscription), OpenTopic.load(batch, subscription.topic_id)
         self._generation = opened.cursor.generation
-        if not attachment.is_active(living):
+        if not attachment.is_active(batch):
             return Selection(opened.cursor.read)
         if self._is_quiet and self._generation != self._quiet_generation:
             self._is_quiet = self._holds_messages(batch)

@@ -57,6 +57,10 @@ class LockFile:
         self.page.close()
         self._locks.close()
 
+    def begins_round(self, subscription_id: int, now_ns: int) -> bool:
+        """Whether to look at all consumers of a subscription now (`Locks`)."""
+        return self.page.begins_round(subscription_id, now_ns)
+
     def share_store(self) -> None:
         """Take the store lock shared, as every process with the store open.
 

@@ -51,3 +51,10 @@ class Locks(Protocol):
 
     @property
     def open_timestamps(self) -> OpenTimestamps: ...
+
+    def begins_round(self, subscription_id: int, now_ns: int) -> bool:
+        """Whether to look at all consumers of a subscription now; False where a process here has just begun to.
+
+        Args:
+            now_ns: boot time.
+        """

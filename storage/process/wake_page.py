@@ -14,6 +14,9 @@ Words of 32 bits in the machine's byte order, by their number (bytes: docs/FORMA
     COMMITS   changes with a commit while WATCHED is set
     PASSES    changes when a waiting process has passed the gate
     HIGH      slots of the queue in use are below this number
+
+Behind the queue stand the last *rounds*: when a process last looked at all consumers of a subscription for dead ones,
+so that the consumers that wait share one look.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import mmap
 import os
 from typing import Final
 
+from storage.limits import DEATH_CHECK_S
 from storage.process import futex
 
 QUEUED: Final = 32
@@ -37,6 +41,12 @@ SLOT_WORD: Final = 64
 """The first of the words that waiting threads sleep on, one a slot."""
 SLOT_TICKET: Final = 160
 """The first of the tickets, among the words of 64 bits, one a slot; 0 where the slot is not in the queue."""
+
+_ROUND: Final = SLOT_TICKET + SLOTS
+"""The first of the rounds, among the words of 64 bits."""
+_ROUNDS: Final = 96
+_ROUND_MS: Final = int(DEATH_CHECK_S * 1000)
+_TIME_BITS: Final = 40
 
 _MASK: Final = 0xFFFFFFFF
 _BYTES: Final = 4096
@@ -124,6 +134,25 @@ class WakePage:
     def signature(self) -> bytes | None:
         """The signature of the gate as it stands in the page; None without a page."""
         return None if self.data is None else self.data[_SIGNATURE]
+
+    def begins_round(self, subscription_id: int, now_ns: int) -> bool:
+        """Whether no process has looked at all consumers of a subscription of late; then this one is noted.
+
+        Subscriptions that share a word, and a process without a page, look more often.
+
+        Args:
+            now_ns: boot time.
+        """
+        tickets = self.tickets if self.map(makes=True) else None
+        if tickets is None:
+            return True
+        at, now_ms = _ROUND + subscription_id % _ROUNDS, now_ns // 1_000_000
+        subscription, noted_ms = divmod(tickets[at], 1 << _TIME_BITS)
+        own = subscription_id % (1 << 64 - _TIME_BITS)
+        if subscription == own and 0 <= now_ms - noted_ms < _ROUND_MS:
+            return False
+        tickets[at] = own << _TIME_BITS | now_ms % (1 << _TIME_BITS)
+        return True
 
     def word_address(self, word: int) -> int:
         """The address of a word of 32 bits of a mapped page."""

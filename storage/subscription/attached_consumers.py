@@ -7,14 +7,16 @@ a dead one. The type and the isolation level of a subscription are fixed while c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from itertools import islice
 
 from storage.actions import Action, Hint
 from storage.disk.codec import key1, key2, pack, unpack_first
 from storage.disk.schema import CONSUMERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import SubscriptionBusy
+from storage.limits import CONSUMERS_LOOKED_AT
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.locks import Locks
 from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries, span
@@ -51,17 +53,49 @@ class AttachedConsumer:
         return ProcessIdentity.of(self.owner_fields)
 
 
+def _recorded(view: ReadView, subscription_id: int, after: int = 0) -> Iterator[AttachedConsumer]:
+    """Yield the recorded consumers behind one, in the order of attachment."""
+    prefix = key1(subscription_id)
+    for key, payload in view.scan(CONSUMERS, prefix, key2(subscription_id, after + 1) if after else None):
+        yield AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack_first(payload, 4))
+
+
 def every(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
     """The recorded consumers in the order of attachment, dead ones that are not yet removed included."""
-    return [
-        AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack_first(payload, 4))
-        for key, payload in view.scan(CONSUMERS, key1(subscription_id))
-    ]
+    return list(_recorded(view, subscription_id))
 
 
-def living(view: ReadView, locks: Locks, subscription_id: int) -> list[AttachedConsumer]:
-    """The consumers whose process is alive, in the order of attachment."""
-    return [consumer for consumer in every(view, subscription_id) if locks.leases.is_held(consumer.lease)]
+def in_turn(view: ReadView, subscription_id: int, after: int) -> list[AttachedConsumer]:
+    """The next consumers to look at behind a consumer, a bounded number; behind the last comes the first."""
+    chosen = list(islice(_recorded(view, subscription_id, after), CONSUMERS_LOOKED_AT))
+    if len(chosen) < CONSUMERS_LOOKED_AT and after:
+        known = {consumer.consumer_id for consumer in chosen}
+        first = islice(_recorded(view, subscription_id), CONSUMERS_LOOKED_AT - len(chosen))
+        chosen += [consumer for consumer in first if consumer.consumer_id not in known]
+    return chosen
+
+
+def through_active(view: ReadView, locks: Locks, subscription_id: int) -> list[AttachedConsumer]:
+    """The consumers up to the first living one, which a Failover subscription delivers to; dead ones before it."""
+    chosen = []
+    for consumer in _recorded(view, subscription_id):
+        chosen.append(consumer)
+        if locks.leases.is_held(consumer.lease):
+            break
+    return chosen
+
+
+def living(
+    view: ReadView, locks: Locks, subscription_id: int, among: Sequence[AttachedConsumer] | None = None
+) -> list[AttachedConsumer]:
+    """The consumers whose process is alive, in the order of attachment; each process is looked for once.
+
+    Args:
+        among: the consumers to look at, if not all.
+    """
+    consumers = every(view, subscription_id) if among is None else among
+    held = {lease for lease in {consumer.lease for consumer in consumers} if locks.leases.is_held(lease)}
+    return [consumer for consumer in consumers if consumer.lease in held]
 
 
 def active(consumers: Sequence[AttachedConsumer]) -> AttachedConsumer | None:
@@ -70,17 +104,21 @@ def active(consumers: Sequence[AttachedConsumer]) -> AttachedConsumer | None:
 
 
 def sweep(
-    batch: WriteBatch, subscription: Subscription, end_owned: Callable[[WriteBatch, int], None]
+    batch: WriteBatch,
+    subscription: Subscription,
+    end_owned: Callable[[WriteBatch, int], None],
+    consumers: Sequence[AttachedConsumer] | None = None,
 ) -> list[AttachedConsumer]:
     """Remove dead consumers and free their messages; return the living consumers.
 
     Args:
         end_owned: ends the transactions of a dead owner's lease, so that messages pending in them are free as well.
+        consumers: the consumers to look at, if not all.
     """
-    alive: list[AttachedConsumer] = []
-    dead: list[AttachedConsumer] = []
-    for consumer in every(batch, subscription.subscription_id):
-        (alive if batch.locks.leases.is_held(consumer.lease) else dead).append(consumer)
+    consumers = every(batch, subscription.subscription_id) if consumers is None else consumers
+    alive = living(batch, batch.locks, subscription.subscription_id, consumers)
+    held = {consumer.lease for consumer in alive}
+    dead = [consumer for consumer in consumers if consumer.lease not in held]
     for lease in {consumer.lease for consumer in dead}:
         end_owned(batch, lease)
     if dead:

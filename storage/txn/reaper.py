@@ -9,7 +9,7 @@ the writer asks for those among the holders that are due, and runs the change ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from storage.disk.codec import U64X2, key1
 from storage.disk.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
@@ -41,11 +41,19 @@ def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
 def orphaned(view: ReadView, locks: Locks) -> list[int]:
     """Open transactions that are attached to a dead process."""
     ownerless: list[int] = []
-    for key in view.keys(LEASES):
-        lease = int.from_bytes(key, "big")
+    for lease in _owners(view):
         if not locks.leases.is_held(lease):
-            ownerless.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
+            owned = view.keys(LEASE_TXNS, key1(lease))
+            ownerless.extend(int.from_bytes(key[8:], "big") for key in owned)
     return ownerless
+
+
+def _owners(view: ReadView) -> Iterator[int]:
+    """Yield the leases that own open transactions, one look-up each; most processes own none."""
+    lease = 0
+    while (record := view.first(LEASE_TXNS, b"", key1(lease + 1))) is not None:
+        lease = U64X2.unpack(record[0])[0]
+        yield lease
 
 
 def is_due(view: ReadView, locks: Locks) -> bool:

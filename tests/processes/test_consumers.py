@@ -120,6 +120,25 @@ def test_a_killed_consumers_messages_soon_reach_one_that_polls(
         assert [(message.value or b"").decode() for message in found] == VALUES
 
 
+def test_a_killed_consumers_messages_soon_reach_one_that_always_finds_some(path: str, children: Children):
+    """A busy consumer never comes up empty, and takes over from a dead one on its way."""
+    fill(path, SubscriptionType.SHARED)
+    killed = attach(children)
+    assert receive(killed) == VALUES
+    with Store.open(path) as store, store.subscribe("t", "s") as busy:
+        for _ in range(20):
+            store.subscribe("t", "s")  # the dead consumer is not among the next few
+        producer, found = store.create_producer("t"), list[str]()
+        killed.kill()
+        until = time.monotonic() + SOON_S
+        while "0" not in found and time.monotonic() < until:
+            producer.send(b"new")
+            messages = busy.receive_batch(100, timeout=0)
+            assert messages, "it comes up empty"
+            found += [(message.value or b"").decode() for message in messages]
+        assert "0" in found
+
+
 @pytest.mark.parametrize("type_", list(SubscriptionType))
 def test_a_killed_consumers_messages_are_free_for_the_next_command_at_once(
     path: str, children: Children, type_: SubscriptionType

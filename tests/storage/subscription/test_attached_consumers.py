@@ -6,10 +6,13 @@ import pytest
 
 from storage import IsolationLevel, Store, SubscriptionType
 from storage.errors import SubscriptionBusy
+from storage.limits import CONSUMERS_LOOKED_AT
 from storage.process.clock import ManualClock
 from storage.subscription import attached_consumers
 from tests.row_json import row_json
+from tests.storage.lmdb_operations import counted
 from tests.storage.subscription.attaching import attach, send, values
+from tests.storage.subscription.crowd import join, looks, work
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -109,3 +112,62 @@ class TestActive:
     def test_without_consumers_none_is_active(self) -> None:
         """After the last one has gone."""
         assert attached_consumers.active([]) is None
+
+
+class TestLooks:
+    """How many consumers are looked at for dead ones, and when."""
+
+    @pytest.mark.parametrize("type_", [FAILOVER, SHARED, KEY_SHARED])
+    def test_a_dispatch_costs_no_more_with_a_thousand_consumers(
+        self, store: Store, type_: SubscriptionType
+    ) -> None:
+        """Neither look-ups of processes nor operations on records."""
+        costs, consumer = {}, attach(store, type_)
+        for number in (10, 1000):
+            join(store, number - len(costs) * 10 - 1)
+            work(store, consumer)
+            with looks(store) as looked, counted(store) as operations:
+                for _ in range(10):
+                    work(store, consumer)
+            costs[number] = looked.number, operations.total
+        assert costs[1000] <= costs[10]
+        assert costs[10][0] <= 10 * CONSUMERS_LOOKED_AT
+
+    def test_a_busy_consumer_looks_at_all_twice_a_second(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
+        """The messages of a dead consumer far behind the others reach one that never comes up empty."""
+        attach(store, SHARED)
+        join(store, 100)
+        with Store.open(path, clock=clock) as other:
+            dead = attach(other, SHARED)
+            send(other, "of the dead")
+            assert values(dead) == [b"of the dead"]
+            consumer = attach(store, SHARED)
+        found: list[bytes | None] = []
+        for _ in range(4):
+            send(store, "new")
+            found.append(consumer.receive(timeout=0).value)
+            clock.advance(0.25)
+        assert b"of the dead" in found
+
+    def test_waiting_consumers_share_one_look_at_all(self, store: Store, clock: ManualClock) -> None:
+        """In half a second all are looked at once, by whichever consumer comes first."""
+        consumers = [attach(store, SHARED) for _ in range(10)]
+        join(store, 100)
+        for consumer in consumers:
+            assert values(consumer) == []
+        clock.advance(1)
+        with looks(store) as looked:
+            for consumer in consumers:
+                assert values(consumer) == []
+        assert looked.number == 1 + 100
+
+    def test_a_failover_consumer_looks_up_to_the_first_living_one(self, store: Store) -> None:
+        """Those behind it cannot receive."""
+        first = attach(store, FAILOVER, name="first")
+        join(store, 100)
+        send(store, "0")
+        with looks(store) as looked:
+            assert values(first) == [b"0"]
+        assert looked.number <= 4
