@@ -136,8 +136,10 @@ def death_seen(jvm: Popen[bytes], directory: str, error: BaseException) -> JvmDi
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception, and those that it was raised from or in the handling of."""
-    while error is not None:
+    """The exception, and those that it was raised from or in the handling of, each once: a chain may be a circle."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 

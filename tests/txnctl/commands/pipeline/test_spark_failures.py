@@ -210,3 +210,32 @@ def test_a_task_that_fails_says_why(
     assert (status, error["code"]) == (12, "job-failed")
     assert error["message"].startswith(says)
     assert advice in error["hint"]
+
+
+@pytest.mark.slow
+@pytest.mark.needs_program("java")
+@pytest.mark.parametrize(
+    ("words", "exit_code", "says"),
+    [
+        (("ingest", "q.csv", "latin", "--create"), 2, "q.csv: line 2: it is not UTF-8 text"),
+        (("run", "circle.py"), 1, "a circle"),
+        (("export", "requests", "gs://b/x"), 2, "no file system for gs://"),
+        (("sql", "SELECT nope FROM accounts"), 2, "`nope` cannot be resolved"),
+        (("settle", "requests", "--table", "accounts", "--engine", "spark"), 2, "account B1"),
+        (("audit", "nothing", "--table", "accounts", "--engine", "spark"), 3, "there is no topic nothing"),
+        (("offload", "nothing", "out"), 3, "there is no topic nothing"),
+        (("monitor", "nothing"), 3, "there is no topic nothing"),
+    ],
+)
+def test_a_job_that_fails_ends(
+    start: Start, path: str, words: tuple[str, ...], exit_code: int, says: str
+) -> None:
+    """Every job, at an error of its input, of Spark, of a task or of the program: with the cause and an exit code."""
+    Path("q.csv").write_bytes(b"k,v\na,Z\xfcrich\n")
+    Path("circle.py").write_text("error = ValueError('a circle')\nerror.__cause__ = error\nraise error\n")
+    with Store.open(path) as store, store.create_producer("requests", connected=False) as producer:
+        producer.send(b'{"delta": "1.50"}', key="B1")
+        store.table("accounts").put(b"B1", b"nonsense")
+    with start("pipeline", *words) as process:
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, says in said.decode()) == (exit_code, True), said.decode()

@@ -28,6 +28,21 @@ def test_a_lost_connection_is_followed_by_the_end_of_the_process(tmp_path: Path)
         assert "was killed (signal 9)" in died.message
 
 
+def test_a_chain_of_causes_may_be_a_circle(tmp_path: Path) -> None:
+    """Each exception of the chain is looked at once, whether the circle is of one exception, of two, or further in."""
+    one, two, three = ValueError("1"), ValueError("2"), raised_from(ValueError("3"))
+    one.__cause__ = one
+    two.__context__ = raised_from(two)
+    assert three.__cause__ is not None
+    three.__cause__.__context__ = raised_from(three.__cause__)
+    living = subprocess.Popen(["sleep", "60"])
+    try:
+        assert [death_seen(living, str(tmp_path), error) for error in (one, two, three)] == [None, None, None]
+    finally:
+        living.kill()
+        living.wait()
+
+
 def test_other_errors_do_not_wait(tmp_path: Path) -> None:
     """The JVM lives, and the error is that of the job."""
     living = subprocess.Popen(["sleep", "60"])
