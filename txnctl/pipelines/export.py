@@ -25,11 +25,18 @@ _PARTIAL = ".partial"
 _BYTES = ("key", "value")
 _CSV = {
     "header": "true",
+    "timeZone": "UTC",
     "escape": '"',
     "emptyValue": '""',
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }
+_JSON = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+}
+"""Times are in UTC, whatever the zone of the session: without the option Spark writes them in that zone."""
 
 
 def transform(rows: DataFrame, format_: str) -> DataFrame:
@@ -68,7 +75,7 @@ def json_lines(rows: DataFrame) -> DataFrame:
     )
 
     def line(key: Column, value: Column) -> Column:
-        return f.to_json(f.struct(*id_fields, value, key, *rest), {"ignoreNullFields": "false"})
+        return f.to_json(f.struct(*id_fields, value, key, *rest), _JSON)
 
     def fields(name: str) -> tuple[Column, Column]:
         return _text(name).alias(name), _base64(name).alias(f"{name}Base64")
@@ -178,13 +185,12 @@ def _message_fields() -> list[Column]:
     from pyspark.sql import functions as f
 
     index = f.when(f.col("batchIndex") >= 0, f.col("batchIndex"))
-    published = f.date_format("publishTime", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
     return [
         f.concat_ws(":", "ledgerId", "entryId", index).alias("messageId"),
         f.col("properties"),
         f.unix_millis("eventTime").alias("eventTimeMs"),
         f.unix_millis("deliveryTime").alias("deliveryTimeMs"),
-        published.alias("publishTimeAt"),
+        f.col("publishTime").alias("publishTimeAt"),
         f.unix_millis("publishTime").alias("publishTimeMs"),
         f.col("txnId"),
         f.col("txnState"),

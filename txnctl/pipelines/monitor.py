@@ -75,11 +75,10 @@ def transform(messages: DataFrame, options: MonitorOptions) -> DataFrame:
     is_good, is_aborted = f.col("problem").isNull(), f.col("txnState").eqNullSafe("ABORTED")
     counts = is_good & ~is_aborted & is_customer(f.col("account"))
     position = f.concat_ws(":", "ledgerId", "entryId", f.when(f.col("batchIndex") >= 0, f.col("batchIndex")))
-    period = f.date_format(f.date_trunc(options.period, "at"), "yyyy-MM-dd'T'HH:mm:ss'Z'")
     groups = f.array_compact(
         f.array(
             _group(TOTAL, f.lit("")),
-            f.when(is_good, _group(PERIOD, period)),
+            f.when(is_good, _group(PERIOD, _period(options.period))),
             f.when(counts, _group(ACCOUNT, f.col("account"))),
             f.when(is_good & (f.abs("hellers") >= options.outsized), _group(OUTSIZED, position)),
         )
@@ -100,6 +99,21 @@ def transform(messages: DataFrame, options: MonitorOptions) -> DataFrame:
         )
         .select("group.kind", "group.name", *SUMS[2:])
     )
+
+
+def _period(name: str) -> Column:
+    """The text of the beginning of the period of `at` in UTC, whatever the zone of the session."""
+    from pyspark.sql import functions as f
+
+    # A timestamp without a zone has the same date and text in sessions of every zone.
+    utc = f.expr("timestampadd(MICROSECOND, unix_micros(at), timestamp_ntz'1970-01-01 00:00:00')")
+    if name in ("minute", "hour"):
+        length, rest = (16, ":00Z") if name == "minute" else (13, ":00:00Z")
+        return f.concat(
+            f.replace(f.substring(utc.cast("string"), 1, length), f.lit(" "), f.lit("T")), f.lit(rest)
+        )
+    day = utc.cast("date")
+    return f.concat((day if name == "day" else f.trunc(day, name)).cast("string"), f.lit("T00:00:00Z"))
 
 
 def _group(kind: str, name: Column) -> Column:

@@ -3,6 +3,9 @@
 A name becomes a view when Spark does not find it: so Spark alone decides which words of a statement are names. Filters
 are pushed to the store where every view is read once: Spark keeps one plan of a view for all its reads, whatever their
 filters (docs/decisions/0055).
+
+Spark takes `Orders` and `orders` for one name. Where the store has a second name that differs in case alone, names of
+the statement are those of the store to the letter, columns included.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from txnctl.pipelines.store_views import NamedRelation, StoreViews
 
 _PUSHES: Final = "spark.sql.python.filterPushdown.enabled"
+_CASE: Final = "spark.sql.caseSensitive"
 
 
 def run_statement(spark: SparkSession, statement: str, views: StoreViews) -> DataFrame:
@@ -32,8 +36,13 @@ def run_statement(spark: SparkSession, statement: str, views: StoreViews) -> Dat
     """
     spark.conf.set(_PUSHES, "false")
     relations: list[NamedRelation] = []
+    case_before = spark.conf.get(_CASE, "false") or "false"
     try:
         _find_views(spark, statement, views, relations)
+        if case_before != "true" and views.differ_in_case(relations):
+            _drop_views(spark, relations)
+            spark.conf.set(_CASE, "true")
+            _find_views(spark, statement, views, relations)
         options = views.options(relations)
         _replace_views(spark, options, pushes=True)
         if not _reads_once(spark, spark.sql(statement)):
@@ -43,8 +52,13 @@ def run_statement(spark: SparkSession, statement: str, views: StoreViews) -> Dat
         return spark.sql(statement)
     finally:
         # The plan of the frame keeps the relations; the next statement has names and a moment of its own.
-        for view in relations:
-            spark.catalog.dropTempView(view.name)
+        _drop_views(spark, relations)
+        spark.conf.set(_CASE, case_before)
+
+
+def _drop_views(spark: SparkSession, relations: list[NamedRelation]) -> None:
+    while relations:
+        spark.catalog.dropTempView(relations.pop().name)
 
 
 def result_batches(frame: DataFrame) -> Iterator[list[list[object]]]:

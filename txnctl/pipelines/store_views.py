@@ -7,6 +7,7 @@ holds the messages back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -116,6 +117,13 @@ class StoreViews:
         if not is_topic and not is_table:
             raise self._missing(name)
         return NamedRelation(name, topic=name) if is_topic else NamedRelation(name, table=name)
+
+    def differ_in_case(self, views: Sequence[NamedRelation]) -> bool:
+        """Report whether a topic, a table or a name that is given differs from one of the views in case alone."""
+        topics = map(short_topic_name, self.store.topics())
+        names = {*topics, *self.store.tables(), *self.named, *(view.name for view in views)}
+        folded = Counter(name.lower() for name in names)
+        return any(folded[view.name.lower()] > 1 for view in views)
 
     def _missing(self, name: str) -> TopicNotFound | TableNotFound:
         from difflib import get_close_matches

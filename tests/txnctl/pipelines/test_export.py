@@ -7,6 +7,8 @@ import io
 import json
 import os
 from base64 import b64decode
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +63,33 @@ def test_json_is_what_produce_reads(messages: DataFrame, tmp_path: Path) -> None
     first = json.loads(lines[0])
     assert first["messageId"] == "1:0:0"
     assert first["publishTimeAt"].endswith("Z")
+
+
+@pytest.fixture
+def far_east(spark: SparkSession) -> Iterator[None]:
+    """A session whose zone is not UTC."""
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.usefixtures("far_east")
+def test_times_are_utc_in_a_session_of_another_zone(
+    messages: DataFrame, store: Store, tmp_path: Path
+) -> None:
+    """JSON and CSV name the same instant as the message, with a `Z`."""
+    published = next(iter(store.reader("orders"))).publish_time
+    text = (
+        datetime.fromtimestamp(published / 1000, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
+    export.export_rows(messages, str(tmp_path / "json"), "json")
+    first = json.loads(text_of(tmp_path / "json").splitlines()[0])
+    assert (first["publishTimeAt"], first["publishTimeMs"]) == (text, published)
+    export.export_rows(messages, str(tmp_path / "csv"), "csv")
+    row = next(csv.DictReader(io.StringIO(text_of(tmp_path / "csv"), newline="")))
+    assert (row["publishTime"], row["eventTime"]) == (text, "1970-01-01T00:00:00.007Z")
 
 
 def test_csv_has_text_or_base64(messages: DataFrame, tmp_path: Path) -> None:

@@ -71,3 +71,20 @@ def test_everything_is_counted_as_it_is_written(
     last = kept.where("kind = 'total'").orderBy("batchId").collect()[-1]
     assert last["inflow"] - last["outflow"] == view.reserves
     assert spark.read.parquet(str(tmp_path / "out" / "unusual")).where("kind = 'outsized'").count() == 2
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "Europe/Berlin"])
+def test_periods_begin_in_utc(spark: SparkSession, zone: str) -> None:
+    """In sessions of every zone, also in the hour that the zone leaves out in spring."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    rows = spark.sql("SELECT timestamp_millis(1711852245678) AS at")
+    found = {name: rows.select(monitor._period(name)).first()[0] for name in monitor.PERIODS}  # type: ignore[index]
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert found == {
+        "minute": "2024-03-31T02:30:00Z",
+        "hour": "2024-03-31T02:00:00Z",
+        "day": "2024-03-31T00:00:00Z",
+        "week": "2024-03-25T00:00:00Z",
+        "month": "2024-03-01T00:00:00Z",
+        "year": "2024-01-01T00:00:00Z",
+    }

@@ -112,6 +112,25 @@ def test_isolation_texts_and_versions(bank: Store, ask: Ask) -> None:
     assert RequestTooOld.__name__ in str(error.value)
 
 
+def test_names_that_differ_in_case_alone_have_their_own_rows(
+    bank: Store, ask: Ask, spark: SparkSession
+) -> None:
+    """A topic and a topic, a topic and a table, a name that is given: alone, together, in a subquery."""
+    bank.create_topic("Orders")
+    with bank.create_producer("Orders") as producer:
+        producer.send_batch([b"7", b"8", b"9"])
+    bank.create_table("ORDERS")
+    bank.table("ORDERS").put(b"k", b"v")
+    counts = ", ".join(f"(SELECT count(*) FROM {name})" for name in ("Orders", "orders", "ORDERS", "oRDERS"))
+    named = NamedRelation("oRDERS", table="accounts")
+    assert ask(f"SELECT {counts}", named) == [(3, 10, 1, 100)]
+    assert ask("SELECT count(*) FROM orders") == [(10,)]
+    assert ask("SELECT count(*) FROM Orders") == [(3,)]
+    assert ask("SELECT count(*) FROM Orders o JOIN orders p ON o.value = p.value") == [(3,)]
+    assert ask("SELECT count(KEY) FROM accounts") == [(100,)]
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
 def test_names_that_are_given(bank: Store, ask: Ask) -> None:
     """A name for a topic, whichever name a table has; without one a name of both is refused."""
     bank.create_table("orders")
