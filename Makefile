@@ -26,6 +26,17 @@ FAILOVERS ?= 200
 MESSAGES ?= 10000000
 MINUTES ?= 10
 CURVES_DIR ?= /dev/shm
+TRANSFERS ?= 117805
+# Factor of the sizes of all long forms; part of full sizes, and names of rows, of the benchmarks; kinds of faults.
+NIGHTLY ?= 1
+SIZE ?= 1
+ROWS ?=
+KINDS ?=
+PICTURES ?= docs/images
+
+# Each target with a short form in the gate: tests/nightly.py names both, and tests/test_nightly.py holds them to it.
+LONG := bench crash-sweep curves demo-cluster demo-spark failovers faults flips scale serializability soak takeovers \
+	test-postgres transfers
 
 PIP_FAILED = { echo; \
 	echo "Installing failed; the lines above are pip's own. Mostly it is the network: pip needs to reach its"; \
@@ -34,9 +45,8 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster demo-spark check test lint types imports generated pytest test-postgres \
-	pytest-postgres format generate hooks lock bench curves soak crash-sweep failovers faults flips \
-	serializability takeovers scale transfers figures picture clean
+.PHONY: help demo check test lint types imports generated pytest \
+	pytest-postgres format generate hooks lock nightly figures picture clean $(LONG)
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -103,15 +113,18 @@ figures: $(INSTALLED_DEV)  ## figures of the code base, beside their bounds: pro
 picture: $(INSTALLED)  ## the picture of the README, drawn anew; needs chromium
 	@$(BIN)/python -m tests.docs.picture docs/images/report.png
 
-bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
-	$(BIN)/python -m benchmarks
+nightly: $(INSTALLED_DEV)  ## every long form, one after the other, on a page in docs/figures; NIGHTLY=0.1 for tenths, goes on after a cut
+	@$(BIN)/python -m tests.nightly $(NIGHTLY)
+
+bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals; ROWS="P1 P2" for some, SIZE=0.1 for tenths
+	$(BIN)/python -m benchmarks $(ROWS) --size $(SIZE)
 
 curves: MESSAGES = 1000000
 curves: $(INSTALLED_DEV)  ## the cost of each operation on stores of growing sizes; MESSAGES=100000000 for the long form
-	$(BIN)/python -m benchmarks.curves --messages $(MESSAGES) --svg docs/images/curves.svg --dir $(CURVES_DIR)
+	$(BIN)/python -m benchmarks.curves --messages $(MESSAGES) --svg $(PICTURES)/curves.svg --dir $(CURVES_DIR)
 
 soak: $(INSTALLED_DEV)  ## four days of a busy store in MINUTES, and whether files, memory and latency stay flat
-	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --svg docs/images/soak.svg
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --svg $(PICTURES)/soak.svg
 
 crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUNDS rounds each, without a time limit
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=0 -m crash_sweep
@@ -120,7 +133,7 @@ flips: $(INSTALLED_DEV)  ## FLIPS bits flipped and pages zeroed, each in a copy:
 	$(BIN)/python -m tests.processes.damage $(FLIPS)
 
 faults: $(INSTALLED_DEV)  ## power cuts, kills, refused calls, damage and hostile input in full; FAULTS=0.1 for a tenth
-	$(BIN)/python -m tests.faults $(FAULTS)
+	$(BIN)/python -m tests.faults $(FAULTS) $(or $(SEED),1) $(KINDS)
 
 serializability: $(INSTALLED_DEV)  ## random transactions of processes that are killed, TRANSACTIONS of them, judged
 	TRANSACTIONS=$(TRANSACTIONS) $(BIN)/python -m pytest -q -s --timeout=0 tests/processes/test_table_serializability.py
@@ -135,7 +148,7 @@ scale: $(INSTALLED_DEV)  ## the proof beyond one machine: a Spark cluster, MESSA
 	$(BIN)/python -m scale --messages $(MESSAGES) $(if $(STORE),--url '$(STORE)')
 
 transfers: $(INSTALLED_DEV)  ## 117,805 transfers, settled in batches of 37 by both engines under kills, every balance compared
-	$(BIN)/python -m scale.transfers
+	$(BIN)/python -m scale.transfers --transfers $(TRANSFERS)
 
 clean:  ## remove all that make and Python have made
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

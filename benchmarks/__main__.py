@@ -1,4 +1,4 @@
-"""`python -m benchmarks [ROW ...] [--quick] [--json FILE] [--dir DIR]`."""
+"""`python -m benchmarks [ROW ...] [--quick] [--size F] [--json FILE] [--dir DIR]`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 2
     with tempfile.TemporaryDirectory(prefix="txnctl-benchmarks-", dir=options.dir) as directory:
-        sizes = QUICK if options.quick else FULL
+        sizes = QUICK if options.quick else FULL if options.size == 1 else FULL.times(options.size)
         if options.spark_messages is not None:
             sizes = replace(sizes, spark_messages=options.spark_messages)
         bench = Bench(Path(directory), sizes)
@@ -74,6 +74,13 @@ def _parser() -> argparse.ArgumentParser:
     add_names(parser, "row")
     parser.add_argument(
         "--quick", action="store_true", help="tiny sizes: shows that the harness runs, no figures"
+    )
+    parser.add_argument(
+        "--size",
+        type=float,
+        metavar="F",
+        default=1.0,
+        help="a part of the full sizes, 0.1 for a tenth; not judged",
     )
     parser.add_argument(
         "--spark-messages", type=int, metavar="N", help="messages of X1 and X2 (default: 10,000,000)"

@@ -1,8 +1,9 @@
-"""The sizes of a run: `FULL` for figures that count, `QUICK` to see that the harness runs."""
+"""The sizes of a run: `FULL` for figures that count, a part of these, `QUICK` to see that the harness runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,20 @@ class Sizes:
     """Rows on Spark use fewer partitions than they say where this is less."""
     spark_rounds: int
     spark_warmup: int
+
+    def times(self, factor: float) -> Sizes:
+        """These sizes times a factor, none below those of `QUICK`; counts of processes and partitions stay."""
+        values = {field.name: self._scaled(field.name, factor) for field in fields(self)}
+        return Sizes(**{**values, "name": f"{factor:g} of {self.name}"})
+
+    def _scaled(self, field: str, factor: float) -> Any:
+        size, least = getattr(self, field), getattr(QUICK, field)
+        if field == "sqlite_warmup":
+            pairs = zip(size, least, strict=True)
+            return tuple((each, max(fewest, int(count * factor))) for (each, count), (_, fewest) in pairs)
+        if field in ("name", "processes_max", "spark_partitions_max"):
+            return size
+        return max(least, type(size)(size * factor))
 
 
 FULL = Sizes(
