@@ -70,16 +70,18 @@ class Engine:
         Raises:
             CommitsLost: the server lacks commits that this process has seen; the handle is closed.
         """
-        from storage.reincarnation import decided_ledgers, reincarnate
+        from storage.reincarnation import Inheritance, reincarnate
         from storage.txn.reaper import EVERY
 
         environment = self.connection.environment
+        with self.connection.view() as view:
+            inherited = Inheritance.load(view)
 
         def change(batch: WriteBatch) -> int:
             reason = environment.adopt_server(batch)
             if reason is not None:
                 reincarnate(
-                    batch, self.coordinator, self.process, decided_ledgers(batch), action="failover", reason=reason,
+                    batch, self.coordinator, self.process, inherited, action="failover", reason=reason,
                     how="failover",
                 )  # fmt: skip
             return batch.superblock.incarnation

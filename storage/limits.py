@@ -312,5 +312,11 @@ LIVELOCK_WINDOW_MS = 3600 * 1000
 LIVELOCK_QUIET_MS = 60_000
 """Age of the conflicts that count, and age of the last one from which on a livelock is over."""
 
+FORMER_TABLES = 1000
+"""Deleted tables whose versions are told from those of a later table of the name."""
+
+TRANSACTION_IDS_SKIPPED = 1_000_000_000
+"""Ids that a new incarnation leaves out, as the one before may have given them out after the backup."""
+
 TIMESTAMP_RESERVE_NS = 10 * 1_000_000_000
 """Span of timestamps reserved ahead, to be issued without a commit."""

@@ -11,16 +11,44 @@ from storage import audit_trail
 from storage.disk.codec import U64X2
 from storage.disk.schema import LEASES, TXN_DEADLINES
 from storage.disk.view import ReadView, WriteBatch
+from storage.limits import TRANSACTION_IDS_SKIPPED
 from storage.process.identity import ProcessIdentity
 from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
+from storage.table import other_lives
 from storage.topic import catalogue as topics, descent, state as states
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
+from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn.fenced_txns import FencedTransactions
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_state import AbortReason
+
+
+class Inheritance(NamedTuple):
+    """The part of an incarnation that the next one has too, found before anything is ended.
+
+    The incarnation before may decide otherwise what is open in the copy.
+
+    Attributes:
+        ledgers: by the id of a topic, the first ledger that is not closed and decided.
+        version: the last version of tables at which nothing was undecided.
+    """
+
+    ledgers: dict[int, int]
+    version: int
+
+    @classmethod
+    def load(cls, view: ReadView) -> Inheritance:
+        """The inheritance of a store that shows one commit of the incarnation before."""
+        ledgers = {
+            topic.topic_id: descent.first_undecided(states.load(view, topic.topic_id))
+            for topic in topics.every(view)
+        }
+        version = view.superblock.last_timestamp
+        oldest = records.oldest_writer(view, version)
+        return cls(ledgers, version if oldest is None else oldest.timestamp - 1)
 
 
 class Reincarnation(NamedTuple):
@@ -31,19 +59,11 @@ class Reincarnation(NamedTuple):
     consumers_detached: int
 
 
-def decided_ledgers(view: ReadView) -> dict[int, int]:
-    """The first ledger of each topic that is not closed and decided."""
-    return {
-        topic.topic_id: descent.first_undecided(states.load(view, topic.topic_id))
-        for topic in topics.every(view)
-    }
-
-
 def reincarnate(
     batch: WriteBatch,
     coordinator: Coordinator,
     process: ProcessIdentity,
-    decided: dict[int, int],
+    inherited: Inheritance,
     *,
     action: str,
     reason: str | None,
@@ -52,12 +72,14 @@ def reincarnate(
     """Within a batch, end every transaction, session, consumer and lease of the incarnation before.
 
     Args:
-        decided: as `decided_ledgers` has found before anything was ended: the original may decide otherwise what is
-            open here.
+        inherited: from the incarnation before.
         action: the action that the audit trail names.
         how: the way in which the topics' owners lost them.
     """
     batch.superblock.incarnation += 1
+    other_lives.note_incarnation(batch, inherited.version)
+    # A delayed commit of the incarnation before must not meet a transaction of this one.
+    batch.superblock.last_txn += TRANSACTION_IDS_SKIPPED
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
     for txn in aborted:
         coordinator.abort(batch, txn, process, AbortReason.INCARNATION)
@@ -70,7 +92,9 @@ def reincarnate(
             is_swept=False,
         )
         registry.fence_producers(process, how)
-        descent.note(batch, topic.topic_id, batch.superblock.incarnation - 1, decided[topic.topic_id])
+        descent.note(
+            batch, topic.topic_id, batch.superblock.incarnation - 1, inherited.ledgers[topic.topic_id]
+        )
         for subscription in subscriptions.every(batch, topic.topic_id):
             opened = OpenSubscription(batch, subscription)
             for consumer in attached_consumers.every(batch, subscription.subscription_id):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from storage.actions import Action, Hint
 from storage.disk.connection import Connection
 from storage.errors import InvalidValue, RequestTooOld
+from storage.table import other_lives
 from storage.txn import record as records
 from storage.values.named_tuple import NamedTuple
 from storage.values.timestamps import rfc3339
@@ -36,6 +37,7 @@ def find_final(connection: Connection, table: str, at: int | None) -> FinalVersi
 
     Raises:
         InvalidValue: the timestamp is no version, or lies in the future.
+        RequestTooOld: the timestamp is of another incarnation of the store, or of a former table of the name.
         WriterBusy
         StoreInvalid: the handle is open for reading only, and cannot show the commit of a killed process.
     """
@@ -45,6 +47,8 @@ def find_final(connection: Connection, table: str, at: int | None) -> FinalVersi
         issued, wall_ns = view.superblock.last_timestamp, view.clock.wall_ns()
         if at is not None and at // 1_000_000 > wall_ns // 1_000_000:
             _check_issued(at, connection.environment.read_cache.last_issued(view.superblock), table)
+        if at is not None:
+            other_lives.check_version(view, table, at)
     newest = issued if at is None else min(at, issued)
     # Locks first, then records: a transaction lets go of its timestamp when its record is committed.
     held = connection.environment.locks.open_timestamps.lowest(newest)

@@ -218,6 +218,7 @@ class Table:
 
         Raises:
             InvalidValue: the timestamp is no version, or lies in the future.
+            RequestTooOld: the timestamp is of another incarnation of the store, or of a former table of the name.
         """
         from storage.client.final_version import find_final
 
@@ -232,7 +233,8 @@ class Table:
 
         Raises:
             InvalidValue, TableNotFound
-            RequestTooOld: changes after `since` are not kept any more; also by the iteration.
+            RequestTooOld: changes after `since` are not kept any more; also by the iteration. Or `since` or `until` is
+                a version of another incarnation of the store, or of a former table of the name.
         """
         from storage.client.table_changes import TableChanges
 

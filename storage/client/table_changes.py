@@ -12,7 +12,7 @@ from storage.client.final_version import FinalVersion, find_final
 from storage.disk.connection import Connection
 from storage.errors import InvalidValue
 from storage.limits import PAGE_ENTRIES, SPLIT_KEYS
-from storage.table import change_index, changes
+from storage.table import change_index, changes, other_lives
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.changes import Change, ChangeBound
 from storage.values.arguments import check_count
@@ -42,6 +42,7 @@ class TableChanges:
                 _check_version(since)
                 if since < oldest:
                     raise changes.too_old(table.name, since, oldest)
+                other_lives.check_version(view, table.name, since)
         if since is not None and since > self.final.version:
             # An open transaction may still write before it: the changes since then would lack its own.
             since = max(oldest, find_final(connection, table.name, since).version)

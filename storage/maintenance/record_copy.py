@@ -207,8 +207,7 @@ def _moved(superblock: Superblock, source: Clock, clock: Clock) -> bytes:
     """The sealed superblock, with a store clock that goes on by the clock of the copy.
 
     What the wall clock of the source disagreed by with its store clock stays a disagreement: no message is removed
-    for its age until an operator has looked. Timestamps that may have been issued without a commit are never issued
-    again, as an engine without a mark for them would do.
+    for its age until an operator has looked.
     """
     now_ns, disagreed_ns = superblock.now_ns(source), 0
     if superblock.is_clock_running(source):
@@ -217,5 +216,4 @@ def _moved(superblock: Superblock, source: Clock, clock: Clock) -> bytes:
     block.boot_id, block.last_clock_ns = clock.shared_id(), now_ns
     block.clock_offset_ns = now_ns - clock.shared_ns()
     block.wall_offset_ns = clock.wall_ns() - now_ns - disagreed_ns
-    block.last_timestamp = max(block.last_timestamp, block.timestamp_mark)
     return seal(HEADS, SUPERBLOCK_KEY, block.encode())

@@ -18,7 +18,7 @@ from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
 from storage.maintenance.upgrade import upgrade
 from storage.process.lock_file import FILE_NAME
-from storage.reincarnation import Reincarnation, decided_ledgers, reincarnate
+from storage.reincarnation import Inheritance, Reincarnation, reincarnate
 from storage.txn.reaper import EVERY
 from storage.values.arguments import check_flags
 from storage.values.durability import Durability
@@ -73,13 +73,17 @@ def restore_store(
         write_lock_file(os.path.join(build_dir, FILE_NAME))
         with Engine.open(build_dir, program=program) as engine:
             format_before = engine.connection.environment.format_number
-            # Before anything is ended: the original may decide otherwise what is open in the backup.
             with engine.connection.view() as view:
-                decided = decided_ledgers(view)
+                inherited = Inheritance.load(view)
             upgrade(engine, reason)
             result = engine.connection.write(
                 lambda batch: reincarnate(
-                    batch, engine.coordinator, engine.process, decided, action="store restore", reason=reason
+                    batch,
+                    engine.coordinator,
+                    engine.process,
+                    inherited,
+                    action="store restore",
+                    reason=reason,
                 ),
                 naming=EVERY,
             )

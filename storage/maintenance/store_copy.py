@@ -19,7 +19,7 @@ from storage.json_form import Flat
 from storage.maintenance.record_copy import Content, copy_records
 from storage.maintenance.restore import open_source
 from storage.maintenance.upgrade import convert
-from storage.reincarnation import Reincarnation, decided_ledgers, reincarnate
+from storage.reincarnation import Inheritance, Reincarnation, reincarnate
 from storage.txn.reaper import EVERY
 from storage.values.arguments import check_flags
 from storage.values.durability import Durability
@@ -110,14 +110,13 @@ def copy_store(
 
 def _begin_incarnation(engine: Engine, format_before: int, action: str, reason: str | None) -> Reincarnation:
     """Upgrade the finished build if need be, and end all that was under way in the source, in one batch."""
-    # Before anything is ended: the original may decide otherwise what is open in the copy.
     with engine.connection.view() as view:
-        decided = decided_ledgers(view)
+        inherited = Inheritance.load(view)
 
     def change(batch: WriteBatch) -> Reincarnation:
         if format_before != FORMAT_NUMBER:
             convert(batch, engine.process, format_before, reason)
-        return reincarnate(batch, engine.coordinator, engine.process, decided, action=action, reason=reason)
+        return reincarnate(batch, engine.coordinator, engine.process, inherited, action=action, reason=reason)
 
     return engine.connection.write(change, naming=EVERY)
 

@@ -28,7 +28,7 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, TableNotFound
 from storage.limits import GC_STEP_RECORDS, WRITE_BYTES_TARGET
-from storage.table import row as rows, state as states
+from storage.table import other_lives, row as rows, state as states
 from storage.values.names import check_name
 from storage.values.txn_id import TxnID
 
@@ -171,6 +171,7 @@ def delete(batch: WriteBatch, table: TableEntry) -> None:
         raise corrupt(TXN_DEADLINES, key1(txn), why)
     batch.delete(TABLES, table.name.encode("ascii"))
     states.delete(batch, table.table_id)
+    other_lives.note_deleted(batch, table.name, table.created_ms)
     batch.put(TABLE_PURGES, key1(table.table_id), b"")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from storage import Store, TransactionState
-from storage.errors import CommitsLost, ProducerFenced, ServerLost
+from storage.errors import CommitsLost, ProducerFenced, RequestTooOld, ServerLost
+from storage.limits import TRANSACTION_IDS_SKIPPED
 from tests.processes.postgres.servers import Server
 from tests.processes.postgres.test_lost_servers import made
 
@@ -19,9 +20,11 @@ def test_a_promoted_standby_is_a_new_incarnation(pair: tuple[Server, Server]) ->
         owner = store.create_producer("t", producer_name="p", access_mode="Exclusive")
         assert owner.topic_epoch == 0
         owner.send(b"1")
+        decided = store.table("accounts", create=True).put(b"a", b"1")
         consumer = store.subscribe("t", "s", subscription_type="Exclusive")
         txn = store.begin_transaction(timeout=600)
         owner.send(b"open", txn=txn)
+        undecided = store.table("accounts").put(b"b", b"1")
         token = owner.session
         primary.kill()
         standby.promote()
@@ -32,6 +35,10 @@ def test_a_promoted_standby_is_a_new_incarnation(pair: tuple[Server, Server]) ->
         assert store.identity == before.replace("-1", "-2")
         row = store.reports.show_transaction(txn).row
         assert row.state == TransactionState.ABORTED
+        assert [change.key for change in store.table("accounts").changes(since=decided)] == [b"b"]
+        with pytest.raises(RequestTooOld, match="is of before"):
+            store.table("accounts").changes(since=undecided)
+        assert store.begin_transaction().least > TRANSACTION_IDS_SKIPPED
         change = store.reports.list_audit_records()[0]
         assert change.action == "failover" and "timeline 1" in (change.reason or "")
         with pytest.raises(ProducerFenced, match="is fenced"):

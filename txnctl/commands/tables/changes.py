@@ -85,7 +85,8 @@ def changes(
     `tables scan --at V` with all changes since V is the table of now.
 
     Changes are kept as long as versions (`store config table-retention`). A start before the oldest change that is kept
-    is request-too-old, with the oldest start. An open transaction holds back the changes after its begin: its own would
+    is request-too-old, with the oldest start, and so is a version of before a restore that the backup lacks, or of a
+    deleted table of the name. An open transaction holds back the changes after its begin: its own would
     come in between. -f waits for them; without it standard error names the transaction.
     """
     if follow and until is not None:

@@ -95,3 +95,18 @@ def test_a_follower_prints_what_is_committed_meanwhile(run: Any, start: Any) -> 
     seen.append(json.loads(out))
     assert [(row["kind"], row["key"]) for row in seen[3:]] == [("insert", "B4"), ("delete", "B1")]
     assert (follower.returncode, err) == (0, b"")
+
+
+def test_a_version_of_behind_the_backup_is_refused_by_the_restored_store(run: Any, tmp_path: Path) -> None:
+    """A follower of the original is told, with the first version to start after; so is a read in the past."""
+    backup, restored = str(tmp_path / "backup"), str(tmp_path / "restored")
+    run("store", "backup", backup)
+    run("tables", "put", "accounts", "B7", "7")
+    version = run("tables", "changes", "accounts", "-o", "name").out.split()[-1]
+    run("store", "restore", backup, "--to", restored)
+    for words in (("changes", "accounts", "--since", version), ("scan", "accounts", "--at", version)):
+        refused = run("tables", *words, "--store", restored, "-o", "json")
+        assert (refused.status, refused.error["code"]) == (4, "request-too-old")
+        assert "accounts was restored as of" in refused.error["message"]
+    rows = run("tables", "changes", "accounts", "--store", restored, "-o", "name").out.split()
+    assert run("tables", "changes", "accounts", "--store", restored, "--since", rows[-1]).status == 0
