@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
+from typing import Final
 
 from storage.errors import StoreInvalid
 from storage.limits import TABLE_RETENTION_MS
 from storage.process.clock import Clock
 
-_RECORD = Struct(">16s16sqQQQQQQQQQQQQQQQQQQQq")
+_RECORD = Struct(">16s16sqQQQQQQQQQQQIIQQQQQQQq")
 SUPERBLOCK_BYTES = _RECORD.size
+
+UNCOUNTED: Final = -1
 
 # Timestamps are signed 64-bit numbers, also as bytes of the lock file, which begin at 2^40, and run a little ahead.
 WALL_END_NS = (1 << 63) - (1 << 53)
@@ -50,6 +53,8 @@ class Superblock:
         read_generation: the valid generation of the read cache; 0 before the first.
         read_watermark: the timestamp below which writes are refused, because the reads before it are forgotten.
         timestamp_mark: the last timestamp that may have been issued without a commit.
+        open_firsts: the number of records of OPEN_FIRST, as batches have counted them; `UNCOUNTED` before the first
+            count in a store of an earlier release, which has zeros there.
         collected_timestamp: the timestamp before which superseded table versions may be removed.
         wall_offset_ns: wall clock minus store clock when both last agreed.
     """
@@ -57,8 +62,8 @@ class Superblock:
     __slots__ = (
         "boot_id", "changes", "clock_offset_ns", "collected_timestamp", "commits", "incarnation", "last_audit",
         "last_clock_ns", "last_conflict", "last_consumer", "last_lease", "last_producer", "last_subscription",
-        "last_table", "last_timestamp", "last_topic", "last_txn", "read_generation", "read_watermark", "reap_policy",
-        "store_id", "table_retention_ms", "timestamp_mark", "wall_offset_ns",
+        "last_table", "last_timestamp", "last_topic", "last_txn", "open_firsts", "read_generation", "read_watermark",
+        "reap_policy", "store_id", "table_retention_ms", "timestamp_mark", "wall_offset_ns",
     )  # fmt: skip
 
     boot_id: bytes
@@ -78,6 +83,7 @@ class Superblock:
     last_timestamp: int
     last_topic: int
     last_txn: int
+    open_firsts: int
     read_generation: int
     read_watermark: int
     reap_policy: int
@@ -96,7 +102,7 @@ class Superblock:
         self.commits = 0
         self.last_topic = self.last_subscription = self.last_txn = self.last_lease = 0
         self.last_consumer = self.last_producer = self.last_audit = 0
-        self.reap_policy = ReapPolicy.ALL
+        self.open_firsts, self.reap_policy = 0, ReapPolicy.ALL
         self.last_table = self.last_conflict = self.read_generation = self.read_watermark = 0
         self.timestamp_mark = self.collected_timestamp = 0
         self.table_retention_ms = TABLE_RETENTION_MS
@@ -108,8 +114,9 @@ class Superblock:
             self.store_id, self.boot_id, self.clock_offset_ns, self.last_clock_ns, self.last_timestamp,
             self.incarnation, self.commits, self.last_topic, self.last_subscription, self.last_txn,
             self.last_lease, self.last_consumer, self.last_producer, self.last_audit,
-            self.reap_policy, self.last_table, self.last_conflict, self.table_retention_ms, self.read_generation,
-            self.read_watermark, self.timestamp_mark, self.collected_timestamp, self.wall_offset_ns,
+            self.open_firsts + 1, self.reap_policy, self.last_table, self.last_conflict, self.table_retention_ms,
+            self.read_generation, self.read_watermark, self.timestamp_mark, self.collected_timestamp,
+            self.wall_offset_ns,
         )  # fmt: skip
 
     @classmethod
@@ -119,9 +126,11 @@ class Superblock:
             block.store_id, block.boot_id, block.clock_offset_ns, block.last_clock_ns, block.last_timestamp,
             block.incarnation, block.commits, block.last_topic, block.last_subscription, block.last_txn,
             block.last_lease, block.last_consumer, block.last_producer, block.last_audit,
-            block.reap_policy, block.last_table, block.last_conflict, block.table_retention_ms, block.read_generation,
-            block.read_watermark, block.timestamp_mark, block.collected_timestamp, block.wall_offset_ns,
+            block.open_firsts, block.reap_policy, block.last_table, block.last_conflict, block.table_retention_ms,
+            block.read_generation, block.read_watermark, block.timestamp_mark, block.collected_timestamp,
+            block.wall_offset_ns,
         ) = _RECORD.unpack(payload)  # fmt: skip
+        block.open_firsts -= 1
         block.changes = 0
         return block
 

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from storage.disk.codec import I64X2, corrupt, decoded, key1, key2, key4, missing, pack, part_key, unpack
 from storage.disk.schema import HEADS, OPEN_FIRST, PART_TOPIC, TXN_PARTS, TXN_RUNS
+from storage.disk.superblock import UNCOUNTED
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ProducerFenced, TxnctlError
 from storage.limits import PART_SEQUENCES_MAX
-from storage.topic import log, state as states
+from storage.topic import catalogue as topics, log, state as states
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
@@ -30,6 +31,9 @@ SequenceRange = tuple[str, int, int]
 
 _NOWHERE: Final = Position(0, -2)
 """The end of no run."""
+
+_COMPARED: Final = 5
+"""Records of the index that are looked at where the engine does not know their number: two stretches of a server's."""
 
 
 class TopicPart:
@@ -131,7 +135,7 @@ def append(
     before = state.last_confirmed
     if part is None:
         # From here on plain appends leave maxReadPosition just before this first message.
-        state.open_txns += 1
+        _count_open(topic, 1)
     position = log.append(topic, MESSAGES, count, txn, body)
     if part is None:
         part = TopicPart(position, before)
@@ -196,6 +200,38 @@ def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position
         why = f"the index has {len(indexed)} open transactions of the topic; its state counts {count}"
         raise corrupt(OPEN_FIRST, key1(topic_id), why)
     return indexed
+
+
+def _count_open(topic: OpenTopic[WriteBatch], difference: int) -> None:
+    """Count a transaction more, or one fewer, in the topic's state and in the store.
+
+    A store of an earlier release is counted here once, by the states of its topics.
+    """
+    superblock, state = topic.view.superblock, topic.state
+    if superblock.open_firsts == UNCOUNTED:
+        every = topics.every(topic.view)
+        superblock.open_firsts = sum(states.load(topic.view, known.topic_id).open_txns for known in every)
+    state.open_txns += difference
+    superblock.open_firsts += difference
+
+
+def _check_whole(topic: OpenTopic[WriteBatch]) -> None:
+    """See that the index has lost no transaction of a topic, without a look at each of many.
+
+    LMDB knows how many records the index has, which the store counts too. On a server the first few are compared with
+    the topic's own count; beyond, the server's checksums of pages stand for its rows.
+
+    Raises:
+        CorruptStore
+    """
+    view, topic_id = topic.view, topic.topic_id
+    stored, counted = view.count_at_once(OPEN_FIRST), view.superblock.open_firsts
+    if stored is None:
+        stored, counted = (
+            len(indexed_transactions(view, topic_id, _COMPARED)), min(topic.state.open_txns, _COMPARED)
+        )  # fmt: skip
+    if stored != counted:
+        open_transactions(view, topic_id)
 
 
 def first_transactions(topic: OpenTopic[ReadView], limit: int) -> list[tuple[int, Position]]:
@@ -282,7 +318,7 @@ class UncommittedEntries:
         written: TopicPart = part if type(part) is TopicPart else TopicPart.decode(part)
         state, before = topic.state, topic.state.max_read
         batch.delete(OPEN_FIRST, key4(object_id, *written.first, txn))
-        state.open_txns -= 1
+        _count_open(topic, -1)
         state.uncommitted -= written.messages
         if not committed:
             aborted.add(topic, (txn, *written.first, *written.last, written.messages))
@@ -302,11 +338,11 @@ class UncommittedEntries:
     def _before_first_open(topic: OpenTopic[WriteBatch]) -> Position:
         """The position before the first message of an open transaction.
 
-        All open transactions must be found: maxReadPosition would pass the messages of a missing one.
+        The index must be whole where it moves maxReadPosition, which would pass the messages of a missing transaction.
         """
         first = first_open(topic.view, topic.topic_id)
         if first is None or first[2] != topic.state.max_read:
-            open_transactions(topic.view, topic.topic_id)
+            _check_whole(topic)
         if first is None:
             raise corrupt(OPEN_FIRST, key1(topic.topic_id), "the topic's open transactions are not there")
         return first[2]

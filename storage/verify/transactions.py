@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from storage.disk.codec import U64X2, key1
-from storage.disk.schema import LEASE_TXNS, LEASES, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
+from storage.disk.schema import LEASE_TXNS, LEASES, OPEN_FIRST, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
+from storage.disk.superblock import UNCOUNTED
 from storage.disk.view import ReadView
 from storage.subscription import span
 from storage.txn import record as records
@@ -13,7 +14,10 @@ from storage.verify.problem import Report
 
 
 def check_transactions(view: ReadView, report: Report) -> None:
-    """Records, deadlines, leases and pending acknowledgements agree."""
+    """Records, deadlines, leases, pending acknowledgements and the count of first messages agree."""
+    counted, stored = view.superblock.open_firsts, view.count(OPEN_FIRST)
+    if counted not in (UNCOUNTED, stored):
+        report(23, "store", f"counts {counted} records of {OPEN_FIRST.name}; there are {stored}")
     deadlines = {txn: deadline for deadline, txn in map(U64X2.unpack, view.keys(TXN_DEADLINES))}
     leases = {txn: lease for lease, txn in map(U64X2.unpack, view.keys(LEASE_TXNS))}
     for lease in set(leases.values()):

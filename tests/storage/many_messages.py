@@ -10,6 +10,7 @@ from storage.topic import catalogue as topics, log
 from storage.topic.entry import MESSAGES, Columns
 from storage.topic.open_topic import OpenTopic
 from storage.txn import timed_entries, uncommitted_entries
+from storage.txn.begin import NewTransaction
 
 KEYS = 5000
 _COMMIT = 10_000
@@ -44,6 +45,24 @@ def write_in_turn(store: Store, topic: str, txns: list[TxnID], number: int, size
                 uncommitted_entries.append(opened, txns[at % len(txns)].least, size, body)
 
         store.connection.write(change)
+
+
+def begin_open(store: Store, topic: str, number: int) -> list[TxnID]:
+    """Begin so many detached transactions with a message each, in few commits."""
+    coordinator, process, txns = store.engine.coordinator, store.connection.identity, list[TxnID]()
+    for begin in range(0, number, _COMMIT):
+
+        def change(batch: WriteBatch, begin: int = begin) -> list[TxnID]:
+            opened = OpenTopic.load(batch, topics.get(batch, topic).topic_id)
+            begun = []
+            for _ in range(begin, min(begin + _COMMIT, number)):
+                begun.append(coordinator.begin(batch, process, 0, NewTransaction(3_600_000)).id)
+                body = Columns([b"open"]).body("producer-999999", begun[-1].least)
+                uncommitted_entries.append(opened, begun[-1].least, 1, body)
+            return begun
+
+        txns += store.connection.write(change)
+    return txns
 
 
 def write_delayed(store: Store, topic: str, number: int, delivery_ms: int) -> None:

@@ -267,6 +267,9 @@ class _StateOnServer(ReadView):
         end = _end_of(prefix) if stop is None else stop + b"\0"
         return self._raw.cursor(db=self._databases[database.name], low=prefix, end=end)
 
+    def count_at_once(self, database: Database) -> None:
+        """None: the number of records would take a look at each."""
+
     def has_records(self, database: Database) -> bool:
         """Whether there is any record: the number of records would take a look at each."""
         with self._cursor(database, b"") as cursor:
