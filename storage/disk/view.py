@@ -117,6 +117,11 @@ class ReadView:
         """LMDB's own figures of each named database: entries, pages, depth."""
         return {name: self._raw.stat(handle) for name, handle in self._databases.items()}
 
+    def figures_of(self, database: Database) -> dict[str, int]:
+        """The figures of the table in which a database lies: on a server several databases share a table."""
+        figures: dict[str, int] = self._raw.stat(self._databases[database.name])
+        return figures
+
     def lacks(self, database: Database) -> bool:  # noqa: ARG002
         """Whether the store is of an earlier format, without a database."""
         return False

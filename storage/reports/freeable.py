@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from storage.actions import Action
 from storage.disk.connection import Connection
-from storage.disk.schema import PURGES, ROWS, TABLE_PURGES, VERSIONS
+from storage.disk.schema import PURGES, ROWS, TABLE_PURGES, VERSIONS, Database
 from storage.disk.view import ReadView
 from storage.subscription import trimming
 from storage.table import catalogue as tables, state as table_states
@@ -100,18 +100,16 @@ def freed_by(topic: OpenTopic[ReadView], limits: RetentionLimits) -> int:
 
 
 def _of_tables(view: ReadView) -> Iterator[Freeable]:
-    stats = view.database_stats()
     for entry in tables.every(view):
         state = table_states.find(view, entry.table_id)
         if state is not None and (state.rows or state.versions):
-            size = share_of_pages(stats[ROWS.name], state.rows) + share_of_pages(
-                stats[VERSIONS.name], state.versions
-            )
+            size = share_of_pages(view, ROWS, state.rows) + share_of_pages(view, VERSIONS, state.versions)
             action = Action("store.admin.tables.delete_table", entry.name)
             yield Freeable("table", entry.name, size, size, None, action)
 
 
-def share_of_pages(figures: dict[str, int], records: int) -> int:
-    """The bytes of some records of a database, by their share of all."""
+def share_of_pages(view: ReadView, database: Database, records: int) -> int:
+    """The bytes of some records of a database, by their share of all that lie in the same pages."""
+    figures = view.figures_of(database)
     pages = figures["branch_pages"] + figures["leaf_pages"] + figures["overflow_pages"]
     return figures["psize"] * pages * records // max(figures["entries"], 1)

@@ -150,5 +150,5 @@ def _of_records(
     if is_whole:
         return size, True
     if not number:
-        return freeable.share_of_pages(view.database_stats()[database.name], records), False
+        return freeable.share_of_pages(view, database, records), False
     return size * records // number, False

@@ -302,6 +302,9 @@ class ServerView(_StateOnServer):
         values: list[bytes | None] = self._raw.fetch(keys, self._databases[database.name])
         return values
 
+    def figures_of(self, database: Database) -> dict[str, int]:
+        return self.database_stats()[cast("RecordPlace", self._databases[database.name]).table]
+
     def database_stats(self) -> dict[str, dict[str, int]]:
         """Rows, as the server estimates them, and bytes of each table, as pages of one byte."""
         figures: dict[str, dict[str, int]] = self._raw.table_sizes()
