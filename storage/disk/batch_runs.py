@@ -99,6 +99,8 @@ class BatchRuns(ABC):
             if ours is not None:
                 raise ours from error
             raise
+        finally:
+            batch.end()
 
     def _change(self, batch: WriteBatch, task: Task[T]) -> T:
         """Run the change; drop the batch and begin anew where holders refuse the change that may be ended.

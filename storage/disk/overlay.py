@@ -68,6 +68,10 @@ class Overlay:
         self._raw = raw
         self._changes: dict[int, _Changes] = {}
 
+    def end(self) -> None:
+        """Let go of the transaction, as `ReadView.end` does."""
+        self._raw = None
+
     def _of(self, db: object) -> _Changes:
         return self._changes.setdefault(id(db), _Changes())
 

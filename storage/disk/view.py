@@ -58,6 +58,14 @@ class ReadView:
         self._last_read: tuple[Database, bytes] | None = None
         self.known: KeptRecords | None = None
 
+    def end(self) -> None:
+        """Let go of the transaction of LMDB, which is over: its place in the reader table is free with the object.
+
+        Objects that outlive the view, in cycles, tracebacks or generators left half-way, may refer to the view. No
+        function keeps the transaction itself in a variable.
+        """
+        self._raw = None
+
     @property
     def superblock(self) -> Superblock:
         """The superblock of the store, read at first use."""
@@ -135,11 +143,8 @@ class ReadView:
 
     def fetch(self, database: Database, keys: Sequence[bytes]) -> list[bytes | None]:
         """The stored values under keys, each None if there is none; the caller checks them, as with `stored`."""
-        get, handle = self._raw.get, self._databases[database.name]
-        values: list[bytes | None] = []
-        for key in keys:
-            values += (get(key, db=handle),)
-        return values
+        handle = self._databases[database.name]
+        return [self._raw.get(key, db=handle) for key in keys]
 
     def scan(
         self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
@@ -494,3 +499,7 @@ class Rehearsal(WriteBatch):
     """A batch over a view, which is never committed: its changes are an overlay, and it holds no writer gate."""
 
     __slots__ = ()
+
+    def end(self) -> None:
+        self._raw.end()
+        super().end()

@@ -12,7 +12,7 @@ LIMITS = {
     "send": 80,
     "transaction of 3 x 10 messages": 280,
     "begin + abort": 63,
-    "transfer": 350,
+    "transfer": 360,
     "put": 218,
     "scan, per row": 5,
     "receive + ack by 100 of single messages, per message": 36,

@@ -194,9 +194,14 @@ class DataMap:
                             if first and data[:4] == crc32(first, crc32(key, seed)).to_bytes(4, "big"):
                                 if first[0] == alone:
                                     return first, None
-                                return first, self._fetch_second(raw, follow(first))
+                                where = follow(first)
+                                if where is None:
+                                    return first, None
+                                data = raw.get(where[1], None, databases[where[0].name])
+                                return first, None if data is None else unsealed(*where, data)
                         finally:
                             raw.abort()
+                            raw = None  # see `ReadView.end`
                     except lmdb.Error:
                         pass  # a changed map, or damage: the slow path tells which
             self.check_usable()
@@ -210,12 +215,6 @@ class DataMap:
                 return first, None if second is None else bytes(second)
 
         return fetch
-
-    def _fetch_second(self, raw: Any, where: tuple[Database, bytes] | None) -> bytes | None:
-        if where is None:
-            return None
-        data = raw.get(where[1], db=self.databases[where[0].name])
-        return None if data is None else unsealed(*where, data)
 
     def begin_view(self) -> Any:
         """Begin a counted transaction of LMDB; the caller ends it with `end_view`.
@@ -336,6 +335,7 @@ class CountedView:
             return self._view
         except BaseException as error:
             self._raw.abort()
+            self._raw = None
             data_map.end_view()
             if isinstance(error, lmdb.Error):
                 raise damaged(data_map.path, error) from error
@@ -351,6 +351,8 @@ class CountedView:
                 data_map._views -= 1
                 if data_map._changes:
                     data_map._views_done.notify_all()
+            self._raw = None
+            self._view.end()
         if error is None:
             return
         if is_damage(error):

@@ -239,13 +239,8 @@ class LmdbEnvironment:
 
     def visible_commit(self) -> int:
         """The number of the last commit that views show. LMDB counts a commit by as long as an fsync before that."""
-        raw = self.data_map.begin_view()
-        try:
-            number: int = raw.id()
-        finally:
-            raw.abort()
-            self.data_map.end_view()
-        return number
+        with self.data_map.view() as view:
+            return view.commit
 
     def info(self) -> dict[str, int]:
         """LMDB's own figures: map size, pages, readers."""

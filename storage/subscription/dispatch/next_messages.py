@@ -94,6 +94,7 @@ class Walk:
             self._select_again()
         if not self._is_full():
             self._select_new()
+        self._keys.again = None  # refers back to the walk
         if self._skips is not None:
             self._selection.dispatched.sort(key=lambda piece: piece.at)
         return self._selection
