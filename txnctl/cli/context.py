@@ -8,6 +8,7 @@ error.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from storage.errors import NeedsConfirmation, NotFound, TxnctlError
@@ -359,7 +360,9 @@ def _say(text: str, end: str = "\n") -> None:
     from txnctl.output.prose import wrapped
     from txnctl.output.stream import terminal_width
 
-    print("\n".join(wrapped(text, terminal_width(sys.stderr))), end=end, file=sys.stderr, flush=True)
+    with suppress(OSError):
+        # A terminal that is gone, or a full disk: nobody reads the note, and the work goes on.
+        print("\n".join(wrapped(text, terminal_width(sys.stderr))), end=end, file=sys.stderr, flush=True)
 
 
 def shared(click_context: click.Context, name: str) -> Any:

@@ -47,7 +47,7 @@ MEANINGS = {
     HUNG_UP: "hung up (SIGHUP)",
     INTERRUPTED: "interrupted (SIGINT)",
     PIPE_CLOSED: "the reader of the output went away",
-    TERMINATED: "terminated (SIGTERM)",
+    TERMINATED: "terminated (SIGTERM); `consume -f`: 0, once what is in hand is done",
 }
 
 COMMAND_LINE_ERRORS = {

@@ -1,5 +1,7 @@
 """The end of a command on order: SIGTERM to the command and its descendants, SIGKILL to those that remain.
 
+A command that leads a process group of its own ends with the whole group: descendants whose parents have ended, too.
+
 A shell that ends leaves its children behind, so processes that were told are followed by pid and start time until each
 has ended. The table of processes is read from /proc; elsewhere only the command itself is known.
 """
@@ -31,16 +33,18 @@ class Farewell:
 
     __slots__ = ("_command", "_left_s", "_looked_s", "_told")
 
-    def __init__(self, command: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    def __init__(
+        self, command: subprocess.Popen[bytes], number: signal.Signals, grace_s: float | None = None
+    ) -> None:
         """Send the signal to the command and to every descendant.
 
         A stopped process takes the signal only when continued, so it gets SIGCONT as well.
         """
         processes = _processes()
         self._command = command
-        self._left_s, self._looked_s = GRACE_S, monotonic()
+        self._left_s, self._looked_s = GRACE_S if grace_s is None else grace_s, monotonic()
         self._told: dict[int, int] = {}
-        for pid in _tree({command.pid}, processes):
+        for pid in _tree({command.pid, *_group(command.pid, processes)}, processes):
             facts = processes.get(pid)
             self._told[pid] = facts.started if facts is not None else 0
             _tell(pid, number)
@@ -74,7 +78,7 @@ class Farewell:
             for pid, started in self._told.items()
             if pid in processes and processes[pid].started == started
         }
-        for pid in _tree(lives, processes):
+        for pid in _tree(lives | _group(self._command.pid, processes), processes):
             self._told.setdefault(pid, processes[pid].started)
             lives.add(pid)
         if not processes and self._command.returncode is None:
@@ -90,6 +94,16 @@ def _processes() -> dict[int, ProcessFacts]:
         if facts is not None and not facts.has_ended:
             processes[int(name)] = facts
     return processes
+
+
+def _group(leader: int, processes: dict[int, ProcessFacts]) -> set[int]:
+    """The processes of the group that this one leads; none if this one is a member of a different group."""
+    group = set()
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            if os.getpgid(pid) == leader:
+                group.add(pid)
+    return group
 
 
 def _tree(roots: set[int], processes: dict[int, ProcessFacts]) -> list[int]:

@@ -155,15 +155,46 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     --exec runs CMD once a message and acknowledges the message when CMD exits 0. The environment of CMD has
     TXNCTL_MESSAGE_ID, _TOPIC, _KEY (or _KEY_BASE64), _PROPERTIES (JSON), _EVENT_TIME_MS, _DELIVERY_TIME_MS,
     _PUBLISH_TIME_MS, _PRODUCER, _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone;
-    TXNCTL_STORE, and with --txn TXNCTL_TXN.
+    TXNCTL_STORE, and with --txn TXNCTL_TXN. A key or properties above 100,000 bytes fit no variable: that is a failure
+    with exit code 126, and CMD does not run.
     When CMD fails the message is given back and this ends with CMD's exit code; with --on-error retry the command goes
     on, and the message is delivered again after --retry-delay, to any consumer, or goes to the dead-letter topic.
+
+    SIGTERM ends -f in order, with exit code 0: what is in hand is written, or CMD finishes, and is acknowledged.
+    CMD, in a process group of its own, does not get the signal. --exec without -f does the same, and exits with 143.
+    A second SIGTERM ends CMD and all that CMD started (SIGKILL after 2 s), and the message is given back. SIGHUP
+    counts as a first SIGTERM at a terminal, and is ignored without one. Ctrl-C ends both at once, with 130; in the
+    foreground of a terminal CMD is in the group of txnctl: Ctrl-C and Ctrl-Z reach CMD, and CMD can read the terminal.
     """
-    from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.stop_condition import Patience
 
     patience = Patience(topic, options.limit, options.follow, options.timeout)
     _check(context, options, patience)
+    if options.follow or options.run is not None:
+        _consume_until_told(context, topic, patience, options)
+    else:
+        _consume(context, topic, patience, options)
+    if not patience.came and context.output == "table" and options.run is None:
+        context.note(f"no message came from {topic}")
+
+
+def _consume_until_told(context: Context, topic: str, patience: Patience, options: ConsumeOptions) -> None:
+    """Consume; the first signal lets what is in hand be done, which is the end of --follow.
+
+    Raises:
+        Terminated: the signal came before the end of what was asked for.
+    """
+    from txnctl.commands.consume.stop_signals import StopSignals
+
+    with StopSignals(patience.stop, quiet=context.quiet) as signals:
+        _consume(context, topic, patience, options)
+    if signals.first is not None and not options.follow:
+        raise signals.first
+
+
+def _consume(context: Context, topic: str, patience: Patience, options: ConsumeOptions) -> None:
+    from txnctl.commands.consume.output import Lines
+
     lines = Lines(context, delivered=options.subscription is not None)
     if options.subscription is None:
         from txnctl.commands.consume.reader import read
@@ -173,8 +204,6 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
         from txnctl.commands.consume.subscription import take
 
         take(context, topic, lines, patience, options)
-    if not patience.came and context.output == "table" and options.run is None:
-        context.note(f"no message came from {topic}")
 
 
 def _check(context: Context, options: ConsumeOptions, patience: Patience) -> None:

@@ -6,8 +6,12 @@ import os
 import signal
 import subprocess
 from binascii import b2a_base64
+from errno import E2BIG
+from time import sleep
 
 from storage.errors import TxnctlError
+from txnctl.cli.supervise import NOT_RUNNABLE
+from txnctl.commands.consume.stop_signals import foreground_group
 from txnctl.output import json_text
 from txnctl.output.shell import line
 
@@ -22,12 +26,15 @@ if TYPE_CHECKING:
 _SHELL = "/bin/sh"
 RETRY_DELAY_S = 60.0
 _VARIABLE_BYTES_MAX = 100_000
-"""Linux takes 128 KiB; what is longer is left out."""
+"""Linux takes 128 KiB, with the name; a message with a longer key or longer properties fails."""
 
 _ENDING = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
 
 _FAREWELL_S = 2.0
 """How long a command that was told to end may take, before it is killed."""
+
+_FAREWELL_LOOK_S = 0.02
+"""Seconds between two looks whether a command that was told to end has ended."""
 
 
 class CommandFailed(TxnctlError):
@@ -36,6 +43,10 @@ class CommandFailed(TxnctlError):
     """
 
     code = "command-failed"
+
+
+class _NotRun(Exception):
+    """The reason why a command cannot be given a message."""
 
 
 class Commands:
@@ -69,7 +80,12 @@ class Commands:
             CommandFailed: the command failed, without --on-error retry.
         """
         for message in messages:
-            status = self._run(message)
+            try:
+                status = self._run(message)
+                how = f"message {message.message_id}: the command exited with {status}"
+            except _NotRun as reason:
+                status = NOT_RUNNABLE
+                how = f"message {message.message_id}: {reason}, so the command was not run"
             if status == 0:
                 self._consumer.acknowledge(message, txn=self._txn)
                 self._done += 1
@@ -77,7 +93,6 @@ class Commands:
                 continue
             self._failed += 1
             self._status = status
-            how = f"message {message.message_id}: the command exited with {status}"
             letters = self._consumer.dead_letter_topic_of(message)
             if letters is not None:
                 self._letters += 1
@@ -125,33 +140,44 @@ class Commands:
         return f"{plural(self._done, 'message')} done, {self._failed:,} failed"
 
     def _run(self, message: Message) -> int:
-        """The exit code, as reported by a shell. The command never outlives this process, except after SIGKILL."""
+        """The exit code, as reported by a shell. The command never outlives this process, except after SIGKILL.
+
+        Raises:
+            _NotRun: the command cannot be given the whole message.
+        """
         environment = self._environment(message)
+        is_at_terminal = foreground_group() == os.getpgrp()
         # Between fork and return no signal may end this process: the command would go on alone.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
         def release() -> None:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
+        def prepare() -> None:
+            if is_at_terminal:
+                # The group of the terminal gets its hang-up, too, and the command is to finish.
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            release()
+
         try:
             child = subprocess.Popen(
                 [_SHELL, "-c", self._command],
                 stdin=subprocess.PIPE,
                 env=environment,
-                preexec_fn=release,  # noqa: PLW1509  this process has no other threads
+                preexec_fn=prepare,  # noqa: PLW1509  this process has no other threads
+                # In a group of its own the command could not read the terminal, nor hear Ctrl-C and Ctrl-Z.
+                process_group=None if is_at_terminal else 0,
             )
-        except BaseException:
+        except BaseException as error:
             release()
+            if isinstance(error, OSError) and error.errno == E2BIG:
+                raise _NotRun(f"the system refuses the environment: {error.strerror}") from error
             raise
         try:
             release()
             child.communicate(message.value or b"")
         except BaseException:
-            child.terminate()
-            try:
-                child.wait(_FAREWELL_S)
-            except subprocess.TimeoutExpired:
-                child.kill()
+            _end(child)
             raise
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
@@ -174,12 +200,39 @@ class Commands:
             name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_MESSAGE_")
         }
         for name, text in facts.items():
-            if text is not None and len(os.fsencode(text)) <= _VARIABLE_BYTES_MAX:
-                environment[f"TXNCTL_MESSAGE_{name}"] = text
+            if text is not None:
+                environment[f"TXNCTL_MESSAGE_{name}"] = _fitting(name, text)
         environment["TXNCTL_STORE"] = self._store_path
         if self._txn is not None:
             environment["TXNCTL_TXN"] = str(self._txn)
         return environment
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End the command and all that it started; no further signal comes in between."""
+    from txnctl.cli.farewell import Farewell
+
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        farewell = Farewell(child, signal.SIGTERM, _FAREWELL_S)
+        while child.poll() is None or not farewell.is_over():
+            sleep(_FAREWELL_LOOK_S)
+            farewell.look()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _fitting(name: str, text: str) -> str:
+    """The text of a variable.
+
+    Raises:
+        _NotRun: the text is too long.
+    """
+    size = len(os.fsencode(text))
+    if size > _VARIABLE_BYTES_MAX:
+        part = name.lower().replace("_", " ")
+        raise _NotRun(f"{size:,} bytes of {part} fit no variable ({_VARIABLE_BYTES_MAX:,} at most)")
+    return text
 
 
 def _goes_to(dead_letter_topic: str) -> str:

@@ -19,19 +19,35 @@ class Patience:
         came: messages that have come.
         waits: whether to wait after the last visible message.
         is_endless: whether only a signal ends the command.
+        is_stopped: whether a signal has ended the waiting.
     """
 
-    __slots__ = ("_limit", "_since", "_timeout", "_topic", "came", "is_endless", "left", "waits")
+    __slots__ = (
+        "_limit",
+        "_since",
+        "_timeout",
+        "_topic",
+        "came",
+        "is_endless",
+        "is_stopped",
+        "left",
+        "waits",
+    )
 
     def __init__(self, topic: str, limit: int | None, follow: bool, timeout: float | None) -> None:
         self.left = (1 << 62) if limit is None else limit
         self.waits = follow or timeout is not None
         self.is_endless = follow and limit is None
+        self.is_stopped = False
         self._topic = topic
         self._limit = limit
         self._timeout = timeout
         self.came = 0
         self._since = monotonic()
+
+    def stop(self) -> None:
+        """Nothing more is taken, or waited for."""
+        self.is_stopped, self.waits, self.left = True, False, 0
 
     def count(self, messages: int) -> None:
         """So many have come."""

@@ -181,6 +181,11 @@ class _Taking:
         self._hidden, self._delayed = notes
         self._newer = newer
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal has ended the taking."""
+        return self._patience.is_stopped
+
     def take_all(self, window: int, handle: Handle) -> None:
         """Receive until the end, then note messages hidden behind, or delayed.
 
@@ -188,9 +193,9 @@ class _Taking:
             WaitTimeout: too few messages came in time.
         """
         patience = self._patience
-        while patience.left > 0:
+        while (count := min(window, patience.left)) > 0:
             wait_s = patience.slice_s()
-            messages = self.consumer.receive_batch(min(window, patience.left), wait_s, txn=self._newer.txn)
+            messages = self.consumer.receive_batch(count, wait_s, txn=self._newer.txn)
             if messages:
                 handle(messages)
                 patience.count(len(messages))
@@ -256,7 +261,8 @@ def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, opt
         taking.take_all(1, commands.handle)
     finally:
         context.note(commands.summary())
-    commands.check()
+    if not taking.is_stopped:
+        commands.check()
 
 
 def _leave(store: Store, consumer: Consumer) -> None:

@@ -152,15 +152,56 @@ class TestExec:
         assert sorted("".join(outs)) == list("0123")
         assert all(outs)
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-    def test_a_signal_ends_the_command_too(self, start: Any, path: Path, tmp_path: Path, number: int) -> None:
-        """And the message is not acknowledged."""
+    def test_a_signal_ends_the_command_too(self, start: Any, path: Path, tmp_path: Path) -> None:
+        """SIGINT, and the message is not acknowledged; other signals: test_stop_signals.py."""
         send(path, b"a")
         process = start(*self.WORDS, f"echo $$ > {tmp_path}/pid; exec sleep 60")
         wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command runs")
         child = int((tmp_path / "pid").read_text())
-        process.send_signal(number)
-        assert process.wait(20) == 128 + number
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
         with pytest.raises(ProcessLookupError):
             os.kill(child, 0)
+        assert backlog(path) == 1
+
+    @pytest.mark.parametrize(
+        ("what", "reason"),
+        [
+            ({"key": b"k" * 100_001}, "100,001 bytes of key fit no variable"),
+            ({"key": b"\xff" * 75_003}, "100,004 bytes of key base64 fit no variable"),
+            ({"properties": {"p": "v" * 100_000}}, "100,008 bytes of properties fit no variable"),
+        ],
+    )
+    def test_what_fits_no_variable_fails(
+        self, run: Any, path: Path, tmp_path: Path, what: Any, reason: str
+    ) -> None:
+        """The command does not run without a part of the message; the message is given back, with the reason."""
+        send(path, b"a", **what)
+        outcome = run(*self.WORDS, f"touch {tmp_path}/ran", "-o", "json")
+        assert outcome.status == 126
+        assert reason in outcome.error["message"]
+        assert outcome.error["details"] == {"status": 126, "done": 0, "failed": 1}
+        assert not (tmp_path / "ran").exists()
+        assert backlog(path) == 1
+
+    def test_what_fits_no_variable_goes_to_the_dead_letter_topic(self, run: Any, path: Path) -> None:
+        """By the rules of a command that fails; the message after it is handled."""
+        send(path, b"a", key=b"k" * 100_001)
+        send(path, b"b", key=b"k" * 100_000)
+        words = ("--on-error", "retry", "--retry-delay", "0s", "--max-redeliver-count", "0")
+        outcome = run(*self.WORDS, "cat", *words)
+        assert outcome.status == 126
+        assert "message 1:0: 100,001 bytes of key" in outcome.err
+        assert "goes to the dead-letter topic orders-s-DLQ" in outcome.err
+        assert [row["value"] for row in run("consume", "orders-s-DLQ", "-o", "ndjson").rows] == ["a"]
+        assert backlog(path) == 0
+
+    def test_what_the_system_refuses_fails(self, run: Any, path: Path, monkeypatch: Any) -> None:
+        """An environment that is too large as a whole: E2BIG of the kernel."""
+        for number in range(30):
+            monkeypatch.setenv(f"FILLER_{number}", "x" * 65_000)
+        send(path, b"a", key=b"k" * 90_000, properties={"p": "v" * 90_000})
+        outcome = run(*self.WORDS, "true", "-o", "json")
+        assert outcome.status == 126
+        assert "Argument list too long" in outcome.error["message"]
         assert backlog(path) == 1
