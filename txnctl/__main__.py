@@ -75,12 +75,15 @@ def run() -> NoReturn:
 
 
 def _open_standard_streams() -> None:
-    """Put /dev/null where a standard descriptor is closed: otherwise the store's file would get number 1 or 2."""
+    """Put /dev/null where a standard descriptor is closed: otherwise the store's file would get number 1 or 2.
+
+    Standard input is open for writing then: to commands below it is as little to be read as a closed one, not empty.
+    """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)
+            os.open(os.devnull, os.O_WRONLY)
 
 
 def _leave(status: int) -> NoReturn:

@@ -55,11 +55,10 @@ def named_or_in_file(token: str | None, file: str | None, *, option: str = "--se
     from txnctl.input.source import Source
     from txnctl.output.shell import line
 
-    source, content = Source.open(file), b""
-    while len(content) <= _TOKEN_BYTES_MAX and (data := source.read(None)) != b"":
-        content += data or b""
+    source = Source.open(file)
+    content = source.read_all(_TOKEN_BYTES_MAX)[:_TOKEN_BYTES_MAX]
     try:
-        return SESSION.read(content[:_TOKEN_BYTES_MAX].decode().strip())
+        return SESSION.read(content.decode().strip())
     except (InvalidValue, UnicodeDecodeError):
         # The content stays unsaid: the file may hold a different secret.
         raise InvalidValue(

@@ -159,7 +159,8 @@ def _narrator(context: Context, pause: bool) -> Narrator:
         print("\n  Press Enter to go on.", file=sys.stderr, flush=True)
         sys.stdin.readline()
 
-    if pause and (context.output != "table" or not context.out.terminal or not sys.stdin.isatty()):
+    is_asked = sys.stdin is not None and sys.stdin.isatty()
+    if pause and (context.output != "table" or not context.out.terminal or not is_asked):
         raise InvalidValue("--pause is for a terminal")
     return Narrator(
         write if context.output == "table" else None,

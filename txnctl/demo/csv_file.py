@@ -12,9 +12,10 @@ import zlib
 from collections.abc import Iterator
 from datetime import date
 
-from storage.errors import BadLine, InvalidValue
+from storage.errors import BadLine
 from txnctl.demo.transaction import COLUMNS, CREDIT, KINDS, TYPES, BankTransaction
 from txnctl.input.csv_text import csv_records
+from txnctl.input.source import Source
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
 
 TYPE_CHECKING = False
@@ -31,16 +32,12 @@ _FIRST_DATE = "1970-01-01"
 
 def read_bank_csv(path: str) -> Iterator[BankTransaction]:
     """Read the transactions of a file in its order. BadLine names the first invalid line."""
-    try:
-        with open(path, "rb") as raw:
-            if raw.peek(2)[:2] == _GZIP_MAGIC:
-                with gzip.open(raw) as unzipped:
-                    yield from _transactions(unzipped, path)
-            else:
-                yield from _transactions(raw, path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InvalidValue(f"cannot read {path!r}: {reason}", path=path) from error
+    with Source.open(path).stream() as raw:
+        if raw.peek(2)[:2] == _GZIP_MAGIC:
+            with gzip.open(raw) as unzipped:
+                yield from _transactions(unzipped, path)
+        else:
+            yield from _transactions(raw, path)
 
 
 def _transactions(file: BufferedReader | GzipFile, path: str) -> Iterator[BankTransaction]:

@@ -1,10 +1,15 @@
-"""Bytes from a file, a pipe or a terminal, as soon as the bytes arrive."""
+"""Bytes from a file, a pipe or a terminal, as soon as the bytes arrive: the one way to the input of a command.
+
+Absent is not empty: a closed standard input is refused, as a closed standard output is; /dev/null is empty on purpose.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from errno import EISDIR
+from fcntl import F_GETFL, fcntl
+from io import BufferedReader, RawIOBase
 from stat import S_ISDIR, S_ISREG
 
 from storage.errors import InvalidValue
@@ -26,12 +31,23 @@ class Source:
         limit_s: the longest wait for more, without limit if None; asked before each wait, and free to raise.
     """
 
-    __slots__ = ("_descriptor", "_passed", "_stream", "_waits", "is_terminal", "limit_s", "name", "size")
+    __slots__ = (
+        "_descriptor",
+        "_opened",
+        "_passed",
+        "_stream",
+        "_waits",
+        "is_terminal",
+        "limit_s",
+        "name",
+        "size",
+    )
 
     def __init__(self, descriptor: int | None, stream: BinaryIO | None, name: str) -> None:
         self._descriptor = descriptor
         self._stream = stream
         self._passed = 0
+        self._opened: int | None = None
         self.name = name
         self.size: int | None = None
         self.limit_s: Callable[[], float | None] = lambda: None
@@ -48,7 +64,7 @@ class Source:
         """The file at `path`, or standard input.
 
         Raises:
-            InvalidValue: it cannot be read.
+            InvalidValue: it cannot be read, or standard input is closed.
         """
         if path is None or path == "-":
             return cls._standard_input()
@@ -59,18 +75,46 @@ class Source:
                 raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        return cls(descriptor, None, path)
+        source = cls(descriptor, None, path)
+        source._opened = descriptor
+        return source
 
     @classmethod
     def _standard_input(cls) -> Source:
         name = "standard input"
         if sys.stdin is None:
-            return cls(None, None, name)
+            raise _closed(name)
         try:
-            return cls(sys.stdin.fileno(), None, name)
+            descriptor = sys.stdin.fileno()
         except OSError:
             # Not a file of the system: something that a program put there.
             return cls(None, sys.stdin.buffer, name)
+        if fcntl(descriptor, F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+            raise _closed(name)
+        return cls(descriptor, None, name)
+
+    def stream(self) -> BufferedReader:
+        """The bytes for a reader of files, which closes the file at its end."""
+        return BufferedReader(_Raw(self))
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self._opened is not None:
+            os.close(self._opened)
+            self._opened = None
+
+    def read_all(self, bytes_max: int) -> bytes:
+        """All bytes; of more than `bytes_max`, the first ones, which are more than that.
+
+        Raises:
+            InvalidValue: it cannot be read.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        while size <= bytes_max and (data := self.read(None)) != b"":
+            pieces.append(data or b"")
+            size += len(pieces[-1])
+        return b"".join(pieces)
 
     def read(self, wait_s: float | None) -> bytes | None:
         """What is there; nothing at the end; None if nothing came within `wait_s`, or within `limit_s`.
@@ -99,6 +143,31 @@ class Source:
         return passed
 
 
+class _Raw(RawIOBase):
+    """The bytes of a source, for a buffer above."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._rest = memoryview(b"")
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            data = self._source.read(None)
+            if data == b"":
+                return 0
+            self._rest = memoryview(data or b"")
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
 def _shorter(one: float | None, other: float | None) -> float | None:
     """Of two times to wait, the shorter one; None is for ever."""
     return other if one is None else one if other is None else min(one, other)
@@ -113,6 +182,13 @@ def _is_ready(descriptor: int, wait_s: float | None) -> bool:
     waiting = poll()
     waiting.register(descriptor, POLLIN)
     return bool(waiting.poll(None if wait_s is None else ceil(wait_s * 1000)))
+
+
+def _closed(name: str) -> InvalidValue:
+    return InvalidValue(
+        f"{name} is closed; nothing was changed",
+        hint="Redirect it from /dev/null to read nothing on purpose.",
+    )
 
 
 def _unreadable(name: str, error: Exception) -> InvalidValue:

@@ -10,9 +10,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from io import TextIOWrapper
 from typing import NamedTuple
 
 from storage.errors import BadInput
+from txnctl.input.source import Source
 from txnctl.pipelines.files import COMPRESSED
 from txnctl.pipelines.hellers import parse_hellers
 
@@ -40,7 +42,7 @@ def check_columns(path: str) -> None:
     Raises:
         BadInput
     """
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+    with _text(path) as file:
         _indexes(path, next(_rows(file), []))
 
 
@@ -50,7 +52,7 @@ def read_lines(path: str) -> Iterator[BankLine]:
     Raises:
         BadInput: the header lacks a column.
     """
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+    with _text(path) as file:
         rows = _rows(file)
         indexes = _indexes(path, next(rows, []))
         for row in rows:
@@ -60,6 +62,10 @@ def read_lines(path: str) -> Iterator[BankLine]:
                 )
                 number = int(seq) if seq is not None and _NUMBER.fullmatch(seq) else None
                 yield BankLine(account, number, day, _hellers(balance))
+
+
+def _text(path: str) -> TextIOWrapper:
+    return TextIOWrapper(Source.open(path).stream(), "utf-8", "replace", newline="")
 
 
 def _rows(file: Iterable[str]) -> Iterator[Sequence[str]]:

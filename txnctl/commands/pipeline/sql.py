@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from txnctl.pipelines.store_views import StoreViews
 
 _COLUMN = "column"
+_STATEMENT_BYTES_MAX = 1024 * 1024
 FIELDS = (
     Field(
         _COLUMN,
@@ -97,12 +98,18 @@ def _statement(text: str) -> str:
     """Return the statement as given, or from standard input.
 
     Raises:
-        InvalidValue: it is empty.
+        InvalidValue: it is empty, too long, or no text; or standard input cannot be read.
     """
     if text == "-":
-        import sys
+        from txnctl.input.source import Source
 
-        text = sys.stdin.read()
+        content = Source.open(None).read_all(_STATEMENT_BYTES_MAX)
+        if len(content) > _STATEMENT_BYTES_MAX:
+            raise InvalidValue(f"the statement has more than {_STATEMENT_BYTES_MAX:,} bytes")
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidValue(f"the statement is not UTF-8 at byte {error.start}") from None
     text = text.strip().rstrip(";").rstrip()
     if not text:
         raise InvalidValue("the statement is empty", hint="Write it as one argument, in quotes.")

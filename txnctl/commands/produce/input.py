@@ -58,17 +58,11 @@ def read_csv(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG00
 
 def read_raw(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG001  all readers are called alike
     """The whole input is one message."""
-    pieces: list[bytes] = []
-    size = 0
-    while (data := source.read(None)) != b"":
-        if data is None:
-            continue
-        pieces.append(data)
-        size += len(data)
-        if size > MESSAGE_BYTES_MAX:
-            take(Batch([], [], errors=[_too_large("the message", 1)], unit="message"))
-            return
-    take(Batch([b"".join(pieces)], [1], unit="message"))
+    content = source.read_all(MESSAGE_BYTES_MAX)
+    if len(content) > MESSAGE_BYTES_MAX:
+        take(Batch([], [], errors=[_too_large("the message", 1)], unit="message"))
+    else:
+        take(Batch([content], [1], unit="message"))
 
 
 READERS = {"lines": read_lines, "ndjson": read_ndjson, "csv": read_csv, "raw": read_raw}

@@ -93,14 +93,10 @@ def _value(context: Context, value: str | None) -> bytes:
     source = Source.open(None)
     if source.is_terminal:
         context.note("reading the value from the terminal; end with Ctrl-D")
-    pieces: list[bytes] = []
-    size = 0
-    while (data := source.read(None)) != b"":
-        pieces.append(data or b"")
-        size += len(pieces[-1])
-        if size > TABLE_VALUE_BYTES_MAX:
-            raise InvalidValue(
-                f"standard input holds more than a value may have, {TABLE_VALUE_BYTES_MAX:,} bytes",
-                hint="Store the content elsewhere, and put a reference.",
-            )
-    return b"".join(pieces)
+    content = source.read_all(TABLE_VALUE_BYTES_MAX)
+    if len(content) > TABLE_VALUE_BYTES_MAX:
+        raise InvalidValue(
+            f"standard input holds more than a value may have, {TABLE_VALUE_BYTES_MAX:,} bytes",
+            hint="Store the content elsewhere, and put a reference.",
+        )
+    return content
