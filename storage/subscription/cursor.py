@@ -120,12 +120,6 @@ class Cursor:
         cursor.delayed_id = fields[15] if len(fields) > 15 else 0
         return cursor
 
-    def examine_after(self, position: Position) -> None:
-        """Let dispatch examine the entries after a position again, at most back to markDeletePosition."""
-        if self.recalled is not None and self.recalled <= self.read:
-            self.recalled = None  # dispatch has come there, and what it examines again is not withheld
-        self.read = min(self.read, max(position, self.mark_delete))
-
 
 def load(view: ReadView, subscription_id: int) -> Cursor:
     """Return the cursor of an existing subscription. A batch shares one object and writes its changes.

@@ -17,8 +17,11 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import SubscriptionPart, acknowledge_cumulative, all_pending, recall
 from storage.subscription.pending_records import PendingRecord
 from storage.subscription.subscription import Subscription
+from storage.topic import log
+from storage.txn import record as records
 from storage.txn.participant import SubscriptionEffect, SubscriptionWork
 from storage.values.position import Position
+from storage.values.txn_state import TransactionState
 
 _POSITIONS_DESCRIBED = 100
 
@@ -58,12 +61,7 @@ class PendingAcks:
         for record in all_pending(batch, txn, subscription_id, pending):
             pending_records.remove(batch, subscription_id, record)
             for delivery, messages in _held_records(opened, record):
-                opened.deliveries.note_taken(delivery.take(messages), NOBODY)
-                opened.deliveries.put(delivery)
-                if delivery.is_span:
-                    opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))
-                else:
-                    opened.acks.acknowledge(delivery.at, delivery.count, messages)
+                _acknowledge(opened, delivery, messages)
         if pending.cumulative is not None:
             opened.cursor.pending_cumulative = None
             acknowledge_cumulative(opened, pending.cumulative)
@@ -78,7 +76,10 @@ class PendingAcks:
                 at = delivery.first_entry(released)
                 inside = span.of_entry(at, released) if delivery.is_span else released
                 first = min(first or (at, inside), (at, inside))
-                for cut in delivery.take(released):
+                gone = _passed(opened, delivery, released)
+                if gone:
+                    _acknowledge(opened, delivery, gone)
+                for cut in delivery.take(released & ~gone):
                     delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, recalled=is_ordered))
                 opened.deliveries.put(delivery)
         if pending.cumulative is not None:
@@ -90,23 +91,15 @@ class PendingAcks:
         elif first is not None and is_ordered:
             # In the entry of the first released message, the messages before it stay in flight.
             recall(opened, first[0], -(first[1] & -first[1]))
-        is_filtered = opened.subscription.level is IsolationLevel.READ_COMMITTED
-        if first is not None and is_filtered and cursor.has_uncommitted_acks:
-            # Dispatch acknowledges aborted messages on the way, and has passed the pending ones.
-            cursor.examine_after(Position(first[0].ledger_id, first[0].entry_id - 1))
-            # The delayed messages there count by their times until dispatch meets each again.
-            if not opened.delayed.remove_behind(cursor.read):
-                opened.delayed.clear()
-                cursor.examine_after(cursor.mark_delete)
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
         """Subscription, and the pending messages."""
         pending = SubscriptionPart.decode(part)
         subscription = _find_subscription(view, pending.topic_id, object_id)
         name = f"(deleted, {object_id})" if subscription is None else subscription.name
-        records = [] if subscription is None else pending_records.of_transaction(view, txn, object_id)
+        pending_acks = [] if subscription is None else pending_records.of_transaction(view, txn, object_id)
         positions: list[Position] = []
-        for record in sorted(records, key=lambda record: record.at):
+        for record in sorted(pending_acks, key=lambda record: record.at):
             positions += record.positions() if len(positions) < _POSITIONS_DESCRIBED else ()
         positions = sorted(positions)[:_POSITIONS_DESCRIBED]
         cumulative = pending.cumulative.position if pending.cumulative else None
@@ -119,6 +112,29 @@ def _find_subscription(view: ReadView, topic_id: int, subscription_id: int) -> S
         if subscription.subscription_id == subscription_id:
             return subscription
     return None
+
+
+def _acknowledge(opened: OpenSubscription[WriteBatch], delivery: Delivery, messages: int) -> None:
+    """Acknowledge messages of a record that a transaction had pending."""
+    opened.deliveries.note_taken(delivery.take(messages), NOBODY)
+    opened.deliveries.put(delivery)
+    if delivery.is_span:
+        opened.acks.acknowledge_span(delivery.at, AckedMessages(messages, delivery.sizes))
+    else:
+        opened.acks.acknowledge(delivery.at, delivery.count, messages)
+
+
+def _passed(opened: OpenSubscription[ReadView], delivery: Delivery, released: int) -> int:
+    """The released messages of aborted transactions, which dispatch left to their acknowledgement as it passed."""
+    cursor = opened.cursor
+    if opened.subscription.level is not IsolationLevel.READ_COMMITTED or not cursor.has_uncommitted_acks:
+        return 0
+    passed, examined = 0, released & delivery.through(cursor.read, -1)
+    for at in span.entries(delivery.at, examined) if delivery.is_span else [delivery.at] if examined else ():
+        txn = log.stored(opened.view, opened.topic_id, at).txn
+        if txn and records.state_of(opened.view, txn) is TransactionState.ABORTED:
+            passed |= span.place(at, span.of_entry(at, examined)) if delivery.is_span else examined
+    return passed
 
 
 def _held_records(opened: OpenSubscription[WriteBatch], record: PendingRecord) -> list[tuple[Delivery, int]]:
