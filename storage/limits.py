@@ -122,6 +122,9 @@ HELD_MESSAGES_MAX = 100_000
 DELAYED_RECORDS_MAX = 2000
 """Due times of delayed messages that one dispatch notes, each a record of its own."""
 
+DUE_TOGETHER_MAX = 128
+"""Messages due at once on Key_Shared that one dispatch examines, or as many as it delivers; more are held first."""
+
 KEYS_REMEMBERED_MAX = 1_000_000
 """Key_Shared with on-open skip: keys of open transactions in memory, beyond which a consumer delivers nothing."""
 

@@ -211,7 +211,8 @@ def _resolve(
     chosen = messages or message_set.everything(entry.count)
     if not isinstance(entry, CompactedEntry):
         _check_deliverable(opened, entry)
-    _check_no_key_blocked(opened, open_keys, entry, chosen)
+    in_flight = delivery.in_flight() if delivery is not None else 0
+    _check_no_key_blocked(opened, open_keys, entry, chosen & ~in_flight)
     return entry.count, chosen
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
 from storage.disk.codec import (
@@ -28,7 +27,6 @@ from storage.disk.codec import (
 from storage.disk.schema import CURSORS, DELAYED, DELAYED_DUE
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore
-from storage.limits import DELAYED_RECORDS_MAX
 from storage.subscription import message_set, subscription_purge
 from storage.values.position import Position, as_position
 
@@ -189,6 +187,10 @@ class Delayed(Generic[V]):
         entry = self._find(position)
         return entry.messages() if entry is not None else 0
 
+    def size(self, position: Position) -> int:
+        """The number of messages of an entry that has delayed ones."""
+        return self._stored(position).count
+
     def _due_entries(self, now_ms: int) -> Iterator[Position]:
         for due_ms, at in due_keys(self._view, self._id) if self._cursor.delayed else ():
             if due_ms > now_ms:
@@ -261,21 +263,6 @@ class Delayed(Generic[V]):
         for key, payload in list(self._view.scan(DELAYED, key1(self._id), start, stop)):
             entry = DelayedEntry.decode(key, payload)
             self.remove(entry.at, entry.messages())
-
-    def remove_behind(self: Delayed[WriteBatch], after: Position) -> bool:
-        """Forget all messages behind an entry, as dispatch must pass them again.
-
-        Returns:
-            False if they are too many for one store transaction: then nothing is removed.
-        """
-        if not self._cursor.delayed:
-            return True
-        first = Position(after[0], after[1] + 1)
-        behind = self._view.scan(DELAYED, key1(self._id), key3(self._id, *first))
-        if sum(1 for _ in islice(behind, DELAYED_RECORDS_MAX + 1)) > DELAYED_RECORDS_MAX:
-            return False
-        self.remove_between(first)
-        return True
 
     def clear(self: Delayed[WriteBatch]) -> None:
         """Forget all messages, as dispatch must pass them again.

@@ -52,7 +52,11 @@ def attach(store: Store) -> Callable[..., Consumer]:
 
     def attached(type_: SubscriptionType | None = None, window: int = 1000, **more: Any) -> Consumer:
         return store.subscribe(
-            "t", "a", subscription_type=type_, initial_position=EARLIEST, receiver_queue_size=window, **more
+            "t",
+            "a",
+            subscription_type=type_,
+            receiver_queue_size=window,
+            **{"initial_position": EARLIEST, **more},
         )
 
     return attached

@@ -191,6 +191,6 @@ class Walk:
             for each in self.topic.slots(index):
                 if self.topic.log[index].kind != "messages" or each >= slot or self.mine.is_acked(each):
                     continue
-                if self.topic.message(each).key == key and self.mine.due_ns(each) is None:
+                if self.topic.message(each).key == key and self.mine.holds_key(each):
                     return txn
         return 0

@@ -105,8 +105,13 @@ class ModelSubscription:
         return is_new and due_ns is not None and due_ns > self.topic.model.now()
 
     def due_now(self, room: int) -> set[Slot]:
-        """What was passed and is due by now: entries in the order of their times, until there is enough."""
+        """What was passed and is due by now: entries in the order of their times, until there is enough.
+
+        On Key_Shared all, as each holds its key.
+        """
         due = [slot for slot in self.delayed if not self.is_early(slot)]
+        if self.type is SubscriptionType.KEY_SHARED:
+            return set(due)
         taken: set[Slot] = set()
         for index in dict.fromkeys(
             slot[0] for slot in sorted(due, key=lambda each: (self.due_ns(each), each))
@@ -117,8 +122,12 @@ class ModelSubscription:
         return taken
 
     def holds_key(self, slot: Slot) -> bool:
-        """A delayed message holds its key once dispatch has looked at it at its time."""
-        return self.due_ns(slot) is None or (slot in self.parted and not self.is_early(slot))
+        """A message that is not due holds nothing."""
+        return not self.is_early(slot)
+
+    def holds_queues(self, slot: Slot) -> bool:
+        """A message that was not due holds its key against what is queued once dispatch has looked at it."""
+        return self.due_ns(slot) is None or slot in self.parted
 
     @property
     def skips(self) -> bool:
@@ -378,9 +387,13 @@ class ModelSubscription:
         same = [each for each in self.unread() if each < slot and not self.is_acked(each)]
         return [each for each in same if key is not None and self._key(each) == key and self.holds_key(each)]
 
+    def _earlier_queued(self, slot: Slot) -> list[Slot]:
+        """The same, of those that hold their key against what is queued."""
+        return list(filter(self.holds_queues, self._earlier(slot)))
+
     def send_back_behind(self, consumer: ModelConsumer, given_back: Slot) -> None:
         """Later ones of its key in the consumer's queue go back with it."""
-        waiting = [slot for slot, _ in consumer.queue if given_back in self._earlier(slot)]
+        waiting = [slot for slot, _ in consumer.queue if given_back in self._earlier_queued(slot)]
         self._send_back(consumer, waiting)
 
     def send_back_held(self, consumer: ModelConsumer) -> None:
@@ -388,7 +401,7 @@ class ModelSubscription:
         waiting = [
             slot
             for slot, _ in consumer.queue
-            if any(self.holder.get(each) is not consumer for each in self._earlier(slot))
+            if any(self.holder.get(each) is not consumer for each in self._earlier_queued(slot))
         ]
         self._send_back(consumer, waiting)
 
@@ -411,7 +424,7 @@ class ModelSubscription:
         return [
             each
             for slot in received
-            for each in self._earlier(slot)
+            for each in self._earlier_queued(slot)
             if self.holder.get(each) is not consumer or each in queue
         ]
 
@@ -437,7 +450,9 @@ class ModelSubscription:
                 found.must.add("MessageNotFound")
                 continue
             is_beyond = slot[0] > topic.bound(RU if self.skips else self.level)
-            is_beyond |= self.skips and (topic.state(slot[0]) is OPEN or self.open_before(slot))
+            if self.skips:
+                is_behind = slot not in self.holder and self.open_before(slot)
+                is_beyond |= topic.state(slot[0]) is OPEN or is_behind
             if is_beyond or not topic.is_delivered(slot[0], self.level):
                 # What is acknowledged already may be refused or pass: nothing changes either way.
                 (found.may if self.is_acked(slot) else found.must).add("NotDeliverable")

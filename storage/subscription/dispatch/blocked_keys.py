@@ -1,7 +1,8 @@
 """Keys that messages of skipped transactions block on Key_Shared, remembered by a consumer between dispatches.
 
-A transaction blocks the keys of its messages. Once it has ended, these can be acknowledged before dispatch examines
-the messages blocked behind it; these then block their keys themselves, until they are examined.
+A transaction blocks the keys of its messages, a message with a delivery time from that time on. Once the transaction
+has ended, its messages can be acknowledged before dispatch examines the messages blocked behind it; these then block
+their keys themselves, until they are examined.
 
 The content of an entry never changes, so that keys stay right once read, until a message is acknowledged or a seek
 brings acknowledged messages back; then the entries are read again. Only the list of skipped transactions is read anew
@@ -11,12 +12,16 @@ many to remember, a transaction blocks every key from there on, which can only h
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from storage.disk.codec import corrupt, key1
 from storage.disk.schema import AWAITED
 from storage.disk.view import ReadView
 from storage.limits import KEYS_REMEMBERED_MAX
 from storage.subscription import message_set
+from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.delay_walk import early
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
 from storage.topic.entry import Entry
@@ -37,12 +42,17 @@ def may_be_acknowledged(opened: OpenSubscription[ReadView], txn: int) -> bool:
 
 
 class BlockedKeys:
-    """The first message of each key in each skipped transaction."""
+    """The first message of each key in each skipped transaction, of those whose delivery time has come."""
 
-    __slots__ = ("_by_key", "_every_key", "_generation", "_keys_of", "_known", "_passes", "_through")
+    __slots__ = (
+        "_by_key", "_early", "_every_key", "_generation", "_keys_of", "_known", "_now_ms", "_passes", "_through",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._by_key: dict[bytes, dict[int, MessageOrder]] = {}
+        self._early: list[tuple[int, MessageOrder, int, bytes, list[bytes]]] = []
+        """A heap: delivery time, message, transaction, key, and the list of `_keys_of` while that is the same."""
+        self._now_ms = 0
         self._every_key: dict[int, MessageOrder] = {}
         self._keys_of: dict[int, list[bytes]] = {}
         self._through: dict[int, Position] = {}
@@ -63,12 +73,21 @@ class BlockedKeys:
             if txn in self._through:
                 self._forget(txn)
 
-    def load(self, opened: OpenSubscription[ReadView]) -> None:
+    def ripen(self, now_ms: int) -> None:
+        """Have the messages block their keys whose delivery time has come."""
+        self._now_ms = now_ms
+        while self._early and self._early[0][0] <= now_ms:
+            _, here, txn, key, keys = heappop(self._early)
+            if self._keys_of.get(txn) is keys:
+                self._block(txn, key, here)
+
+    def load(self, opened: OpenSubscription[ReadView], now_ms: int) -> None:
         """Learn the entries that other consumers have skipped, and forget transactions that are skipped no longer.
 
         A seek raises `passes` and `generation`. After a seek, acknowledged messages may be in the backlog again, and
         block keys that were left out here.
         """
+        self.ripen(now_ms)
         generation, self._generation = self._generation, opened.cursor.generation
         if self._passes == opened.cursor.passes:
             return
@@ -99,9 +118,7 @@ class BlockedKeys:
         if after >= through:
             return True
         for entry in uncommitted_entries.entries(opened.view, opened.topic_id, txn, after, through):
-            times = entry.delivery_times
-            timed = sum(1 << index for index, time in enumerate(times) if time is not None) if times else 0
-            if not self._note(opened, txn, entry, message_set.everything(entry.count) & ~timed):
+            if not self._note(opened, txn, entry, message_set.everything(entry.count)):
                 return False
         return True
 
@@ -117,21 +134,35 @@ class BlockedKeys:
 
     def _note(self, opened: OpenSubscription[ReadView], txn: int, entry: Entry, messages: int) -> bool:
         """Note the keys of messages of an entry that are not acknowledged; False where the keys are too many."""
-        done = opened.acks.of(entry.position, entry.count)
-        keys, known = entry.keys, self._keys_of.setdefault(txn, [])
-        for index in message_set.indexes(messages & ~done) if keys else ():
-            key, here = keys[index] if keys else None, (entry.ledger_id, entry.entry_id, index)
-            if key is None:
-                continue
-            firsts = self._by_key.setdefault(key, {})
-            if txn not in firsts:
-                known.append(key)
-                self._known += 1
-            firsts[txn] = min(firsts.get(txn, here), here)
+        keys, known = entry.keys or (), self._keys_of.setdefault(txn, [])
+        left = messages & ~opened.acks.of(entry.position, entry.count) if keys else 0
+        by_time = {self._now_ms: left}
+        if left and entry.delivery_times:
+            delivery = opened.deliveries.find(entry.position) or Delivery(entry.position, entry.count, [])
+            waiting = early(entry, delivery, left, self._now_ms)
+            by_time = {self._now_ms: left & ~sum(waiting.values()), **waiting}
+        for due_ms, due in by_time.items():
+            for index in message_set.indexes(due):
+                key, here = keys[index], (entry.ledger_id, entry.entry_id, index)
+                if key is None:
+                    continue
+                if due_ms <= self._now_ms:
+                    self._block(txn, key, here)
+                else:
+                    heappush(self._early, (due_ms, here, txn, key, known))
+                    known.append(key)
+                    self._known += 1
         if self._known >= KEYS_REMEMBERED_MAX:
             self._every_key[txn] = (entry.ledger_id, entry.entry_id, 0)
             return False
         return True
+
+    def _block(self, txn: int, key: bytes, here: MessageOrder) -> None:
+        firsts = self._by_key.setdefault(key, {})
+        if txn not in firsts:
+            self._keys_of[txn].append(key)
+            self._known += 1
+        firsts[txn] = min(firsts.get(txn, here), here)
 
     def forget(self) -> None:
         """Forget all keys."""
@@ -142,10 +173,10 @@ class BlockedKeys:
     def _forget(self, txn: int) -> None:
         keys = self._keys_of.pop(txn, [])
         for key in keys:
-            firsts = self._by_key[key]
-            del firsts[txn]
+            firsts = self._by_key.get(key, {})
+            firsts.pop(txn, None)
             if not firsts:
-                del self._by_key[key]
+                self._by_key.pop(key, None)
         self._known -= len(keys)
         self._every_key.pop(txn, None)
         del self._through[txn]

@@ -1,7 +1,9 @@
 """The delivery times that one walk of dispatch heeds, on Shared and Key_Shared.
 
 Dispatch passes an early message: neither delivered nor held back, the message holds no key. Due messages are examined
-together with the messages that were delivered before, in order of position.
+together with the messages that were delivered before, in order of position. On Key_Shared every due message holds its
+key, so that a walk examines either all of them, or holds many back (`must_hold`) and delivers nothing: the deliveries
+know the keys from then on.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 
 from storage.disk.view import ReadView
+from storage.limits import DELAYED_RECORDS_MAX, DUE_TOGETHER_MAX
 from storage.subscription import message_set
 from storage.subscription.delivery import NOBODY, Delivery
 from storage.subscription.open_subscription import OpenSubscription
@@ -22,21 +25,33 @@ class DelayWalk:
 
     Args:
         room: the number of messages that the walk selects at most.
+
+    Attributes:
+        must_hold: whether more messages may be due on Key_Shared than the walk examines.
     """
 
-    __slots__ = ("_due", "_heeds", "_now_ms", "_opened")
+    __slots__ = ("_due", "_heeds", "_now_ms", "_opened", "must_hold")
 
-    def __init__(self, opened: OpenSubscription[ReadView], room: int) -> None:
+    def __init__(self, opened: OpenSubscription[ReadView], now_ms: int, room: int) -> None:
         self._opened = opened
-        self._now_ms = opened.view.clock.wall_ms()
+        self._now_ms = now_ms
         self._heeds = opened.subscription.delays
         is_due = self._heeds and opened.delayed.is_due(self._now_ms)
-        self._due = opened.delayed.due(self._now_ms, room) if is_due else {}
+        by_key = opened.subscription.keeps_keys
+        enough = max(room, DUE_TOGETHER_MAX) if by_key else room
+        self._due = opened.delayed.due(now_ms, enough) if is_due else {}
+        self.must_hold = by_key and sum(due.bit_count() for due in self._due.values()) >= enough
+        if self.must_hold:
+            self._due = opened.delayed.due(now_ms, DELAYED_RECORDS_MAX)
 
     @property
     def has_due(self) -> bool:
         """Whether a delayed message is due."""
         return bool(self._due)
+
+    def due(self) -> Iterable[tuple[Position, int]]:
+        """The due messages by entry, in order."""
+        return self._due.items()
 
     def again(
         self, delivered: Iterable[Delivery], read: Position

@@ -79,10 +79,10 @@ class Walk:
         self._by_key = opened.subscription.keeps_keys
         self._heeds_times = opened.subscription.delays
         self._states: dict[int, TransactionState] = {}
-        self._skips = (
-            SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
-        )
-        self._delays = DelayWalk(opened, room)
+        # One time for the walk: of two messages due at the same time none may be early, and none due.
+        now_ms, keys = self._view.clock.wall_ms(), memory.blocked_keys
+        self._skips = SkipWalk(topic.state, opened, keys, now_ms) if opened.subscription.skips else None
+        self._delays = DelayWalk(opened, now_ms, room)
         self._moved: set[Position] = set()
         self._selection = Selection(opened.cursor.read)
         self._keys = WalkKeys(memory.consumer_id, self._skips, self._selection)
@@ -90,6 +90,9 @@ class Walk:
 
     def select(self) -> Selection:
         """Run the walk."""
+        if self._delays.must_hold:
+            self._hold_due()
+            return self._selection
         if self._by_key or self._cursor.released or self._delays.has_due:
             self._select_again()
         if not self._is_full():
@@ -102,6 +105,16 @@ class Walk:
     def _is_full(self) -> bool:
         is_full = self._room <= 0 or self._bytes <= 0 or self._keys.held_count > HELD_MESSAGES_MAX
         return is_full or self._work.left <= 0 or self._selection.delay_records >= DELAYED_RECORDS_MAX
+
+    def _hold_due(self) -> None:
+        """Hold back due messages, which are free from now on, and which hold their keys."""
+        selection = self._selection
+        for at, messages in self._delays.due():
+            delivery = self._opened.deliveries.find(at) or Delivery(at, self._opened.delayed.size(at), [])
+            self._note_own(delivery)
+            selection.held.append((delivery, messages & ~delivery.known()))
+            selection.due.append((at, messages))
+        selection.is_cut = True
 
     def _select_again(self) -> None:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
@@ -301,6 +314,7 @@ class Walk:
             self._work.passed()
             self._offer(entry, delivery, blocked)
         elif marker.kind == COMMIT_MARKER:
+            self._selection.is_late |= entry.delivery_times is not None
             self._offer(entry, delivery, message_set.everything(entry.count))
         else:
             self._pass(entry, delivery)

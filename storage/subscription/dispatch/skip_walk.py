@@ -23,7 +23,9 @@ class SkipWalk:
 
     __slots__ = ("_acknowledgeable", "_done", "_keys", "_known", "_opened", "_state")
 
-    def __init__(self, state: TopicState, opened: OpenSubscription[ReadView], keys: BlockedKeys) -> None:
+    def __init__(
+        self, state: TopicState, opened: OpenSubscription[ReadView], keys: BlockedKeys, now_ms: int
+    ) -> None:
         self._state = state
         self._opened = opened
         self._keys = keys
@@ -31,7 +33,7 @@ class SkipWalk:
         self._done: set[int] = set()
         self._acknowledgeable: dict[int, bool] = {}
         if opened.subscription.keeps_keys:
-            keys.load(opened)
+            keys.load(opened, now_ms)
 
     def of(self, txn: int) -> SkippedTxn | None:
         """Return the record of a skipped transaction; None for a transaction that is not skipped."""

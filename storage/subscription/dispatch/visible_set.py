@@ -53,6 +53,7 @@ class OpenKeys:
             known = self._keys = BlockedKeys()
             if self._subscription.skips and self._subscription.keeps_keys:
                 opened = OpenSubscription(self._view, self._subscription)
+                known.ripen(self._view.clock.wall_ms())
                 for txn, _ in uncommitted_entries.open_transactions(self._view, opened.topic_id):
                     known.learn(opened, txn, self._through)
         return known

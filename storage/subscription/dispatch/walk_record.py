@@ -27,8 +27,8 @@ def record_selection(opened: OpenSubscription[WriteBatch], consumer_id: int, sel
     counted[REDELIVERIES] += again_count
     delivered = [(piece.entry.position, piece.messages, piece.entry.count) for piece in pieces]
     _change(opened, selection, delivered, lambda known, messages: known.deliver(messages, consumer_id))
-    if selection.due and opened.subscription.keeps_keys:
-        # From now on a due message holds its key, and later messages of the key may be queued at other consumers.
+    if (selection.due or selection.is_late) and opened.subscription.keeps_keys:
+        # From now on such a message holds its key, and later messages of the key may be queued at other consumers.
         cursor.generation += 1
     for at, messages in selection.due:
         opened.delayed.remove(at, messages)

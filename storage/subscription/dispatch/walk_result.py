@@ -26,6 +26,7 @@ class Selection:
         delayed: messages to pass before their delivery time, by due time, with their delivery.
         delay_records: the number of due times in `delayed`, over all entries.
         due: messages passed before, whose time has come and which were examined.
+        is_late: whether a message was examined whose delivery time may have come since later ones were delivered.
         exhausted: messages for the dead-letter topic, or to be dropped there.
         skipped: open transactions whose entries the walk skipped.
         behind: committed messages blocked behind a skipped transaction: transaction, entry, number of messages, the
@@ -50,6 +51,7 @@ class Selection:
         "gaps",
         "held",
         "is_cut",
+        "is_late",
         "markers",
         "own",
         "passed",
@@ -75,7 +77,7 @@ class Selection:
         self.examined: dict[int, Position] = {}
         self.ended: list[int] = []
         self.markers: list[int] = []
-        self.is_cut = False
+        self.is_cut = self.is_late = False
 
     def delay(self, delivery: Delivery, early: dict[int, int]) -> int:
         """Pass messages of an entry before their delivery time; return them as one set."""
