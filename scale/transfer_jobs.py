@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 from scale.transfer_data import SHAPES
 from storage import Store
 from storage.values.names import full_topic_name
+from txnctl.files.csv_rows import checked_dialect
+from txnctl.files.input_parts import InputOptions
+from txnctl.files.message_rows import MessageColumns
 from txnctl.pipelines import audit, export, ingest
-from txnctl.pipelines.csv_files import checked_dialect
 from txnctl.pipelines.request import RequestForm
 from txnctl.pipelines.settle import Settler, start_settling
 from txnctl.pipelines.settler import SettleOptions
@@ -42,12 +44,11 @@ def load(spark: SparkSession, store: str, directory: Path) -> int:
     """Ingest the files, each in one transaction; return the number of messages."""
     messages = 0
     for shape in SHAPES:
-        options = ingest.InputOptions("csv", dialect=checked_dialect(shape.delimiter, shape.encoding))
-        columns = ingest.MessageColumns(event_time="time")
+        options = InputOptions("csv", dialect=checked_dialect(shape.delimiter, shape.encoding))
+        columns = MessageColumns(event_time="time")
         target = {"path": store, "topic": LOADED, "writeId": shape.file}
-        messages += ingest.ingest_files(
-            spark, [str(directory / shape.file)], target, columns, options
-        ).messages
+        parts = ingest.plan_files([str(directory / shape.file)], columns, options)
+        messages += ingest.ingest_files(spark, parts, target, columns, options).messages
     return messages
 
 
@@ -101,10 +102,9 @@ def copy(spark: SparkSession, path: str, directory: Path) -> int:
             "createTopic": "true",
             "writeId": f"again-{format_}",
         }
-        columns = ingest.MessageColumns(value="value")
-        messages += ingest.ingest_files(
-            spark, [place], target, columns, ingest.InputOptions(format_)
-        ).messages
+        columns, options = MessageColumns(value="value"), InputOptions(format_)
+        parts = ingest.plan_files([place], columns, options)
+        messages += ingest.ingest_files(spark, parts, target, columns, options).messages
     return messages
 
 

@@ -7,32 +7,39 @@ from json import JSONDecodeError, JSONDecoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _scan = JSONDecoder().raw_decode
 
 
 class Unreadable(Exception):
-    """The reason why a line is no object."""
+    """The reason why a line is no object, and after it the place in the line."""
+
+    def __init__(self, reason: str, place: str = "") -> None:
+        super().__init__(reason + place)
+        self.reason = reason
+        self.place = place
 
 
-def read_object(line: bytes) -> dict[str, object] | None:
-    """The object on a line; None where the line is empty."""
+def read_object(
+    line: bytes, scan: Callable[[str, int], tuple[object, int]] = _scan
+) -> dict[str, object] | None:
+    """The object on a line, by the scanner of a decoder; None where the line is empty."""
     try:
         text = line.decode().strip(" \t\r\n")
         if not text:
             return None
-        parsed, end = _scan(text, 0)
+        parsed, end = scan(text, 0)
     except UnicodeDecodeError as error:
-        raise Unreadable(f"not UTF-8 at byte {error.start}") from None
+        raise Unreadable("not UTF-8", f" at byte {error.start}") from None
     except JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+        raise Unreadable("not JSON", f": {error.msg} at character {error.pos + 1}") from None
     except RecursionError:
         raise Unreadable("nested too deeply") from None
     except ValueError as error:
-        raise Unreadable(f"not JSON: {error}") from None
+        raise Unreadable("not JSON", f": {error}") from None
     if end != len(text):
-        raise Unreadable(f"more follows the JSON value, at character {end + 1}")
+        raise Unreadable("more follows the JSON value", f", at character {end + 1}")
     if type(parsed) is not dict:
         raise Unreadable("not a JSON object")
     return parsed

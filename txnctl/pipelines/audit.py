@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from txnctl.files import listing
 from txnctl.pipelines import files
 from txnctl.pipelines.request import KEYED, RequestForm
-from txnctl.pipelines.request_columns import REQUEST, decimal_text, hellers, is_customer, requests, total
+from txnctl.pipelines.request_columns import REQUEST, decimal_text, hellers, is_customer, requests, total, utc
 from txnctl.spark import schemas
 from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
@@ -116,7 +117,7 @@ def days_of_topic(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
     from pyspark.sql import functions as f
 
     good = requests(messages, form).where(f.col("problem").isNull() & is_customer(f.col("account")))
-    day = f.to_date(f.coalesce("eventTime", "publishTime")).cast("string")
+    day = utc(f.coalesce("eventTime", "publishTime")).cast("date").cast("string")
     return good.groupBy(day.alias("day")).agg(total(f.col("hellers")).alias("hellers"))
 
 
@@ -167,7 +168,9 @@ def audit_balances(
         rows = spark.read.format("txnctl").options(**sources.table).load()
         lines = None
         if sources.data is not None:
-            lines = spark.read.option("header", True).csv(files.uri_to_read(sources.data))
+            lines = spark.read.option("header", True).csv(
+                [files.uri_to_read(name) for name in listing.input_files(sources.data)]
+            )
         sides = transform(
             balances_of_topic(messages, form),
             balances_of_table(rows),

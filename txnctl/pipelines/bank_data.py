@@ -14,8 +14,8 @@ from io import TextIOWrapper
 from typing import NamedTuple
 
 from storage.errors import BadInput
+from txnctl.files.listing import COMPRESSED
 from txnctl.input.source import Source
-from txnctl.pipelines.files import COMPRESSED
 from txnctl.pipelines.hellers import parse_hellers
 
 COLUMNS = ("account_id", "acct_seq", "date", "balance")

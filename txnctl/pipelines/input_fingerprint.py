@@ -9,11 +9,12 @@ from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
-from txnctl.pipelines import files
+from txnctl.files import listing
 from txnctl.spark.file_systems import is_uri
 
 if TYPE_CHECKING:
-    from txnctl.pipelines.ingest import InputOptions, MessageColumns
+    from txnctl.files.input_parts import InputOptions
+    from txnctl.files.message_rows import MessageColumns
 
 
 def of_files(paths: Sequence[str], columns: MessageColumns, options: InputOptions) -> str | None:
@@ -34,7 +35,7 @@ def of_files(paths: Sequence[str], columns: MessageColumns, options: InputOption
 
 def _digests(path: str) -> list[tuple[int, str]]:
     digests = []
-    for name in files.input_files(path):
+    for name in listing.input_files(path):
         try:
             with open(name, "rb") as file:
                 digest = file_digest(file, "sha256").hexdigest()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
 from txnctl.pipelines.request import AMOUNT_DEFAULT, RequestForm
-from txnctl.pipelines.request_columns import REQUEST, is_customer, requests
+from txnctl.pipelines.request_columns import REQUEST, is_customer, requests, utc
 from txnctl.pipelines.streaming import Stream
 from txnctl.pipelines.written_files import write_parquet
 from txnctl.spark import schemas
@@ -105,14 +105,13 @@ def _period(name: str) -> Column:
     """The text of the beginning of the period of `at` in UTC, whatever the zone of the session."""
     from pyspark.sql import functions as f
 
-    # A timestamp without a zone has the same date and text in sessions of every zone.
-    utc = f.expr("timestampadd(MICROSECOND, unix_micros(at), timestamp_ntz'1970-01-01 00:00:00')")
+    at = utc(f.col("at"))
     if name in ("minute", "hour"):
         length, rest = (16, ":00Z") if name == "minute" else (13, ":00:00Z")
         return f.concat(
-            f.replace(f.substring(utc.cast("string"), 1, length), f.lit(" "), f.lit("T")), f.lit(rest)
+            f.replace(f.substring(at.cast("string"), 1, length), f.lit(" "), f.lit("T")), f.lit(rest)
         )
-    day = utc.cast("date")
+    day = at.cast("date")
     return f.concat((day if name == "day" else f.trunc(day, name)).cast("string"), f.lit("T00:00:00Z"))
 
 

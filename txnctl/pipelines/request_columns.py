@@ -69,3 +69,10 @@ def requests(messages: DataFrame, form: RequestForm = KEYED) -> DataFrame:
 def is_customer(account: Column) -> Column:
     """Report whether an account is a customer's."""
     return ~account.startswith(PARTNER_PREFIX)
+
+
+def utc(time: Column) -> Column:
+    """The time in UTC, without a zone: its date and its text are the same in sessions of every zone."""
+    from pyspark.sql import functions as f
+
+    return f.timestamp_add("MICROSECOND", f.unix_micros(time), f.expr("timestamp_ntz'1970-01-01 00:00:00'"))

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 STANDARD_TIMESTAMPS: Final = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 """Parquet's own timestamps in files that are written; Spark's default is INT96, which Parquet has deprecated."""
 
-NANOSECONDS_AS_NUMBERS: Final = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
-"""Spark has no timestamp of nanoseconds: in files that are read such a column is a number, or an error."""
-
 
 @contextmanager
 def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Files of a job: their URIs, their formats, and that nothing is written over."""
+"""Where a job writes: the URI, and that nothing is written over."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import AlreadyExists, InvalidValue
-from txnctl.pipelines.files import check_absent, format_of, is_uri, uri_to_read, uri_to_write
+from storage.errors import AlreadyExists
+from txnctl.pipelines.files import check_absent, uri_to_read, uri_to_write
+from txnctl.spark.file_systems import is_uri
 
 
 @pytest.mark.parametrize(
@@ -29,36 +30,9 @@ def test_a_uri_names_its_file_system(path: str, is_one: bool) -> None:
 
 
 def test_a_file_is_read_by_its_exact_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though it looks like a pattern; a pattern stays one."""
-    (tmp_path / "a[1]*.csv").touch()
+    """Though it looks like a pattern."""
     monkeypatch.chdir(tmp_path)
     assert uri_to_read("a[1]*.csv") == f"file://{tmp_path}/a\\[1\\]\\*.csv"
-    assert uri_to_read("*.csv") == f"file://{tmp_path}/*.csv"
-    with pytest.raises(InvalidValue, match="there is no such file"):
-        uri_to_read("missing.csv")
-
-
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        ("a.csv", "csv"),
-        ("a.TSV.GZ", "csv"),
-        ("dir/a.jsonl/", "json"),
-        ("a.ndjson.zst", "json"),
-        ("s3://b/a.parquet", "parquet"),
-    ],
-)
-def test_the_ending_tells_the_format(path: str, found: str) -> None:
-    """Compressed or not, a file or a directory."""
-    assert format_of(path) == found
-
-
-@pytest.mark.parametrize("path", ["a", "a.gz", "a.txt", ".csv/", "/"])
-def test_an_ending_that_tells_nothing_is_an_error(path: str) -> None:
-    """The hint names the formats."""
-    with pytest.raises(InvalidValue) as refused:
-        format_of(path)
-    assert refused.value.hint == "Give --format csv|json|parquet."
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:

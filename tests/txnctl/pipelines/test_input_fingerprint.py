@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from storage.errors import InvalidValue
+from txnctl.files.input_parts import InputOptions
+from txnctl.files.message_rows import MessageColumns
 from txnctl.pipelines import input_fingerprint
-from txnctl.pipelines.ingest import InputOptions, MessageColumns
 
 
 def of(*paths: Path, key: str | None = None, skip: bool = False) -> str | None:

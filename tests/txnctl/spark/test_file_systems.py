@@ -19,6 +19,8 @@ from storage.errors import BadLine, InvalidValue, OffloadInvalid, TxnctlError
 from tests.txnctl.s3_server import KEY, S3Server
 from tests.txnctl.spark.offload_steps import COMMITTED, fill, rows, span
 from tests.txnctl.spark.sink.staging_steps import WRITE, packed, read, staged
+from txnctl.files.input_parts import InputOptions
+from txnctl.files.message_rows import MessageColumns
 from txnctl.pipelines import export, files, ingest, streaming
 from txnctl.spark import file_systems, read_topic
 from txnctl.spark.ledger_files import upkeep
@@ -144,7 +146,7 @@ def options(store: Store, path: str) -> dict[str, str]:
 def test_spark_reads_and_writes_through_s3(
     spark: SparkSession, store: Store, options: dict[str, str], s3: S3Server
 ) -> None:
-    """offloadPath, stagingPath and CSV to ingest need no jar; what needs one says so."""
+    """offloadPath, stagingPath and files to ingest need no jar; what needs one says so."""
     place = {"offloadPath": s3.uri("read", "s3a")}
     messages = spark.read.format("txnctl").options(**options, **place).load()
     copy = {"path": options["path"], "topic": "copy", "createTopic": "true", "stagingPath": s3.uri("written")}
@@ -155,17 +157,27 @@ def test_spark_reads_and_writes_through_s3(
     with pytest.raises(InvalidValue, match="this Spark has no file system for s3a://"):
         read_topic(spark, **options, **place)
     system, _ = fs.FileSystem.from_uri("s3://bank")
-    with system.open_output_stream("bank/input/a.csv") as file:
-        file.write(b'key,value\nB1,"a\nb"\n')
+
+    def ingested(place: str, format_: str) -> int:
+        columns, form = MessageColumns("value", "key"), InputOptions(format_)
+        parts = ingest.plan_files([s3.uri(place)], columns, form)
+        return ingest.ingest_files(spark, parts, target, columns, form).messages
+
     target = {"path": options["path"], "topic": "input", "createTopic": "true"}
-    assert ingest.ingest_files(spark, [s3.uri("input")], target, ingest.MessageColumns("value", "key"),
-                               ingest.InputOptions("csv")).messages == 1  # fmt: skip
-    with system.open_output_stream("bank/input/b.csv") as file:
-        file.write(b"key,value\nB1\n")
-    with pytest.raises(BadLine, match=r"^s3://bank/input/b.csv: line 2: 1 column"):
-        ingest.ingest_files(spark, [s3.uri("input/b.csv")], target, ingest.MessageColumns("value", "key"))
-    with pytest.raises(InvalidValue, match="this Spark has no file system for s3a://"):
-        ingest.ingest_files(spark, ["s3://bank/input/a.json"], target, ingest.MessageColumns())
+    for name, content in (
+        ("input/a.csv", b'key,value\nB1,"a\nb"\n'),
+        ("b.csv", b"key,value\nB1\n"),
+        ("lines/10:15.json", b'{"key":"B1","value":"1"}\n' * 3),
+        ("lines/below/b.json", b'{"key":"B1","value":"1"}\n'),
+        ("lines/_part", b"x"),
+    ):
+        with system.open_output_stream(f"bank/{name}") as file:
+            file.write(content)
+    assert ingested("input", "csv") == 1
+    with pytest.raises(BadLine, match=r"^s3://bank/b.csv: line 2: 1 column"):
+        ingested("b.csv", "csv")
+    assert ingested("lines", "json") == 4
+    assert ingested("lines/*/*.json", "json") == 1
     stream = spark.readStream.format("txnctl").options(**options, startingPosition="earliest").load()
     with pytest.raises(InvalidValue, match="this Spark has no file system for s3a://"):
         streaming.Stream(stream, lambda *_: None, files.uri_to_write("s3://bank/checkpoint"), None).wait()

@@ -161,11 +161,15 @@ def ingest(
     json     An object a line. The text is stored unchanged, to the last digit.
     parquet  Rows become JSON; dates and times in UTC, to the last digit.
 
+    A directory is all files below, except names that begin with a dot or an underscore. Files of one directory or
+    pattern have the same columns; types of Parquet that widen may differ, such as int32 and int64. Pipes and devices
+    are refused: `produce --input` reads those.
+
     The whole input is one transaction: no reader sees a part, and after a failure nothing is stored. Files are stored
     in the order of the arguments, rows in the order of the file.
 
     A row that cannot be a message ends the job with the file and the line: a wrong number of columns, no JSON, a
-    malformed time or one without a date, bytes that are not text. A quote that is never closed always ends the job,
+    malformed time or one without a zone, bytes that are not text. A quote that is never closed always ends the job,
     also with --on-error skip, because the rows behind the quote cannot be told apart.
 
     With --write-id a script may be run again without a second thought: input stored under the id already is not stored
@@ -179,11 +183,14 @@ def ingest(
     began = perf_counter()
     refuse_transaction("pipeline ingest")
     name = full_topic_name(topic)
-    from txnctl.pipelines import csv_files, ingest as job, input_fingerprint
+    from txnctl.files import csv_rows
+    from txnctl.files.input_parts import InputOptions
+    from txnctl.files.message_rows import MessageColumns
+    from txnctl.pipelines import ingest as job, input_fingerprint
 
-    columns = job.MessageColumns(options.value, options.key, options.event_time)
-    dialect = csv_files.checked_dialect(options.delimiter, options.encoding)
-    input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip", dialect)
+    columns = MessageColumns(options.value, options.key, options.event_time)
+    dialect = csv_rows.checked_dialect(options.delimiter, options.encoding)
+    input_options = InputOptions(options.format_, options.multi_line, options.on_error == "skip", dialect)
     fingerprint = earlier = None
     if options.write_id is not None:
         fingerprint = input_fingerprint.of_files(file, columns, input_options)
@@ -202,12 +209,13 @@ def ingest(
     if earlier is not None and fingerprint is not None and earlier.fingerprint == fingerprint:
         done = job.Ingested(earlier.rows, 0)
     else:
+        parts = job.plan_files(file, columns, input_options)
         with (
             _told_to_look(topic, options.write_id),
             session("ingest", spark_options) as spark,
             watched_tasks(context, "Ingest", spark),
         ):
-            done = job.ingest_files(spark, file, source_options, columns, input_options)
+            done = job.ingest_files(spark, parts, source_options, columns, input_options)
         if create and not done.messages:
             _create(context, topic)
     before = None if earlier is None else StoredBefore(earlier.txn, earlier.at, earlier.content is not None)

@@ -17,7 +17,6 @@ from storage.errors import (
     ALL,
     AlreadyExists,
     BadInput,
-    BadLine,
     InvalidValue,
     JobFailed,
     JvmDied,
@@ -25,15 +24,12 @@ from storage.errors import (
     TxnctlError,
 )
 from txnctl.output.shell import name_in
-from txnctl.spark.file_systems import without_secrets
 from txnctl.spark.runtime.failure_text import cause, failed_task, missing_module
 from txnctl.spark.runtime.task_host import ON_OTHER_HOSTS
 
-BAD_ROW = "txnctl-bad-row "
-"""Prefix of the message of a `raise_error` in a transform; JSON follows: file, row or record, unit, problem."""
-
 _RAISED = re.compile(r"^storage\.errors\.(\w+): (.*)\n?(.*)$", re.MULTILINE)
-_NO_HINT = re.compile(r"\s|at |Traceback|During|The above|$")
+_NO_HINT = re.compile(r"\s|at |Traceback|During|The above|details: |$")
+_DETAILS = re.compile(r"details: (\{.*\})$", re.MULTILINE)
 _NO_FILE_SYSTEM = re.compile(
     r'No FileSystem for scheme "(\w+)"|Class org\.apache\.hadoop\.fs\.(\w+)\.\w+ not found'
 )
@@ -97,11 +93,12 @@ def as_error(error: BaseException) -> TxnctlError:
     raised = list(_RAISED.finditer(text))
     if raised:
         kind, message, next_line = raised[-1].groups()
+        details = _DETAILS.match(text, raised[-1].end() + 1) or _DETAILS.match(text, raised[-1].start(3))
         return _BY_NAME.get(kind, TxnctlError)(
-            message, hint=None if _NO_HINT.match(next_line) else name_in(next_line.strip())
+            message,
+            hint=None if _NO_HINT.match(next_line) else name_in(next_line.strip()),
+            **(json.loads(details[1]) if details else {}),
         )
-    if BAD_ROW in text:
-        return _bad_row(text)
     no_file_system = _NO_FILE_SYSTEM.search(text)
     if no_file_system:
         return InvalidValue(
@@ -153,47 +150,6 @@ def _place(text: str) -> str:
     """Say on which host the failed task ran, if that was an executor's."""
     task = failed_task(text)
     return f", in a task on host {task.host}" if task is not None and task.is_remote else ""
-
-
-class BadRow(BadLine):
-    """A row of the input that cannot be a message.
-
-    Attributes:
-        file: path of the file.
-        row: its number in the file, from 1 on; None where only the text is known.
-        record: its text; None where the number is known.
-        problem: the reason.
-        unit: what the number counts: lines, or rows of a file without lines.
-    """
-
-    def __init__(
-        self, file: str, row: int | None, record: str | None, problem: str, unit: str = "line"
-    ) -> None:
-        file = file.removeprefix("file://").removeprefix("file:")
-        shown = without_secrets(file)
-        location = (
-            f"{shown}: {unit} {row:,}" if row is not None else f"{shown}: the {unit} {(record or '')[:80]!r}"
-        )
-        super().__init__(
-            f"{location}: {problem}", hint="--on-error skip leaves such rows out.", path=shown, **{unit: row}
-        )
-        self.file = file
-        self.row = row
-        self.record = record
-        self.problem = problem
-        self.unit = unit
-
-
-def _bad_row(text: str) -> BadRow:
-    start = text.index(BAD_ROW) + len(BAD_ROW)
-    details, _ = json.JSONDecoder().raw_decode(text, start)
-    return BadRow(
-        details["file"],
-        details.get("row"),
-        details.get("record"),
-        details["problem"],
-        details.get("unit", "line"),
-    )
 
 
 def _whole_text(error: BaseException) -> str:

@@ -101,6 +101,25 @@ def test_rows_that_were_left_out_are_told_with_their_reason(start: Start, reques
     ]
 
 
+def test_files_are_refused_before_spark_starts(
+    run: Any, start: Start, requests: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe, a directory whose files differ, a missing column: exit code 2, also on a machine without Java."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    words = ("requests", "--format", "json")
+    for place in ("/dev/stdin", "/dev/fd/0"):
+        with start("pipeline", "ingest", place, *words, stdin=subprocess.PIPE) as process:
+            _, said = process.communicate(b'{"n":1}\n{"n":2}\n')
+        assert (process.returncode, f"'{place}' is no regular file" in said.decode()) == (2, True)
+    Path("d").mkdir()
+    Path("d/a.csv").write_text("account,delta\n")
+    Path("d/b.csv").write_text("account,delta,fee\n")
+    for place, option, says in (("d", "account", "b.csv"), ("in.csv", "amount", "there is no column amount")):
+        refused = run("pipeline", "ingest", place, "requests", "--format", "csv", "--key-column", option)
+        assert (refused.status, says in refused.err) == (2, True)
+    assert list(requests.reader("requests")) == []
+
+
 @pytest.mark.parametrize(("write_id", "looks"), [(None, True), ("may", False)])
 def test_after_a_kill_the_rows_may_be_stored(write_id: str | None, looks: bool) -> None:
     """Without a write id the hint says to look first; with one the job may run again at once."""

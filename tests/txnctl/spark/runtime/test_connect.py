@@ -26,11 +26,13 @@ EXAMPLE = ROOT / "examples" / "bank_pipeline"
 
 JOBS = """
 import json, os, sys
+from txnctl.files.input_parts import InputOptions
+from txnctl.files.message_rows import MessageColumns
 from txnctl.pipelines import audit, export, ingest
 
-ingested = ingest.ingest_files(
-    spark, ["in.csv", "in.json"], {"topic": "requests", "createTopic": "true"}, ingest.MessageColumns(key="account")
-)
+columns, options = MessageColumns(key="account"), InputOptions()
+parts = ingest.plan_files(["in.csv", "in.json"], columns, options)
+ingested = ingest.ingest_files(spark, parts, {"topic": "requests", "createTopic": "true"}, columns, options)
 requests = export.read_topic(spark, {"topic": "requests"})
 exported = {form: export.export_rows(requests, f"out.{form}", form) for form in ("parquet", "csv", "json")}
 findings = audit.audit_balances(spark, audit.AuditSources({"topic": "requests"}, {"table": "accounts"}))

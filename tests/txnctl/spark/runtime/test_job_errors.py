@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from traceback import format_exception
+
 import pytest
 
 from storage.errors import BadInput, BadLine, InvalidValue, JobFailed, JvmDied, ProgramMissing, TopicNotFound
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.runtime.job_errors import as_error, as_txnctl_errors
 
 TRACE = """An exception was thrown from the Python worker. Please see the stack trace below.
@@ -49,14 +52,17 @@ def test_what_java_caused_is_looked_through() -> None:
     assert type(as_error(outer)) is TopicNotFound
 
 
-def test_a_bad_row_is_a_bad_line() -> None:
-    """With its file and number."""
-    text = (
-        'Job aborted: txnctl-bad-row {"file":"file:///a/b.csv","row":3,"problem":"it is not JSON"} SQLSTATE'
-    )
-    error = as_error(RuntimeError(text))
-    assert isinstance(error, BadLine)
-    assert error.message == "/a/b.csv: line 3: it is not JSON"
+def test_details_come_back_with_the_error() -> None:
+    """Behind the hint, or where there is none; a path may hold a brace."""
+    for hint in (None, "Leave it out."):
+        with pytest.raises(BadLine) as raised, hints_as_notes():
+            raise BadLine("/a/b.csv: line 3: not JSON", hint=hint, path="/a/}.csv", line=3)
+        error = as_error(
+            RuntimeError("".join(format_exception(raised.value)) + "\n\tat org.apache.X(X.scala:1)")
+        )
+        assert isinstance(error, BadLine)
+        assert (error.message, error.hint) == ("/a/b.csv: line 3: not JSON", hint)
+        assert error.details == {"path": "/a/}.csv", "line": 3}
 
 
 def test_what_spark_refuses_is_bad_input_and_the_rest_a_failed_job() -> None:

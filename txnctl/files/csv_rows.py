@@ -1,4 +1,4 @@
-"""CSV files as rows: RFC 4180 under a header, read as `produce --input csv` reads it. No Spark: tasks import this.
+"""CSV as rows and messages: RFC 4180 under a header, read as `produce --input csv` reads it.
 
 Spark's own reader cuts a quoted line break into two rows, accepts a quote that is never closed, and turns bytes that
 are not text into U+FFFD, each without an error. Here all of them are errors by file and line. An empty field is null,
@@ -10,30 +10,28 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX
+from txnctl.files import byte_lines
+from txnctl.files.byte_lines import bad_line
+from txnctl.files.cells import json_form, json_text
+from txnctl.files.listing import opened, plain_name, read_errors
+from txnctl.files.message_rows import FileMessage, MessageColumns, bad_row, message_row
 from txnctl.input.csv_text import csv_records
 from txnctl.output.human import plural
-from txnctl.pipelines import files
-from txnctl.spark.file_systems import is_uri, open_file_system, without_secrets
+from txnctl.spark.file_systems import without_secrets
 
 if TYPE_CHECKING:
     from txnctl.input.csv_text import CsvRecord
-
-LOCATION: Final = ("_txnctl_file", "_txnctl_row")
-PROBLEM: Final = ("_txnctl_record", "_txnctl_problem")
-"""The columns beside those of the file: path, number of the first line; the text of a row without a number, problem."""
 
 UTF_8: Final = "utf-8"
 _LINE_BYTES_MAX: Final = 2 * MESSAGE_BYTES_MAX + (1 << 20)
 """A value of quotes alone has each of them doubled."""
 _OTHER_DELIMITERS: Final = (";", "\t", "|")
-_READ_BYTES: Final = 1 << 20
 
 
 class CsvDialect(NamedTuple):
@@ -110,15 +108,15 @@ def read_header(path: str, dialect: CsvDialect) -> CsvHeader:
         InvalidValue: no header, a name twice, or a header that looks like one of another delimiter.
         BadLine: the header is no text of the encoding, or no CSV.
     """
-    delimiter = dialect.delimiter or ("\t" if _plain_name(path).endswith(".tsv") else ",")
-    with _opened(path) as stream:
+    delimiter = dialect.delimiter or ("\t" if plain_name(path).endswith(".tsv") else ",")
+    with read_errors(path), opened(path) as stream:
         record = next(csv_records(_lines(stream, path, dialect), delimiter), None)
     if record is None:
         raise InvalidValue(
             f"{without_secrets(path)!r} is empty, without even a header", path=without_secrets(path)
         )
     if record.problem is not None:
-        raise _bad_line(path, record.number, record.problem)
+        raise bad_line(path, record.number, record.problem)
     names = [name or f"_c{place}" for place, name in enumerate(record.fields)]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -127,7 +125,7 @@ def read_header(path: str, dialect: CsvDialect) -> CsvHeader:
                 path=without_secrets(path),
             )
         if not _is_text(name):
-            raise _bad_line(path, record.number, f"it is not {dialect.encoding} text")
+            raise bad_line(path, record.number, f"it is not {dialect.encoding} text")
     if dialect.delimiter is None and len(names) == 1:
         _refuse_other_delimiter(path, names[0])
     return CsvHeader(names, delimiter)
@@ -153,7 +151,7 @@ def read_rows(path: str, header: CsvHeader, dialect: CsvDialect) -> Iterator[Csv
     """
     before = csv.field_size_limit(MESSAGE_BYTES_MAX)
     try:
-        with _opened(path) as stream:
+        with read_errors(path), opened(path) as stream:
             taken: list[bytes] = []
             records = csv_records(_noted(_lines(stream, path, dialect), taken), header.delimiter)
             for index, record in enumerate(records):
@@ -166,45 +164,47 @@ def read_rows(path: str, header: CsvHeader, dialect: CsvDialect) -> Iterator[Csv
 
 def read_lines(
     path: str, header: CsvHeader, dialect: CsvDialect, start: int, end: int
-) -> Iterator[tuple[CsvRow, bytes | None]]:
-    """Yield the records below the header of the lines that begin from byte `start` on, below `end`.
+) -> Iterator[tuple[int, CsvRow]]:
+    """Yield the records below the header, each with its byte, of the lines that begin from `start` on, below `end`.
 
-    Each line is a record by itself: a quoted line end is a problem. Lines have no number here, so that a row with a
-    problem comes with the text of the line.
-
-    Raises:
-        BadLine: a line that is too long.
+    Each line is a record by itself: a quoted line end is a problem. Lines have no number here.
     """
-    with _opened(path) as stream:
-        at = 0
-        if start:
-            # The line that a different part begins ends here.
-            at = start - 1
-            _skip(stream, at)
-            at += len(stream.readline())
-        is_below_header = start > 0
-        while at < end and (line := stream.readline(_LINE_BYTES_MAX + 1)):
-            if len(line) > _LINE_BYTES_MAX:
-                raise BadLine(
-                    f"{without_secrets(path)}: the line at byte {at:,} is longer than {_LINE_BYTES_MAX:,} bytes",
-                    path=without_secrets(path),
-                )
-            at += len(line)
-            row = _parse_line(line, header, dialect)
-            if row is None:
-                continue
-            if is_below_header:
-                yield row, None if row.problem is None else line.rstrip(b"\r\n")
-            is_below_header = True
+    is_below_header = start > 0
+    for at, line in byte_lines.read_lines(path, start, end, _LINE_BYTES_MAX):
+        row = (
+            CsvRow(0, [], f"longer than {_LINE_BYTES_MAX:,} bytes")
+            if line is None
+            else _parse_line(line, header, dialect)
+        )
+        if row is None:
+            continue
+        if is_below_header:
+            yield at, row
+        is_below_header = True
 
 
-def _skip(stream: io.BufferedReader, count: int) -> None:
-    """Pass over bytes; a stream of PyArrow may not seek."""
-    if stream.seekable():
-        stream.seek(count)
-        return
-    while count and (data := stream.read(min(count, _READ_BYTES))):
-        count -= len(data)
+def read_messages(
+    rows: Iterator[tuple[int, CsvRow]], header: CsvHeader, names: Sequence[str], columns: MessageColumns
+) -> Iterator[tuple[int, FileMessage]]:
+    """Yield the messages of rows, each with the place that comes with its row.
+
+    Args:
+        names: the columns of the value, in order.
+    """
+    indexes = {name: header.names.index(name) for name in names}
+    form = json_form(names)
+    for place, (_, fields, problem) in rows:
+        yield place, bad_row(problem) if problem is not None else _message(fields, indexes, form, columns)
+
+
+def _message(
+    fields: list[str | None], indexes: dict[str, int], form: str, columns: MessageColumns
+) -> FileMessage:
+    return message_row(
+        columns,
+        lambda: form % tuple(json_text(fields[index]) for index in indexes.values()),
+        lambda name: fields[indexes[name]],
+    )
 
 
 def _parse_line(line: bytes, header: CsvHeader, dialect: CsvDialect) -> CsvRow | None:
@@ -225,7 +225,7 @@ def _row(path: str, record: CsvRecord, text: bytes, header: CsvHeader) -> CsvRow
     number, fields, problem = record[:3]
     if problem is not None:
         if text.count(b'"') % 2:
-            raise _bad_line(path, number, "the quote that begins here is never closed")
+            raise bad_line(path, number, "the quote that begins here is never closed")
         return CsvRow(number, [], problem)
     if len(fields) != len(header.names):
         return CsvRow(
@@ -273,7 +273,7 @@ def _lines(stream: io.BufferedReader, path: str, dialect: CsvDialect) -> Iterato
     number = 1
     while line := stream.readline(_LINE_BYTES_MAX + 1):
         if len(line) > _LINE_BYTES_MAX:
-            raise _bad_line(path, number, f"it is longer than {_LINE_BYTES_MAX:,} bytes")
+            raise bad_line(path, number, f"it is longer than {_LINE_BYTES_MAX:,} bytes")
         yield line
         number += 1
 
@@ -284,7 +284,7 @@ def _recoded(stream: io.BufferedReader, path: str, dialect: CsvDialect) -> Itera
     try:
         while line := text.readline(_LINE_BYTES_MAX + 1):
             if len(line) > _LINE_BYTES_MAX:
-                raise _bad_line(path, number, f"it is longer than {_LINE_BYTES_MAX:,} characters")
+                raise bad_line(path, number, f"it is longer than {_LINE_BYTES_MAX:,} characters")
             yield line.encode("utf-8", "surrogatepass")
             number += 1
     except UnicodeError as error:
@@ -296,61 +296,25 @@ def _recoded(stream: io.BufferedReader, path: str, dialect: CsvDialect) -> Itera
         ) from None
 
 
-def _opened(path: str) -> io.BufferedReader:
-    """Open a file of any file system that PyArrow reaches, decompressed by the ending of its name.
-
-    Raises:
-        InvalidValue
-    """
-    import pyarrow as pa
-    from pyarrow import fs
-
-    try:
-        if not is_uri(path):
-            system, place = fs.LocalFileSystem(), os.path.abspath(path)
-        else:
-            system, place = open_file_system(path)
-        if files.is_compressed(path):
-            raw = system.open_input_stream(place, compression="detect")
-        else:
-            raw = system.open_input_file(place)
-        return io.BufferedReader(raw, _READ_BYTES)
-    except pa.ArrowInvalid as error:
-        raise InvalidValue(
-            f"cannot read {without_secrets(path)!r}: {error}", path=without_secrets(path)
-        ) from None
-    except OSError as error:
-        raise InvalidValue(
-            f"cannot read {without_secrets(path)!r}: {error.strerror or error}", path=without_secrets(path)
-        ) from error
-
-
-def _plain_name(path: str) -> str:
-    name = path.lower()
-    for ending in files.COMPRESSED:
-        name = name.removesuffix(ending)
-    return name
-
-
-def _bad_line(path: str, number: int, problem: str) -> BadLine:
-    return BadLine(
-        f"{without_secrets(path)}: line {number:,}: {problem}", path=without_secrets(path), line=number
-    )
-
-
-def same_columns(paths: Sequence[str], headers: Sequence[CsvHeader]) -> list[str]:
+def same_columns(paths: Sequence[str], all_names: Sequence[Sequence[str]]) -> list[str]:
     """The names of the columns of all files, in the order of the first one.
 
     Raises:
         InvalidValue: a file has other columns. The order may differ.
     """
-    first = headers[0].names
-    for path, header in zip(paths, headers, strict=True):
-        if set(header.names) != set(first):
+    first = list(all_names[0])
+    for path, names in zip(paths, all_names, strict=True):
+        different = [
+            *(name for name in names if name not in first),
+            *(name for name in first if name not in names),
+        ]
+        if different:
             raise InvalidValue(
-                f"{without_secrets(path)} has the columns {', '.join(header.names)}; "
+                f"column {different[0]} is not in both: {without_secrets(path)} has the columns {', '.join(names)}; "
                 f"{without_secrets(paths[0])} has {', '.join(first)}",
-                hint="Files of one directory or pattern have the same columns, in any order.",
+                hint="Files of one directory or pattern have the same columns, in any order. Files that are named one "
+                "by one keep their own.",
                 path=without_secrets(path),
+                column=different[0],
             )
     return first

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.errors import BadLine, InvalidValue
-from txnctl.pipelines import csv_files
-from txnctl.pipelines.csv_files import PLAIN, CsvDialect, CsvRow
+from txnctl.files import csv_rows
+from txnctl.files.csv_rows import PLAIN, CsvDialect, CsvRow
 
 FIELDS = st.none() | st.text('a",;\r\n\x00ä ', max_size=4)
 
 
 def rows_of(path: Path, dialect: CsvDialect = PLAIN) -> list[CsvRow]:
-    return list(csv_files.read_rows(str(path), csv_files.read_header(str(path), dialect), dialect))
+    return list(csv_rows.read_rows(str(path), csv_rows.read_header(str(path), dialect), dialect))
 
 
 def cell(field: str | None) -> str:
@@ -67,20 +67,20 @@ def test_lines_are_numbered_by_the_first_of_a_record(tmp_path: Path) -> None:
 
 
 def test_ranges_of_a_file_have_each_line_once(tmp_path: Path) -> None:
-    """Wherever they are cut, also behind a line end or in the header; without numbers, bad lines with their text."""
+    """Wherever they are cut, also behind a line end or in the header; without numbers, each with its byte."""
     path = tmp_path / "a.csv"
     path.write_bytes(b'a,b\r\n1,2\r\n\r\n3\r\n5,"6"')
-    header = csv_files.read_header(str(path), PLAIN)
+    header = csv_rows.read_header(str(path), PLAIN)
     size = path.stat().st_size
     whole = [
-        (CsvRow(0, ["1", "2"]), None),
-        (CsvRow(0, [], "1 column, where the header has 2"), b"3"),
-        (CsvRow(0, ["5", "6"]), None),
+        (5, CsvRow(0, ["1", "2"])),
+        (12, CsvRow(0, [], "1 column, where the header has 2")),
+        (15, CsvRow(0, ["5", "6"])),
     ]
     for cut in range(1, size + 1):
         parts = [
-            *csv_files.read_lines(str(path), header, PLAIN, 0, cut),
-            *csv_files.read_lines(str(path), header, PLAIN, cut, size),
+            *csv_rows.read_lines(str(path), header, PLAIN, 0, cut),
+            *csv_rows.read_lines(str(path), header, PLAIN, cut, size),
         ]
         assert parts == whole, cut
 
@@ -99,7 +99,7 @@ def test_encodings(tmp_path: Path, encoding: str, text: str) -> None:
     """The bytes of the text, byte order mark or none, are the same rows."""
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode(encoding))
-    dialect = csv_files.checked_dialect(None, encoding)
+    dialect = csv_rows.checked_dialect(None, encoding)
     assert [row.fields for row in rows_of(path, dialect)] == [text.split("\n")[1].split(",")]
 
 
@@ -119,7 +119,7 @@ def test_headers_that_are_refused(tmp_path: Path, content: bytes, error: type[Ex
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     with pytest.raises(error, match=says) as caught:
-        csv_files.read_header(str(path), PLAIN)
+        csv_rows.read_header(str(path), PLAIN)
     assert str(path) in str(caught.value)
 
 
@@ -138,7 +138,7 @@ def test_a_single_column_that_looks_like_more_may_be_asked_for(tmp_path: Path) -
 def test_a_dialect_that_is_none(delimiter: str | None, encoding: str | None) -> None:
     """One ASCII character, and an encoding of text."""
     with pytest.raises(InvalidValue):
-        csv_files.checked_dialect(delimiter, encoding)
+        csv_rows.checked_dialect(delimiter, encoding)
 
 
 def test_text_of_the_wrong_encoding_is_named(tmp_path: Path) -> None:
@@ -157,17 +157,17 @@ def test_columns_of_the_files_of_a_directory(tmp_path: Path) -> None:
     for name, text in (("a", "x,y\n"), ("b", "y,x\n"), ("c", "x,z\n")):
         (tmp_path / f"{name}.csv").write_text(text)
     paths = [str(tmp_path / f"{name}.csv") for name in "abc"]
-    headers = [csv_files.read_header(path, PLAIN) for path in paths]
-    assert csv_files.same_columns(paths[:2], headers[:2]) == ["x", "y"]
-    with pytest.raises(InvalidValue, match=r"c\.csv has the columns x, z"):
-        csv_files.same_columns(paths, headers)
+    names = [csv_rows.read_header(path, PLAIN).names for path in paths]
+    assert csv_rows.same_columns(paths[:2], names[:2]) == ["x", "y"]
+    with pytest.raises(InvalidValue, match=r"column z is not in both: .*c\.csv has the columns x, z"):
+        csv_rows.same_columns(paths, names)
 
 
 def test_an_empty_line_under_a_single_column_is_a_row(tmp_path: Path) -> None:
     """Of nothing, whether the file is read whole or in parts; under several columns it is passed over."""
     path = tmp_path / "a.csv"
     path.write_text('a\n1\n\n""\n')
-    header = csv_files.read_header(str(path), PLAIN)
+    header = csv_rows.read_header(str(path), PLAIN)
     whole = [row.fields for row in rows_of(path)]
-    parts = [row.fields for row, _ in csv_files.read_lines(str(path), header, PLAIN, 0, 100)]
+    parts = [row.fields for _, row in csv_rows.read_lines(str(path), header, PLAIN, 0, 100)]
     assert whole == parts == [["1"], [None], [""]]
