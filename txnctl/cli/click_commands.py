@@ -10,6 +10,7 @@ has the effect of a command and examples, and option texts are taken unchanged (
 
 from __future__ import annotations
 
+from os import environ
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,6 +64,10 @@ class Option(_Refusing, click.Option):
         self.help = help
         self.shared = shared
         self.aliases = [alias for name in self.opts for alias in OPTION_ALIASES.get(name, ())]
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The variable, also an empty one, which is refused as an empty option is; click takes that for unset."""
+        return environ.get(self.envvar) if isinstance(self.envvar, str) else None
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Make the parser know the names, the aliases too."""

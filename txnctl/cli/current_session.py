@@ -15,12 +15,13 @@ def of_environment() -> str | None:
     """Return the token in TXNCTL_SESSION; None if the variable is not set.
 
     Raises:
-        InvalidValue: the value of the variable is no token.
+        InvalidValue: the value of the variable is no token; an empty one is left behind by a `producers open` that
+            failed.
     """
     from os import environ
 
     text = environ.get("TXNCTL_SESSION")
-    if not text:
+    if text is None:
         return None
     from storage.errors import InvalidValue
     from txnctl.cli.value_types import SESSION

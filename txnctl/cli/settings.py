@@ -1,6 +1,8 @@
 """Settings from options, environment variables and defaults: the value of each setting, and the source.
 
-An option counts before the environment variable, the variable before the default. An empty variable is an unset one.
+An option counts before the environment variable, the variable before the default. A variable that is set but empty is
+refused where the option refuses an empty value: `export NAME=$(command)` leaves one behind where the command fails. An
+empty TXNCTL_STORE is an unset one, by design.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LOCK_TIMEOUT_DEFAULT = "5s"
+
+_STORE = "TXNCTL_STORE"
 
 ALL_FORMATS = ("table", "wide", "json", "ndjson", "name", "value")
 """What TXNCTL_OUTPUT may be; not every command knows every one."""
@@ -38,7 +42,7 @@ def resolve(name: str, option: str, typed: str | None, variable: str, default: s
     if typed is not None:
         return Setting(name, typed, f"option {option}", variable)
     from_environment = environ.get(variable)
-    if from_environment:
+    if from_environment is not None and (from_environment or variable != _STORE):
         return Setting(name, from_environment, f"environment {variable}", variable)
     return Setting(name, default, "default", variable)
 
@@ -49,7 +53,7 @@ def store(typed: str | None) -> Setting:
     Raises:
         InvalidValue: the option is a URL with a password, or no URL that can be read.
     """
-    setting = resolve("store", "--store", typed, "TXNCTL_STORE", None)
+    setting = resolve("store", "--store", typed, _STORE, None)
     if setting.value is None:
         data_home = environ.get("XDG_DATA_HOME", "")
         # The XDG rules: a relative path there is to be ignored.
@@ -92,7 +96,7 @@ def lock_timeout(typed: float | None) -> float:
         return typed
     from txnctl.cli.value_types import DURATION
 
-    text = environ.get("TXNCTL_LOCK_TIMEOUT") or LOCK_TIMEOUT_DEFAULT
+    text = environ.get("TXNCTL_LOCK_TIMEOUT", LOCK_TIMEOUT_DEFAULT)
     seconds = DURATION.read(text)
     if seconds is None:
         raise InvalidValue(
@@ -107,7 +111,7 @@ def output_format(typed: str | None, formats: Sequence[str], default: str) -> st
     """The format to print in. TXNCTL_OUTPUT speaks to all commands: a command without that format uses the default."""
     if typed is not None:
         return typed
-    text = environ.get("TXNCTL_OUTPUT") or default
+    text = environ.get("TXNCTL_OUTPUT", default)
     if text not in ALL_FORMATS:
         raise InvalidValue(
             f"TXNCTL_OUTPUT: {text[:80]!r} is not a format",

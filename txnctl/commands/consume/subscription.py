@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from os import environ
 from time import sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from txnctl.cli.at_time import position_of
+from txnctl.cli.current_transaction import of_environment
 from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.commands.consume.blocked_note import Hidden
 from txnctl.commands.consume.delayed_note import DelayedNote
@@ -34,7 +34,8 @@ _SLIP = 0.75
 
 def take(context: Context, topic: str, lines: Lines, patience: Patience, options: ConsumeOptions) -> None:
     """Attach to the subscription, print or run a command for each message, close the consumer."""
-    txn = options.txn or _txn_of_environment()
+    # Only with -s: `consume` without -s must not fail over a bad value.
+    txn = options.txn or of_environment()
     with context.open_store(context.store_path, read_only=False) as store:
         if txn is not None:
             store.use_transaction(txn)  # before anything is handed out
@@ -53,16 +54,6 @@ def take(context: Context, topic: str, lines: Lines, patience: Patience, options
             _leave(store, consumer)
             raise
         consumer.close()
-
-
-def _txn_of_environment() -> TxnID | None:
-    """TXNCTL_TXN, read only with -s: `consume` without -s must not fail over a bad value."""
-    text = environ.get("TXNCTL_TXN")
-    if not text:
-        return None
-    from storage import TxnID
-
-    return TxnID.parse(text)
 
 
 def _subscribe(

@@ -169,14 +169,14 @@ def refuse_transaction(what: str) -> None:
     Raises:
         NestedTransaction
     """
-    from os import environ
+    from txnctl.cli.current_transaction import of_environment
 
-    current = environ.get("TXNCTL_TXN")
-    if current:
+    current = of_environment()
+    if current is not None:
         raise NestedTransaction(
             f"{what} commits by itself, and this is inside transaction {current} (TXNCTL_TXN)",
             hint="Run the job before or after that transaction, or unset TXNCTL_TXN.",
-            transaction=current,
+            transaction=str(current),
         )
 
 

@@ -141,14 +141,14 @@ def _begin(
 
 
 def _refuse_nesting() -> None:
-    from os import environ
+    from txnctl.cli.current_transaction import of_environment
 
-    current = environ.get("TXNCTL_TXN")
-    if current:
+    current = of_environment()
+    if current is not None:
         raise NestedTransaction(
             f"this runs inside transaction {current} already (TXNCTL_TXN), and transactions do not nest",
             hint="Run the command unchanged to take part in that one, or unset TXNCTL_TXN for a new one.",
-            transaction=current,
+            transaction=str(current),
         )
 
 

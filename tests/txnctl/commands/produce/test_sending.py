@@ -61,13 +61,16 @@ class TestTransactions:
         assert values(path) == [b"a", b"b"]
         assert run("produce", "orders", "-m", "c").status == 4
 
-    def test_an_empty_variable_is_an_unset_one(
-        self, run: Any, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """As everywhere."""
-        monkeypatch.setenv("TXNCTL_TXN", "")
-        assert run("produce", "orders", "-m", "a").status == 0
-        assert values(path) == [b"a"]
+    def test_a_failed_begin_sends_nothing_outside_of_a_transaction(self, path: Path) -> None:
+        """`export` succeeds with what the failed command has printed: nothing."""
+        txnctl = f"{sys.executable} -m txnctl"
+        script = (
+            f"export TXNCTL_TXN=$({txnctl} transactions begin --timeout 1y); {txnctl} produce orders -m a"
+        )
+        ended = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+        assert ended.returncode == 2
+        assert "TXNCTL_TXN: '' is not a transaction id" in ended.stderr
+        assert values(path) == []
 
     def test_the_whole_input_is_one_transaction(self, run: Any, path: Path) -> None:
         """However many commits it takes."""
