@@ -22,13 +22,12 @@ class Time(Grammar):
         """Milliseconds since 1970, or None.
 
         Raises:
-            InvalidValue: a number that is mostly meant otherwise; see `_check_number`.
+            InvalidValue: a number that is mostly meant otherwise; see `milliseconds`.
         """
         from storage.process.clock import SYSTEM_CLOCK
         from txnctl.output.timestamp import milliseconds
 
         plain = text.removeprefix("@")
-        _check_number(plain)
         age_ms = DURATION_MS.read(plain)
         return milliseconds(plain) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
 
@@ -70,7 +69,6 @@ class Moment(Time):
         """
         from txnctl.output.timestamp import moment
 
-        _check_number(text.removeprefix("@"))
         version = moment(text.removeprefix("@"))
         if version is not None:
             return version
@@ -79,32 +77,19 @@ class Moment(Time):
 
 
 class PositionText(Grammar):
-    """A position in a topic or `@TIME`, as text for an option of Spark: an age is resolved to milliseconds."""
+    """A position in a topic or `@TIME`, as text for an option of Spark: an age is resolved to a time."""
 
     name = "position"
     expected = POSITION_OR_TIME.expected
     sample = POSITION_OR_TIME.sample
 
     def read(self, text: str) -> str:
-        """The position unchanged, or `@` and milliseconds since 1970."""
+        """The position unchanged, or `@` and RFC 3339."""
+        from storage.values.timestamps import rfc3339
         from txnctl.cli.at_time import AtTime
 
         start = POSITION_OR_TIME.read(text)
-        return f"@{start.time_ms}" if isinstance(start, AtTime) else text
-
-
-def _check_number(text: str) -> None:
-    """Refuse a number of 10 digits, which is mostly a time in seconds, and one of 8 digits, mostly a date.
-
-    As milliseconds both are in the first months of 1970: a subscription would be moved to the beginning of its topic.
-
-    Raises:
-        InvalidValue
-    """
-    if len(text) not in (8, 10) or not (text.isascii() and text.isdecimal()) or text.startswith("0"):
-        return
-    meant = f"A time in seconds is {text}000 here." if len(text) == 10 else "A date is written 2024-05-01."
-    raise InvalidValue(f"{text} is a time in 1970, in milliseconds", hint=meant)
+        return f"@{rfc3339(start.time_ms)}" if isinstance(start, AtTime) else text
 
 
 TIME = Time()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 VARIABLES = {
     "TXNCTL_STORE": "Stands for `--store`; a URL may have a password here, which is shown nowhere. Empty is unset.",
-    "TXNCTL_OUTPUT": "Stands for `-o`, but for `check`. A command that lacks that format uses its own default. This and "
-    "the next ones are refused where set but empty, as an empty option is: `export NAME=$(command)` does not fail.",
+    "TXNCTL_OUTPUT": "Stands for `-o`, but for `check`. A command that lacks that format uses its own default. "
+    "This and the next ones are refused where set but empty, as an empty option is: "
+    "`export NAME=$(command)` does not fail with its command.",
     "TXNCTL_LOCK_TIMEOUT": "Stands for `--lock-timeout`.",
     "TXNCTL_TXN": "Stands for `--txn`, and for the id that `transactions commit` and `abort` take.",
     "TXNCTL_RETRIES": "Set by `transactions run --retries` for its command: further tries that may follow.",

@@ -1,16 +1,18 @@
 """NDJSON read back into messages: the inverse of `messages`, for `produce --input ndjson`.
 
 Only value, key, properties, event time and delivery time are taken; further names in a line of `consume` (ids,
-transaction) belong to the old message. A line without any value is refused rather than taken for a tombstone: a
-misspelt field must not delete a key.
+transaction) belong to the old message. `eventTimeMs`, as `consume` prints it, is any integer of milliseconds;
+`eventTime` is a time as options take it, or a number that can be meant as milliseconds. A line without any value is
+refused rather than taken for a tombstone: a misspelt field must not delete a key.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from storage.errors import BadLine
+from storage.errors import BadLine, InvalidValue
 from txnctl.input.json_object import Unreadable, read_bytes, read_object
+from txnctl.output.timestamp import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,8 +62,8 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
                 read_bytes(fields, "value", needed=True),
                 read_bytes(fields, "key"),
                 _named(fields),
-                _time(fields, "eventTimeMs"),
-                _time(fields, "deliveryTimeMs"),
+                _time(fields, "eventTime", "eventTimeMs"),
+                _time(fields, "deliveryTime", "deliveryTimeMs"),
             )
         except Unreadable as error:
             parsed.errors.append(BadLine(f"line {number}: {error}", hint=_HINT, lineNumber=number))
@@ -82,8 +84,8 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
 
 
 _HINT = (
-    'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"}}, with eventTimeMs and '
-    "deliveryTimeMs where wanted."
+    'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"}}, with eventTime and '
+    "deliveryTime (or these with Ms) where wanted."
 )
 
 
@@ -100,11 +102,32 @@ def _named(fields: Mapping[str, object]) -> dict[str, str] | None:
     return properties
 
 
-def _time(fields: Mapping[str, object], name: str) -> int | None:
-    time = fields.get(name)
-    if time is None or type(time) is int:
-        return time
-    raise Unreadable(f'"{name}" is not an integer')
+def _time(fields: Mapping[str, object], name: str, name_ms: str) -> int | None:
+    time_ms, time = fields.get(name_ms), fields.get(name)
+    if time is None:
+        if time_ms is None or type(time_ms) is int:
+            return time_ms
+        raise Unreadable(f'"{name_ms}" is not an integer')
+    if time_ms is not None:
+        raise Unreadable(f'"{name}" and "{name_ms}" say the same')
+    if type(time) is not int and type(time) is not str:
+        raise Unreadable(f'"{name}" is neither text nor an integer')
+    return read_time(str(time), name)
+
+
+def read_time(text: str, name: str) -> int:
+    """Milliseconds since 1970 of a time in a column or field of this name; `...Ms` takes every number.
+
+    Raises:
+        Unreadable
+    """
+    try:
+        time_ms = milliseconds(text, has_unit=name.endswith("Ms"))
+    except InvalidValue as error:
+        raise Unreadable(f"{name} {error.message}. {error.hint}") from None
+    if time_ms is None:
+        raise Unreadable(f"{name} {text[:80]!r} is not a time such as 2024-05-01T10:00:00Z")
+    return time_ms
 
 
 def _unless_empty(column: list[T | None]) -> list[T | None] | None:

@@ -1,7 +1,11 @@
-"""Points in time as typed, and in headings of reports. RFC 3339 is written by storage.values.timestamps."""
+"""Points in time as typed, in options, columns and fields, and in headings of reports.
+
+RFC 3339 is written by storage.values.timestamps.
+"""
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from storage.values.timestamps import TIME_MS_MAX, rfc3339
 
 NOW = -1
@@ -14,10 +18,28 @@ def clock_time(time_ms: int | None) -> str:
     return "-" if full is None else f"{full[11:19]}Z"
 
 
-def milliseconds(text: str) -> int | None:
-    """RFC 3339 with a zone, a date (midnight UTC), or an integer of milliseconds; None for any further text."""
+MISMEANT = {
+    (10**7, 10**8): "A date is written 2024-05-01.",
+    (10**9, 10**10): "A time in seconds has three more digits as milliseconds.",
+}
+"""Numbers that are mostly meant otherwise than as milliseconds since 1970, where all of them are in its first months:
+the first one, the one after the last, and a hint. The one rule of every door: option, column, field, Spark."""
+
+
+def milliseconds(text: str, *, has_unit: bool = False) -> int | None:
+    """RFC 3339 with a zone, a date (midnight UTC), or an integer of milliseconds; None for any further text.
+
+    Args:
+        has_unit: the place of the text is named after milliseconds (`eventTimeMs`), so that every number is meant.
+
+    Raises:
+        InvalidValue: a number of 10 digits, mostly a time in seconds, or of 8 digits, mostly a date.
+    """
     if text.isdecimal() and text.isascii():
         value = int(text) if len(text) < 16 else TIME_MS_MAX + 1
+        for (first, end), hint in MISMEANT.items():
+            if first <= value < end and not has_unit:
+                raise InvalidValue(f"{text} is a time in 1970, in milliseconds", hint=hint)
         return value if value <= TIME_MS_MAX else None
     from datetime import UTC, datetime, timedelta
 
@@ -38,6 +60,9 @@ def moment(text: str) -> int | None:
 
     The text is `now`, for NOW; a version, of more than 15 digits; or a time, as for `milliseconds`, which means the end
     of the millisecond.
+
+    Raises:
+        InvalidValue: as `milliseconds`.
     """
     if text == "now":
         return NOW

@@ -9,7 +9,7 @@ from typing import Final
 from storage.errors import InvalidValue
 from storage.values.names import check_name
 from txnctl.output.timestamp import NOW, moment
-from txnctl.spark.option_values import count, flag
+from txnctl.spark.option_values import count, flag, told_of
 
 OPTIONS: Final = ("path", "table", "readChanges", "since", "failOnDataLoss", "minPartitions")
 """The options of both kinds of read."""
@@ -65,7 +65,8 @@ def _version(parsed: Mapping[str, str], name: str) -> int | None:
     text = parsed.get(name)
     if text is None or (name == "since" and text == "earliest"):
         return None
-    version = moment(text)
+    with told_of(name):
+        version = moment(text)
     if version is None:
         raise InvalidValue(
             f"{name} {text[:80]!r} is neither a version nor a time",

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from storage.errors import InvalidValue
 
 _SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _VERSIONS: Final = ("asOf", "timestampAsOf", "versionAsOf")
+
+
+@contextmanager
+def told_of(name: str) -> Iterator[None]:
+    """Put the name of the option before an error about the value."""
+    try:
+        yield
+    except InvalidValue as error:
+        error.message = f"{name} {error.message}"
+        error.args = (error.message,)
+        raise
 
 
 def flag(parsed: Mapping[str, str], name: str, default: bool) -> bool:
@@ -73,8 +85,9 @@ def version(parsed: Mapping[str, str]) -> int | None:
 
     (name,) = given
     text = parsed[name]
-    version = moment(text.strip())
-    is_time = milliseconds(text.strip()) is not None
+    with told_of(name):
+        version = moment(text.strip())
+        is_time = milliseconds(text.strip()) is not None
     if version is None or (name == "timestampAsOf" and not is_time) or (name == "versionAsOf" and is_time):
         hints = {
             "asOf": "Write now, RFC 3339 with a zone, a date, milliseconds since 1970, or a row's timestamp.",

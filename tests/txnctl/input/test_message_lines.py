@@ -76,6 +76,21 @@ class TestParsing:
             (b'{"value":"x","properties":{"a":"\\udfff"}}', '"properties" holds half of a surrogate pair'),
             (b'{"value":"x","eventTimeMs":"1"}', '"eventTimeMs" is not an integer'),
             (b'{"value":"x","eventTimeMs":true}', '"eventTimeMs" is not an integer'),
+            (
+                b'{"value":"x","eventTime":20240501}',
+                "eventTime 20240501 is a time in 1970, in milliseconds. A date",
+            ),
+            (
+                b'{"value":"x","eventTime":"1714521600"}',
+                "eventTime 1714521600 is a time in 1970, in milliseconds",
+            ),
+            (
+                b'{"value":"x","deliveryTime":20300501}',
+                "deliveryTime 20300501 is a time in 1970, in milliseconds",
+            ),
+            (b'{"value":"x","deliveryTime":"soon"}', "deliveryTime 'soon' is not a time such as 2024-05-01"),
+            (b'{"value":"x","eventTime":true}', '"eventTime" is neither text nor an integer'),
+            (b'{"value":"x","eventTime":5,"eventTimeMs":5}', '"eventTime" and "eventTimeMs" say the same'),
             (b"\xff", "not UTF-8 at byte 0"),
             (b"[" * 100_000, "nested too deeply"),
         ],
@@ -83,6 +98,19 @@ class TestParsing:
     def test_what_is_wrong_is_said(self, line: bytes, message: str) -> None:
         """In words that name the field."""
         assert error_of(line).startswith(message)
+
+    def test_a_time_is_text_or_milliseconds(self) -> None:
+        """A field named after milliseconds takes every number, as `consume` prints them."""
+        parsed = parse(
+            [
+                b'{"value":"a","eventTime":"2024-05-01","deliveryTime":"2030-05-01T10:00:00Z"}',
+                b'{"value":"b","eventTime":5,"deliveryTime":1714557600000}',
+                b'{"value":"c","eventTimeMs":20240501,"deliveryTimeMs":1714521600}',
+            ]
+        )
+        assert parsed.errors == []
+        assert parsed.event_times == [1714521600000, 5, 20240501]
+        assert parsed.delivery_times == [1903860000000, 1714557600000, 1714521600]
 
     def test_huge_numbers_do_not_break_it(self) -> None:
         """Python refuses to read them; that is the line's fault."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import example, given, strategies as st
 
+from storage.errors import InvalidValue
 from storage.values.timestamps import both, rfc3339
 from txnctl.output.timestamp import clock_time, milliseconds
 
@@ -22,7 +24,16 @@ class TestTimestamps:
         assert text is not None
         assert datetime.fromisoformat(text).astimezone(UTC).year >= 1970
         assert milliseconds(text) == time_ms
-        assert milliseconds(str(time_ms)) == time_ms
+        assert milliseconds(str(time_ms), has_unit=True) == time_ms
+
+    @pytest.mark.parametrize("number", [10_000_000, 20240501, 99_999_999, 1_000_000_000, 9_999_999_999])
+    def test_a_number_that_is_mostly_meant_otherwise_is_refused(self, number: int) -> None:
+        """8 digits are a date, 10 digits seconds; the numbers beside are milliseconds."""
+        with pytest.raises(InvalidValue, match=f"{number} is a time in 1970, in milliseconds"):
+            milliseconds(str(number))
+        assert milliseconds(str(number), has_unit=True) == number
+        for beside in (9_999_999, 100_000_000, 999_999_999, 10_000_000_000):
+            assert milliseconds(str(beside)) == beside
 
     def test_forms(self) -> None:
         """As the contract writes them."""

@@ -27,6 +27,7 @@ def test_a_start_and_an_end_are_versions_or_times() -> None:
     ("more", "problem"),
     [
         ({"since": "soon"}, "since 'soon' is neither a version nor a time"),
+        ({"since": "20240501"}, "since 20240501 is a time in 1970, in milliseconds"),
         ({"since": "now"}, "killed before its first batch"),
         ({"readChanges": "false"}, "readChanges asks for"),
         ({"until": "now"}, "until is not an option of a stream"),

@@ -98,6 +98,8 @@ def test_a_table_is_read_at_a_version_under_the_names_of_spark() -> None:
         ({"timestampAsOf": version}, "not a time"),
         ({"timestampAsOf": "2024-05-01 10:00:00"}, "not a time"),
         ({"versionAsOf": "1714557600000"}, "not a version"),
+        ({"timestampAsOf": "20240501"}, "timestampAsOf 20240501 is a time in 1970, in milliseconds"),
+        ({"asOf": "1714557600"}, "asOf 1714557600 is a time in 1970, in milliseconds"),
         ({"versionAsOf": "now"}, "not a version"),
         ({"asOf": "now", "versionAsOf": version}, "give the version twice"),
         ({"timestampAsOf": "2024-05-01", "check": "full"}, "check does not go with"),

@@ -149,8 +149,8 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             byte is content: NUL, further CRs, and what is not UTF-8.
     ndjson  An object a line, as `consume -o ndjson` prints it: value or
             valueBase64; key or keyBase64, properties, eventTimeMs and
-            deliveryTimeMs may be there too. A null value is a tombstone.
-            Further names are ignored.
+            deliveryTimeMs, or eventTime and deliveryTime, may be there too.
+            A null value is a tombstone. Further names are ignored.
     csv     RFC 4180 under a header that names the columns: value, and where
             wanted key, eventTime, deliveryTime, and properties.NAME. A
             field in quotes may hold commas, line ends and doubled quotes; a
@@ -158,6 +158,9 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             time or property is none, an empty value is an empty message.
             So is an empty line, where value is the only column.
     raw     The whole input is one message.
+
+    In eventTime and deliveryTime a number of 8 or 10 digits is refused, which is mostly meant as a date or in seconds;
+    eventTimeMs and deliveryTimeMs take any number of milliseconds.
 
     --on-error stop stores the lines before the bad line, ends with exit code 2 and names the bad line and the last
     line stored; with --atomic nothing is stored. With --producer and --sequence-id the same input may be sent again

@@ -8,8 +8,9 @@ from storage.errors import BadInput, BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
 from txnctl.commands.produce.sending import Batch, OptionalColumns
 from txnctl.input.csv_text import csv_lines, csv_records
+from txnctl.input.json_object import Unreadable
 from txnctl.input.lines import LineReader
-from txnctl.output.timestamp import milliseconds
+from txnctl.input.message_lines import read_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ class CsvColumns:
         BadLine: the header names no value, a column twice, or a column that is none of ours.
     """
 
-    __slots__ = ("count", "delivery_time", "key", "properties", "time", "value")
+    __slots__ = ("count", "delivery_time", "key", "names", "properties", "time", "value")
 
     def __init__(self, names: list[str]) -> None:
-        self.count = len(names)
+        self.count, self.names = len(names), names
         self.key = self.time = self.delivery_time = self.value = -1
         self.properties: list[tuple[str, int]] = []
         for place, name in enumerate(names):
@@ -107,13 +108,14 @@ class CsvReader:
         if len(fields) != columns.count:
             self._refuse(f"{len(fields)} fields, where the header has {columns.count}")
             return
-        times: list[int | None] = []
-        for place in (columns.time, columns.delivery_time):
-            text = fields[place] if place >= 0 else ""
-            times.append(milliseconds(text) if text else None)
-            if text and times[-1] is None:
-                self._refuse(f"{text[:80]!r} is not a time such as 2024-05-01T10:00:00Z")
-                return
+        try:
+            times = [
+                read_time(fields[place], columns.names[place]) if place >= 0 and fields[place] else None
+                for place in (columns.time, columns.delivery_time)
+            ]
+        except Unreadable as why:
+            self._refuse(str(why))
+            return
         properties = {name: fields[place] for name, place in columns.properties if fields[place]}
         try:
             "".join(properties.values()).encode()

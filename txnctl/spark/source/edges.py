@@ -13,6 +13,7 @@ from typing import Final
 from storage.errors import InvalidPosition, InvalidValue
 from storage.values.names import full_topic_name
 from storage.values.position import EARLIEST, LATEST, MessageId, Position, parse_start
+from txnctl.spark.option_values import told_of
 
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -126,7 +127,8 @@ def _position(name: str, text: str) -> TopicPoint:
 def _publish_time(name: str, text: str) -> TopicPoint:
     from txnctl.output.timestamp import milliseconds
 
-    time_ms = milliseconds(text)
+    with told_of(name):
+        time_ms = milliseconds(text)
     if time_ms is None:
         raise InvalidValue(
             f"{name} {text[:80]!r} is not a time",

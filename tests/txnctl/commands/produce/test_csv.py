@@ -47,6 +47,16 @@ class TestCsv:
             (b"a", 1714557600000, 5), (b"b", None, None), (b"c", 7, None),
         ]  # fmt: skip
 
+    def test_a_column_named_after_milliseconds_takes_every_number(self, run: Any, path: Path) -> None:
+        """Numbers that a column without the unit refuses, for a time in seconds or a date may be meant."""
+        text = b"value,eventTimeMs,deliveryTimeMs\na,20240501,1714521600\n"
+        assert run("produce", "orders", "--input", "csv", stdin=text).status == 0
+        assert [(m.event_time, m.deliver_at) for m in stored(path)] == [(20240501, 1714521600)]
+        text = b"value,deliveryTime\na,\nb,20300501\n"
+        outcome = run("produce", "orders", "--input", "csv", stdin=text)
+        assert outcome.status == 2
+        assert "line 3: deliveryTime 20300501 is a time in 1970, in milliseconds" in outcome.err
+
     def test_control_characters_are_content(self, run: Any, start: Any, path: Path, tmp_path: Path) -> None:
         """Every byte but LF, quotes and commas, and a CR before LF; from a pipe and from a file."""
         text = b"value,key\r\na\rb,\0\r\n\x0b\x0c\x1c\x85,\r\r\n\x1b[2J\x04\x1a,\xff\r"
@@ -86,6 +96,8 @@ class TestCsv:
             (b"a", "1 fields"),
             (b"a,b,c,d", "4 fields"),
             (b"a,yesterday,", "not a time"),
+            (b"a,20240501,", "eventTime 20240501 is a time in 1970, in milliseconds"),
+            (b"a,1714521600,", "eventTime 1714521600 is a time in 1970, in milliseconds"),
             (b"a,,\xff", "UTF-8"),
             (b'"a"b,,', "expected after"),
         ],

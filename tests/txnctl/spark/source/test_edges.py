@@ -119,3 +119,6 @@ def test_a_position_may_be_a_time_as_on_the_command_line() -> None:
     assert end.point_in(full_topic_name("orders")) == PublishTime(86_400_000)
     with pytest.raises(InvalidValue, match="is not a time"):
         parse_edge({"startingPosition": "@noon"}, "startingPosition", "startingTimestamp", "earliest")
+    for name, text in (("startingTimestamp", "1714557600"), ("startingPosition", "@20240501")):
+        with pytest.raises(InvalidValue, match=f"{name} [0-9]+ is a time in 1970, in milliseconds"):
+            parse_edge({name: text}, "startingPosition", "startingTimestamp", "earliest")
