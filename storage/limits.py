@@ -110,6 +110,12 @@ ACTIVE_OWNER_MS = 60_000
 QUIET_CONSUMER_MS = 60_000
 """Time from which a consumer that holds messages and acknowledges none is reported."""
 
+KEY_ENTRIES_MAX = 1000
+"""Entries behind markDeletePosition that a report reads to tell the keys of the messages there."""
+
+PEEK_KEY_ENTRIES_MAX = 100_000
+"""Entries that a look for the messages of one key reads."""
+
 ABORTED_SEGMENT_TRANSACTIONS_MAX = 256
 """A segment of the aborted set is sealed at this many transactions (12 KiB)."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
+from storage.limits import PEEK_KEY_ENTRIES_MAX
 from storage.subscription import (
     acks,
     catalogue as subscriptions,
@@ -33,6 +34,17 @@ from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 _KINDS = {MESSAGES: "messages", COMMIT_MARKER: "commit", ABORT_MARKER: "abort"}
+
+
+class KeyMessages(NamedTuple):
+    """Messages of a key.
+
+    Attributes:
+        looked_through: the last entry looked at, where the look ended before the end of the topic; None otherwise.
+    """
+
+    messages: list[Message]
+    looked_through: Position | None
 
 
 class EntryRow(NamedTuple):
@@ -137,6 +149,19 @@ def last_message_id(
 
 def peek(connection: Connection, name: str, subscription_name: str, count: int) -> list[Message]:
     """The next visible messages that a subscription has not acknowledged; nothing is delivered."""
+    return _peek(connection, name, subscription_name, count, None).messages
+
+
+def peek_key(
+    connection: Connection, name: str, subscription_name: str, key: bytes, count: int
+) -> KeyMessages:
+    """The same, of one key, among the next `PEEK_KEY_ENTRIES_MAX` entries."""
+    return _peek(connection, name, subscription_name, count, key)
+
+
+def _peek(
+    connection: Connection, name: str, subscription_name: str, count: int, key: bytes | None
+) -> KeyMessages:
     check_count("a number of messages", count)
     messages: list[Message] = []
     store = connection.incarnation
@@ -147,13 +172,24 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
         cursor = cursors.load(view, subscription.subscription_id)
         topic_state = topic_states.load(view, topic.topic_id)
         visible_set = VisibleSet(view, topic_state, subscription)
-        for entry in log.scan(view, topic.topic_id, cursor.mark_delete, visible_set.through):
+        for looked, entry in enumerate(
+            log.scan(view, topic.topic_id, cursor.mark_delete, visible_set.through)
+        ):
             if len(messages) >= count:
                 break
-            shown = unacknowledged(view, subscription, cursor, visible_set, entry)
+            if key is not None and looked >= PEEK_KEY_ENTRIES_MAX:
+                return KeyMessages(messages, log.previous_position(view, topic.topic_id, entry.position))
+            shown = message_set.everything(entry.count) if key is None else of_key(entry, key)
+            if shown:
+                shown &= unacknowledged(view, subscription, cursor, visible_set, entry)
             entry.txn_state = visible_set.state(entry)
             messages += [entry.message(index, origin) for index in message_set.indexes(shown)]
-    return messages[:count]
+    return KeyMessages(messages[:count], None)
+
+
+def of_key(entry: Entry, key: bytes) -> int:
+    """The messages of an entry that have a key."""
+    return sum([1 << index for index, known in enumerate(entry.keys or ()) if known == key])
 
 
 def unacknowledged(

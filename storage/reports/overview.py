@@ -160,19 +160,19 @@ def _overview(
         contended_keys=livelock.contended_keys(view, shows_keys=keys_shown > 0),
         retention_held=retention.held_topics(view),
         forgotten_subscriptions=retention.forgotten_subscriptions(view, locks),
-        quiet_consumers=_quiet_consumers(view, connection, surveyed),
+        quiet_consumers=_quiet_consumers(view, connection, surveyed, shows_keys=keys_shown > 0),
     )  # fmt: skip
     judged = findings.judge(facts)
     return Overview(findings.verdict(judged), facts, judged)
 
 
 def _quiet_consumers(
-    view: ReadView, connection: Connection, surveyed: list[_Surveyed]
+    view: ReadView, connection: Connection, surveyed: list[_Surveyed], *, shows_keys: bool
 ) -> list[QuietConsumer]:
     """The consumers that hold messages, of the topics with messages in flight."""
     in_use = [topic for topic, rows in surveyed if any(row.unacked_messages for row in rows.values())]
     named = [topics.get(view, topic.topic) for topic in in_use]
-    return quiet_consumers.quiet_consumers(view, connection.environment, named)
+    return quiet_consumers.quiet_consumers(view, connection.environment, named, shows_keys=shows_keys)
 
 
 def _clock_skew_ms(view: ReadView) -> int | None:

@@ -29,14 +29,50 @@ def quiet(facts: Facts) -> Iterator[Finding]:
     """Consumers that hold messages and acknowledge none."""
     for rows in _by_cause(too_quiet(facts.quiet_consumers)):
         first = rows[0]
-        evict = Action(
-            "store.admin.subscriptions.evict_consumers", first.name, first.subscription, first.consumer_name,
-            dry_run=True,
-        )  # fmt: skip
         what = "; ".join([sentence(row) for row in rows[:3]])
         if len(rows) > 3:
             what += f"; and {several(len(rows) - 3, 'more consumer')} like it"
-        yield warning("consumer-quiet", subscription_of(first), what, _why(rows), evict)
+        stuck = next((row for row in rows if row.key_messages is not None), None)
+        why, action = (_why(rows), _evict(first)) if stuck is None else (_why_one_key(stuck), peek_of(stuck))
+        yield warning("consumer-quiet", subscription_of(first), what, why, action)
+
+
+def peek_of(row: QuietConsumer) -> Action:
+    """A look at the messages of the key that a consumer is stuck with, or at the first ones of its subscription."""
+    place = {"subscription": row.subscription}
+    if row.key is None:
+        return Action("store.reports.peek_messages", row.name, **place)
+    return Action("store.reports.peek_key", row.name, **place, key=row.key)
+
+
+def _evict(row: QuietConsumer) -> Action:
+    return Action(
+        "store.admin.subscriptions.evict_consumers",
+        row.name,
+        row.subscription,
+        row.consumer_name,
+        dry_run=True,
+    )
+
+
+def _why_one_key(row: QuietConsumer) -> Hint:
+    """The ways out of a key with a message that its consumer does not get over."""
+    assert row.first_message_id is not None, "a consumer that holds messages of a key holds a first one"
+    published = rfc3339(row.first_published_at_ms or 0)
+    return Hint(
+        "All of them are of one key, so that the next worker gets the same message first and may stick at it too: do "
+        "not evict the consumer before you have looked at {}, published {}. Then acknowledge the message with `{}`, or "
+        "have messages that were redelivered too often moved aside: `{}`.",
+        row.first_message_id,
+        published,
+        Action(
+            "store.admin.acknowledgements.acknowledge_messages", row.name, row.subscription,
+            str(row.first_message_id),
+        ),
+        Action(
+            "store.admin.subscriptions.update_subscription", row.name, row.subscription, max_redeliver_count="3"
+        ),
+    )  # fmt: skip
 
 
 def subscription_of(row: QuietConsumer) -> str:
@@ -48,9 +84,19 @@ def sentence(row: QuietConsumer) -> str:
     """`subscription S of topic T: consumer NAME (pid 7 on HOST, since TIME) holds 5 messages …`."""
     pid = f"pid {row.pid} on {row.owner.host}, since {rfc3339(row.connected_since_at_ms)}"
     return (
-        f"{subscription_of(row)}: consumer {row.consumer_name} ({pid}) holds {several(row.messages, 'message')} "
+        f"{subscription_of(row)}: consumer {row.consumer_name} ({pid}) holds {held(row)} "
         f"and has acknowledged none for {short_duration(row.quiet_ms)}"
     )
+
+
+def held(row: QuietConsumer) -> str:
+    """`5 messages`, `200 messages, all of key k,` or `20 of the 200 messages of key k`."""
+    if row.key_messages is None:
+        return several(row.messages, "message")
+    key = "one key" if row.key is None else f"key {row.key}"
+    if row.key_messages > row.messages:
+        return f"{row.messages:,} of the {several(row.key_messages, 'message')} of {key}"
+    return f"{several(row.messages, 'message')}, all of {key},"
 
 
 def _why(rows: Sequence[QuietConsumer]) -> Hint:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from storage.client.transaction import Transaction
     from storage.disk.server_status import ServerStatus
     from storage.reports.activity import StoreActivity
-    from storage.reports.browse import EntryRow
+    from storage.reports.browse import EntryRow, KeyMessages
     from storage.reports.compaction import TopicCompaction
     from storage.reports.explain import Explanation
     from storage.reports.extents import Extent, Reached
@@ -234,6 +234,12 @@ class Reports:
 
         return browse.peek(self._connection, topic, subscription, count)
 
+    def peek_key(self, topic: str, subscription: str, key: bytes, count: int = 1) -> KeyMessages:
+        """The same, of one key; `looked_through` tells where the look ended before the end of the topic."""
+        from storage.reports import browse
+
+        return browse.peek_key(self._connection, topic, subscription, key, count)
+
     # Producers
 
     def list_producers(self, topic: str | None = None) -> list[ProducerRow]:
@@ -365,7 +371,7 @@ class Reports:
 
         with self._connection.view() as view:
             of = None if topic is None else [catalogue.get(view, topic)]
-            rows = quiet_consumers.quiet_consumers(view, self._connection.environment, of)
+            rows = quiet_consumers.quiet_consumers(view, self._connection.environment, of, shows_keys=True)
             return quiet_findings.too_quiet(rows)
 
     def list_slow_transactions(self, over: float = 60.0) -> list[AttentionRow]:

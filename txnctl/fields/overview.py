@@ -43,7 +43,8 @@ _OVERVIEW = {
     "retention_held": "Topics with messages past their retention, and who holds them back (heldBy).",
     "forgotten_subscriptions": "Subscriptions that keep messages and have had no consumer for a week or longer.",
     "quiet_consumers": (
-        "Living consumers that hold messages, by quietMs, the time for which each has acknowledged none."
+        "Living consumers that hold messages, by quietMs, the time for which each has acknowledged none; key, "
+        "keyMessages and firstMessageId where all that it holds is of one key (Key_Shared)."
     ),
     **FINDINGS,
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from txnctl.fields.subscription import short_topic
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import next_command
-from txnctl.output.shell import line
+from txnctl.output.shell import command, line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.quiet_consumers import QuietConsumer
     from storage.reports.stats import ConsumerRow
     from txnctl.cli.context import Context
     from txnctl.commands.subscriptions.lag_row import LagRow
@@ -66,15 +67,15 @@ def _stopped(row: LagRow) -> list[ConsumerRow]:
     return [consumer for consumer in row.consumers if consumer.state == "stopped"]
 
 
-def _quiet(context: Context, rows: Sequence[LagRow]) -> dict[tuple[str, str, str], int]:
-    """The consumers that hold messages and acknowledge none, by topic, subscription and name, with the time in ms."""
+def _quiet(context: Context, rows: Sequence[LagRow]) -> dict[tuple[str, str, str], QuietConsumer]:
+    """The consumers that hold messages and acknowledge none, by topic, subscription and name."""
     if not any(consumer.unacked_messages for row in rows for consumer in row.consumers):
         return {}
     quiet = context.store.reports.list_quiet_consumers()
-    return {(row.topic, row.subscription, row.consumer_name): row.quiet_ms for row in quiet}
+    return {(row.topic, row.subscription, row.consumer_name): row for row in quiet}
 
 
-def _reading(row: LagRow, quiet: dict[tuple[str, str, str], int]) -> str:
+def _reading(row: LagRow, quiet: dict[tuple[str, str, str], QuietConsumer]) -> str:
     """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
     stopped, alive = (
         _stopped(row),
@@ -97,15 +98,24 @@ def _reading(row: LagRow, quiet: dict[tuple[str, str, str], int]) -> str:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
     if working and not ready and not stopped:
         most = max(working, key=lambda consumer: consumer.unacked_messages)
-        facts.append(f"if nothing moves, {_evict(row, most)} gives what it holds to others")
+        from storage.reports.quiet_findings import peek_of
+
+        stuck = quiet.get((row.topic, row.subscription, most.consumer_name))
+        if stuck is not None and stuck.key_messages is not None:
+            look = command(peek_of(stuck))
+            facts.append(
+                f"all of one key, at which the next worker may stick too: `{look}` shows the messages"
+            )
+        else:
+            facts.append(f"if nothing moves, {_evict(row, most)} gives what it holds to others")
     return "; ".join(facts)
 
 
-def _in_flight(row: LagRow, consumer: ConsumerRow, quiet: dict[tuple[str, str, str], int]) -> str:
+def _in_flight(row: LagRow, consumer: ConsumerRow, quiet: dict[tuple[str, str, str], QuietConsumer]) -> str:
     """`5 in flight at worker, which has acknowledged none for 3m00s`."""
     text = f"{consumer.unacked_messages:,} in flight at {consumer.consumer_name}"
-    quiet_ms = quiet.get((row.topic, row.subscription, consumer.consumer_name))
-    return text if quiet_ms is None else f"{text}, which has acknowledged none for {duration(quiet_ms)}"
+    known = quiet.get((row.topic, row.subscription, consumer.consumer_name))
+    return text if known is None else f"{text}, which has acknowledged none for {duration(known.quiet_ms)}"
 
 
 def _evict(row: LagRow, consumer: ConsumerRow) -> str:

@@ -8,6 +8,7 @@ from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.topics.isolation_level import own_level
+from txnctl.input.argument_bytes import argument_bytes
 from txnctl.output.column import Column
 from txnctl.output.escape import printable_bytes
 from txnctl.output.human import plural, size
@@ -15,7 +16,7 @@ from txnctl.output.messages import MESSAGE_FIELDS, MessageRow, message_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage import IsolationLevel, Message, MessageId, Position
+    from storage import IsolationLevel, Message, MessageId, Position, Reader
     from storage.values.position import Extreme
     from txnctl.cli.context import Context
 
@@ -57,6 +58,7 @@ CELL_MAX = 60
     metavar="N",
     help=f"Messages at the most. [default: {PEEK_DEFAULT}]",
 )
+@option("-k", "--key", metavar="KEY", help="Only messages with this key.")
 @option("--tail", "--last", type=WholeNumber(0, PEEK_MAX), metavar="N", help="The last N visible messages.")
 @reads_store
 @output(
@@ -70,6 +72,10 @@ CELL_MAX = 60
     "txnctl topics peek orders --tail 1", setup=("txnctl topics create orders", "txnctl produce orders -m hi")
 )
 @example(
+    "txnctl topics peek orders --key k7",
+    setup=("txnctl topics create orders", "txnctl produce orders -k k7 -m stuck"),
+)
+@example(
     "txnctl topics peek orders -s billing -n 1 -o value",
     setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
 )
@@ -80,22 +86,26 @@ def peek(
     start: Start | None,
     isolation_level: IsolationLevel | None,
     count: int | None,
+    key: str | None,
     tail: int | None,
 ) -> None:
     """Show messages without consuming them.
 
     With -s, the next unacknowledged messages that the subscription may deliver, messages in flight and delayed ones
-    included. Nothing is delivered, counted or acknowledged. Without -n a note says where there are more.
+    included. Nothing is delivered, counted or acknowledged. Without -n a note says where there are more. With --key the
+    next 100,000 messages (with -s, entries) are looked at, and a note says where the look ended.
     """
     most = count or PEEK_DEFAULT + 1
+    key_bytes = None if key is None else argument_bytes(key, "--key")
     if tail is not None:
-        _check_tail(subscription, start, count)
+        _check_tail(subscription, start, count, key)
         messages, count = _tail(context, topic, isolation_level, tail), tail
     elif subscription is None:
-        messages = _from_start(context, topic, start, isolation_level, most)
+        messages = _from_start(context, topic, start, isolation_level, most, key_bytes)
     else:
-        has_place = start is not None or isolation_level is not None
-        messages = _next_of_subscription(context, topic, subscription, most, has_place=has_place)
+        if start is not None or isolation_level is not None:
+            raise own_level()
+        messages = _next_of_subscription(context, topic, subscription, most, key_bytes)
     if count is None and len(messages) > PEEK_DEFAULT:
         messages = messages[:PEEK_DEFAULT]
         context.note(f"{plural(PEEK_DEFAULT, 'message')} shown, and there are more: -n N shows N")
@@ -109,13 +119,13 @@ def peek(
     )
 
 
-def _check_tail(subscription: str | None, start: Start | None, count: int | None) -> None:
-    """Refuse a further start or number beside --tail.
+def _check_tail(subscription: str | None, start: Start | None, count: int | None, key: str | None) -> None:
+    """Refuse a further start, number or key beside --tail.
 
     Raises:
         InvalidValue
     """
-    for name, value in (("-s", subscription), ("--from", start), ("-n", count)):
+    for name, value in (("-s", subscription), ("--from", start), ("-n", count), ("--key", key)):
         if value is not None:
             raise InvalidValue(
                 f"--tail and {name} exclude each other", hint="--tail N shows the last N messages."
@@ -133,33 +143,56 @@ def _tail(context: Context, topic: str, isolation_level: IsolationLevel | None, 
 
 
 def _next_of_subscription(
-    context: Context, topic: str, subscription: str, count: int, *, has_place: bool
+    context: Context, topic: str, subscription: str, count: int, key: bytes | None
 ) -> list[Message]:
-    """The next messages of a subscription.
-
-    Raises:
-        InvalidValue: --from or --isolation-level was given too.
-    """
-    if has_place:
-        raise own_level()
-    return context.store.reports.peek_messages(topic, subscription, count)
+    """The next messages of a subscription, of a key if one is given."""
+    if key is None:
+        return context.store.reports.peek_messages(topic, subscription, count)
+    looked = context.store.reports.peek_key(topic, subscription, key, count)
+    if looked.looked_through is not None:
+        _note_end(context, looked.looked_through)
+    return looked.messages
 
 
 def _from_start(
-    context: Context, topic: str, start: Start | None, isolation_level: IsolationLevel | None, count: int
+    context: Context,
+    topic: str,
+    start: Start | None,
+    isolation_level: IsolationLevel | None,
+    count: int,
+    key: bytes | None = None,
 ) -> list[Message]:
-    """The next messages of a reader."""
+    """The next messages of a reader, of a key if one is given."""
     from storage import EARLIEST, IsolationLevel
 
     begin = position_of(context.store, topic, start or EARLIEST)
     level = isolation_level or IsolationLevel.READ_COMMITTED
     with context.store.reader(topic, start=begin, isolation_level=level) as reader:
-        messages = reader.read_batch(count)
+        messages = reader.read_batch(count) if key is None else _of_key(context, reader, key, count)
         if len(messages) < count and context.output == "table":
             from txnctl.commands.consume.blocked_note import Hidden
 
             Hidden(context, topic, reader.blocked_by).at_end()
         return messages
+
+
+def _of_key(context: Context, reader: Reader, key: bytes, count: int) -> list[Message]:
+    """The next messages of a key, among the next `PEEK_MAX`."""
+    messages: list[Message] = []
+    last: Message | None = None
+    for _ in range(PEEK_MAX):
+        page = reader.read_batch(1)
+        if not page or len(messages) >= count:
+            return messages
+        last = page[0]
+        messages += [last] if last.key == key else []
+    if last is not None and len(messages) < count and reader.has_message_available():
+        _note_end(context, last.message_id)
+    return messages
+
+
+def _note_end(context: Context, at: Position | MessageId) -> None:
+    context.note(f"looked through {at}, and there are more messages behind")
 
 
 def _cell(data: bytes | None) -> str | None:

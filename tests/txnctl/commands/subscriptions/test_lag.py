@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from storage import IsolationLevel, Store
+from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
+from storage.limits import QUIET_CONSUMER_MS
 from tests.txnctl.commands.subscriptions.subscriptions_steps import lag
 from tests.txnctl.processes import wait_for
 from txnctl.commands.subscriptions import (
@@ -158,6 +160,30 @@ class TestLag:
             store.create_producer("orders").send(b"one more")
             assert lag(run)["visible"] == 6
             assert "evict" not in run("subs", "lag", "orders", "billing").out
+
+    def test_messages_of_one_key_are_looked_at_before_they_go_on(self, run: Any, store: Store) -> None:
+        """A consumer that sticks at a key is not evicted for the next one to stick there too."""
+        store.create_topic("keyed")
+        with store.subscribe(
+            "keyed", "s", subscription_type=SubscriptionType.KEY_SHARED, initial_position=EARLIEST
+        ) as consumer:
+            store.create_producer("keyed").send_batch([b"m"] * 200, keys=["it's k"] * 200)
+            consumer.receive(timeout=0)
+            connection = store.connection
+            long_ago_ns = connection.clock.boot_ns() - 2 * QUIET_CONSUMER_MS * 1_000_000
+            connection.environment.received_marks.note_quiet(consumer._attachment.consumer_id, long_ago_ns)
+            out = run("subscriptions", "lag", "keyed", "s").out
+            assert "200 in flight at " in out
+            assert "all of one key, at which the next worker may stick too: " in out
+            assert "evict" not in out
+            look = "txnctl topics peek keyed --subscription s --key 'it'\"'\"'s k'"
+            assert f"`{look}` shows the messages" in " ".join(out.split())
+            assert len(run(*shlex.split(look)[1:], "-n", "9", "-o", "name").out.split()) == 9
+            found = " ".join(run("doctor").out.split())
+            assert "holds 200 messages, all of key it's k, and has acknowledged none" in found
+            assert look in found
+            assert run("subscriptions", "ack", "keyed", "s", "1:0:0").status == 0
+            assert run("subscriptions", "update", "keyed", "s", "--max-redeliver-count", "3").status == 0
 
     @pytest.mark.usefixtures("billing")
     def test_a_topic_is_an_array_a_subscription_an_object(self, run: Any, store: Store) -> None:

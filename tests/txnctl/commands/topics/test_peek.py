@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from storage import Store
+from storage import EARLIEST, Store
 from txnctl.commands.topics.peek import PEEK_DEFAULT
 from txnctl.output.field import undeclared
 from txnctl.output.messages import MESSAGE_FIELDS
@@ -128,3 +128,26 @@ class TestPeek:
         assert run("topics", "peek", "orders", "-o", "json").json == []
         assert run("topics", "peek", "orders").out == ""
         assert run("topics", "peek", "orders", "-o", "table").err.startswith("txnctl: nothing")
+
+    def test_messages_of_a_key(self, run: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """At both levels and for a subscription; a look that ends before the end of the topic says where."""
+        with Store.open(path) as store:
+            store.create_topic("keys")
+            txn = store.begin_transaction()
+            producer = store.create_producer("keys")
+            producer.send_batch([b"1", b"2", b"3"], keys=["k", "other", "k"])
+            producer.send(b"4", key="k", txn=txn)
+            producer.send(b"none")
+            store.admin.subscriptions.create_subscription("keys", "s", initial_position=EARLIEST)
+        peek = ("topics", "peek", "keys", "--key", "k", "-o", "value")
+        assert run(*peek).out == "1\n3\n"
+        assert run(*peek, "-n", "1").out == "1\n"
+        assert run(*peek, "--from", "1:0:1").out == "3\n"
+        assert run(*peek, "--isolation-level", "READ_UNCOMMITTED").out == "1\n3\n4\n"
+        assert run(*peek, "-s", "s").out == "1\n3\n"
+        assert run("topics", "peek", "keys", "-k", "", "-o", "value").out == ""
+        assert run(*peek, "--tail", "2").status == 2
+        monkeypatch.setattr("txnctl.commands.topics.peek.PEEK_MAX", 2)
+        monkeypatch.setattr("storage.reports.browse.PEEK_KEY_ENTRIES_MAX", 0)
+        assert "looked through 1:0:1, and there are more" in run(*peek).err
+        assert "there are more" in run(*peek, "-s", "s").err
