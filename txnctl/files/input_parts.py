@@ -118,7 +118,7 @@ def read(part: InputPart, columns: MessageColumns, options: InputOptions) -> Ite
 
     Raises:
         BadLine: names file and line of the first row with a problem, without `skip`.
-        InvalidValue: the file cannot be read.
+        InvalidValue: the file cannot be read, or was cut since the plan.
     """
     for place, row in _rows(part, columns, options):
         if row.problem is not None and not options.skip:
@@ -132,6 +132,8 @@ def read(part: InputPart, columns: MessageColumns, options: InputOptions) -> Ite
                 hint="--on-error skip leaves such rows out.",
             )
         yield row
+    if part.format_ != "parquet":
+        listing.check_whole(part.path, part.start + part.size)
 
 
 def _rows(

@@ -17,6 +17,7 @@ from glob import glob
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import InvalidValue
+from txnctl.output.shell import line
 from txnctl.spark import file_systems
 from txnctl.spark.file_systems import is_uri, open_file_system, without_secrets
 
@@ -67,8 +68,9 @@ def input_files(path: str) -> list[str]:
 
 
 def _is_seen(place: str, pattern: str) -> bool:
-    """Whether a name that a pattern matches is one of data; a pattern of unseen names asks for such."""
-    return not os.path.basename(place).startswith(_UNSEEN) or os.path.basename(pattern).startswith(_UNSEEN)
+    """Whether a path that a pattern matches is one of data; a pattern of unseen names asks for such."""
+    pairs = zip(place.split("/"), pattern.split("/"), strict=False)
+    return all(asked.startswith(_UNSEEN) for name, asked in pairs if name.startswith(_UNSEEN))
 
 
 def _local_files(place: str, above: tuple[tuple[int, int], ...] = ()) -> Iterator[str]:
@@ -89,7 +91,7 @@ def _local_files(place: str, above: tuple[tuple[int, int], ...] = ()) -> Iterato
     if not stat.S_ISDIR(status.st_mode):
         raise InvalidValue(
             f"{place!r} is no regular file, and tasks open files by name",
-            hint="Write it to a file first, or pipe it into `txnctl produce TOPIC --input ndjson`.",
+            hint=f"Write it to a file first, or pipe it into `{line('produce', 'TOPIC', input='ndjson')}`.",
             path=place,
         )
     if here in above:
@@ -163,6 +165,21 @@ def size_of(path: str) -> int:
         return os.stat(path).st_size
     system, place = open_file_system(path)
     return int(system.get_file_info(place).size)
+
+
+def check_whole(path: str, size: int) -> None:
+    """Check that a file has at least the bytes that were planned.
+
+    Raises:
+        InvalidValue: the file was cut since.
+    """
+    if (now := size_of(path)) < size:
+        shown = without_secrets(path)
+        raise InvalidValue(
+            f"{shown!r} became shorter while it was read: {now:,} of {size:,} bytes",
+            hint="Nothing was stored. Run it again when nothing writes to the file.",
+            path=shown,
+        )
 
 
 def plain_name(path: str) -> str:

@@ -102,6 +102,22 @@ def test_every_part_of_a_file_has_its_lines(tmp_path: Path, monkeypatch: pytest.
     assert refused(tmp_path / "a.jsonl.gz") == f"cannot read '{file}.gz': Truncated compressed stream"
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_a_file_that_is_cut_after_the_plan_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The rows behind the cut are not passed over in silence, by the first part nor by one behind the new end."""
+    monkeypatch.setattr(input_parts, "PART_BYTES", 4000)
+    file, options = tmp_path / name, InputOptions(multi_line=False)
+    file.write_bytes(b"k\n" + b'{"n":1}\n' * 1000 if name == "a.csv" else b'{"n":1}\n' * 1001)
+    parts = input_parts.plan(str(file), NONE, options)
+    file.write_bytes(file.read_bytes()[:2000])
+    assert len(parts) == 3
+    for part in parts:
+        with pytest.raises(InvalidValue, match="became shorter while it was read: 2,000 of"):
+            list(input_parts.read(part, NONE, options))
+
+
 def test_lines_too_long_to_be_held_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of the line is no line; the next one is read."""
     monkeypatch.setattr("txnctl.files.json_rows.LINE_BYTES_MAX", 20)

@@ -31,6 +31,10 @@ def test_directories_below_are_listed(top: Path, form: str) -> None:
     assert names(form.format(top / "d"), top) == expected
     assert names(top / "d" / "*", top) == expected
     assert names(top / "d" / "s*", top) == expected[1:]
+    (top / "_d").mkdir()
+    (top / "_d" / "a.jsonl").touch()
+    assert names(top / "*" / "a.jsonl", top) == ["d/a.jsonl"]
+    assert names(top / "_*" / "a.jsonl", top) == ["_d/a.jsonl"]
 
 
 def test_patterns_of_a_uri(top: Path) -> None:
