@@ -24,7 +24,7 @@ from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Ended
 from storage.txn.errors import owner_at_work, too_late_to_fence
 from storage.txn.fenced_txns import FencedTransactions
-from storage.txn.owner_state import owner_state
+from storage.txn.owner_state import living_process, owner_state, user_state
 from storage.txn.participant import Effect, SubscriptionEffect, TableWorkDone, TopicEffect
 from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
@@ -106,6 +106,8 @@ class TransactionBefore(NamedTuple):
     version: int
     owner: ProcessIdentity
     owner_state: str
+    last_user: ProcessIdentity
+    last_user_state: str
     idle_ms: int
     deadline_in_ms: int
 
@@ -150,8 +152,9 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
         is_aborted = record.state is TransactionState.ABORTED
         if request.fence and is_aborted and not record.producers_fenced:
             raise too_late_to_fence(record)
-        if is_open and not request.force and record.owner != process:
-            refusal = owner_at_work(batch, record, before.owner_state)
+        living = living_process(before)
+        if is_open and not request.force and living is not None and living.process != process:
+            refusal = owner_at_work(batch, record, living)
         if refusal is not None and not request.dry_run:
             raise refusal
         parts = coordinator.parts(batch, txn) if is_open else []
@@ -190,6 +193,7 @@ def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:
     return TransactionBefore(
         record.id, record.state, record.version, record.owner,
         owner_state(batch, batch.locks, record),
+        record.user, user_state(batch, batch.locks, record),
         record.idle_ms(batch.now_ns), record.left_ms(batch.now_ns),
     )  # fmt: skip
 

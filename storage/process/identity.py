@@ -147,6 +147,27 @@ def is_running(pid: int) -> bool:
     return True
 
 
+def is_calling(process: ProcessIdentity) -> bool:
+    """Whether a process is the calling one."""
+    here = process.pid, process.host, process.started
+    return here == (os.getpid(), os.uname().nodename, started(process.pid))
+
+
+def table_state(process: ProcessIdentity, boot_id: bytes) -> str:
+    """The state of a process by the table of processes: alive, stopped, dead, rebooted or unknown-host."""
+    if process.host != os.uname().nodename:
+        return "unknown-host"
+    if process.boot_id != boot_id:
+        return "rebooted"
+    facts = process_facts(process.pid)
+    # A start time of 0 comes from a system without /proc.
+    if not process.started or facts is None:
+        return "alive" if not process.started and is_running(process.pid) else "dead"
+    if facts.started != process.started or facts.has_ended:
+        return "dead"
+    return "stopped" if facts.is_stopped else "alive"
+
+
 def is_stopped(pid: int, start: int) -> bool:
     """Whether the process of this pid and start time is stopped (SIGSTOP, a debugger)."""
     facts = process_facts(pid)

@@ -13,7 +13,7 @@ from storage.actions import Action
 from storage.limits import ACTIVE_OWNER_MS
 from storage.table.push import RANKS
 from storage.txn.options import Priority
-from storage.txn.owner_state import GONE
+from storage.txn.owner_state import GONE, LivingProcess
 from storage.values.named_tuple import NamedTuple
 
 
@@ -23,6 +23,8 @@ class Situation(NamedTuple):
     Attributes:
         state: OPEN, COMMITTED or ABORTED.
         owner_state: alive, stopped, dead, rebooted, unknown-host or detached.
+        last_user_state: alive, stopped, dead, rebooted, unknown-host or calling.
+        living: the living process that goes on with the transaction, if any.
         overdue: whether the deadline has passed.
         reap_policy: of the store: all, overdue or manual.
         idle_ms: time since the last use.
@@ -35,7 +37,8 @@ class Situation(NamedTuple):
     id: str
     state: str
     owner_state: str | None
-    pid: int
+    last_user_state: str | None
+    living: LivingProcess | None
     overdue: bool
     reap_policy: str
     idle_ms: int
@@ -64,10 +67,10 @@ def judge(situation: Situation) -> Advice:
         return Advice("nothing", None, "It has ended and holds nothing back.", None)
     if situation.owner_state in GONE or situation.overdue:
         return _reap(situation)
-    if situation.owner_state == "stopped":
-        pid = situation.pid
-        why = f"Its process {pid} is stopped: continue it (SIGCONT), or abort the transaction."
-        return Advice("continue", False, why, Action("resume_process", pid))
+    living = situation.living
+    if living is not None and living.state == "stopped":
+        why = f"{_named(living)} is stopped: continue it (SIGCONT), or abort the transaction."
+        return Advice("continue", False, why, Action("resume_process", living.process.pid))
     if situation.idle_ms < ACTIVE_OWNER_MS and situation.owner_state != "unknown-host":
         why = "It was used within the last minute: somebody is at work in it. Let it finish."
         return Advice("wait", False, why, Action("store.reports.wait_for_transaction", txn, timeout=60))
@@ -102,6 +105,15 @@ def next_writer(reap_policy: str, overdue: Sequence[bool]) -> str:
     return f"The store's reap policy ({reap_policy}) has no writer abort {it} on its way: this does."
 
 
+def _named(living: LivingProcess) -> str:
+    pid = living.process.pid
+    return (
+        f"Its process {pid}"
+        if living.is_owner
+        else f"Process {pid} ({living.process.program}), its last user,"
+    )
+
+
 def _reap(situation: Situation) -> Advice:
     """Advise reaping: a commit that names the transaction would not reap it first."""
     state = (
@@ -109,18 +121,25 @@ def _reap(situation: Situation) -> Advice:
         if situation.overdue
         else "Its process is gone; only who has its id could still commit it."
     )
+    living = None if situation.overdue else situation.living
+    if living is not None:
+        state = f"The process that began it is gone. {_named(living)} is {living.state}."
     effect = next_writer(situation.reap_policy, [situation.overdue])
-    return Advice("reap", True, f"{state} {effect}", Action("store.admin.transactions.reap_transactions"))
+    return Advice(
+        "reap", living is None, f"{state} {effect}", Action("store.admin.transactions.reap_transactions")
+    )
 
 
 def _end(situation: Situation) -> Advice:
     look = "look at what ending it changes"
     safe: bool | None = None
-    if situation.owner_state == "alive":
+    if situation.living is not None:
         safe = False
-        why = f"Its process {situation.pid} lives and does nothing with it: ask its owner, wait, or {look}."
+        why = f"{_named(situation.living)} lives and does nothing with it: ask its owner, wait, or {look}."
     elif situation.owner_state == "unknown-host":
         why = f"It was begun on another machine; nothing here tells whether its owner lives: ask there, then {look}."
+    elif situation.last_user_state == "unknown-host":
+        why = f"It was last used on another machine; nothing here tells whether its user lives: ask there, then {look}."
     else:
         why = f"No process holds it and nobody uses it; whoever has its id may still come back: {look}."
     abort = Action("store.admin.transactions.abort_transaction", situation.id, dry_run=True)

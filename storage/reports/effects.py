@@ -12,7 +12,7 @@ from storage.limits import ACTIVE_OWNER_MS
 from storage.reports.facts import Facts, HolderFacts, SubscriptionFacts, TableFacts, TopicFacts
 from storage.reports.finding import several, some
 from storage.subscription.isolation import OnOpen
-from storage.txn.owner_state import GONE
+from storage.txn.owner_state import GONE, living_process
 from storage.values.txn_id import TxnID
 
 
@@ -110,7 +110,8 @@ class Effects:
 
 def is_abandoned(holder: HolderFacts) -> bool:
     """Whether a transaction has a dead or stopped process, a passed deadline, or no use within `ACTIVE_OWNER_MS`."""
-    gone = holder.owner_state in (*GONE, "stopped") or holder.overdue
+    living = living_process(holder)
+    gone = holder.owner_state in GONE or holder.overdue or (living is not None and living.state == "stopped")
     return gone or holder.idle_ms > ACTIVE_OWNER_MS
 
 

@@ -25,6 +25,7 @@ from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import record as records
 from storage.txn.coordinator import touches
+from storage.txn.owner_state import living_process
 from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
@@ -186,7 +187,8 @@ def _situation(
     waiting = [block for block in blocks if block.place > 1 and (block.frees or block in leads)]
     keys = any(isinstance(part, TablePartRow) and part.keys for part in details.parts)
     return Situation(
-        id=str(row.txn_id), state=row.state.value, owner_state=row.owner_state, pid=row.owner.pid,
+        id=str(row.txn_id), state=row.state.value, owner_state=row.owner_state,
+        last_user_state=row.last_user_state, living=living_process(row),
         overdue=bool(row.overdue), reap_policy=policy.name.lower(), idle_ms=row.idle_ms or 0, frees=frees,
         before=str(waiting[0].first) if waiting else None, holds=bool(frees or pending or keys or leads),
     )  # fmt: skip

@@ -48,6 +48,8 @@ class HolderFacts(NamedTuple):
     txn_id: TxnID
     owner: ProcessIdentity
     owner_state: str
+    last_user: ProcessIdentity
+    last_user_state: str
     idle_ms: int
     overdue: bool
     labels: dict[str, str]
@@ -127,7 +129,7 @@ class SubscriptionFacts(NamedTuple):
 
 
 class StoppedOwner(NamedTuple):
-    """An open transaction whose process is stopped."""
+    """An open transaction whose process is stopped: the last user, or the owner."""
 
     row: Flat[TransactionRow]
     pid: int

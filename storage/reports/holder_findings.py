@@ -17,6 +17,7 @@ from storage.reports.finding import Finding, listed, several, some, warning
 from storage.reports.producers import ProducerRow
 from storage.reports.stats import ConsumerRow
 from storage.table.push import RANKS
+from storage.txn.owner_state import living_process
 from storage.values.names import short_topic_name
 from storage.values.txn_id import TxnID
 
@@ -102,8 +103,11 @@ def _owner(facts: Facts, process: _Stopped) -> Iterator[_Part]:
         return
     rows = [owned.row for owned in process.owned]
     txns = [row.txn_id for row in rows]
-    ids, verb = some([str(txn) for txn in txns]), "belongs" if len(txns) == 1 else "belong"
-    what = f"open transaction{_s(txns)} {ids} {verb} to process {process.pid}, which is stopped"
+    ids, one = some([str(txn) for txn in txns]), len(txns) == 1
+    verb = "belongs to" if one else "belong to"
+    if not all(row.owner_state == "stopped" for row in rows):
+        verb = "was last used by" if one else "were last used by"
+    what = f"open transaction{_s(txns)} {ids} {verb} process {process.pid}, which is stopped"
     effects = Effects.gather(facts, txns)
     what = "; ".join([what, *effects.clauses("it" if len(txns) == 1 else "them")])
     topics = dict.fromkeys(topic for row in rows for topic in row.topics)
@@ -117,7 +121,7 @@ def _owner(facts: Facts, process: _Stopped) -> Iterator[_Part]:
     why = Hint(
         "{}{} goes on where it was when it is continued; or end it with `{}`.",
         f"{subject} {listed(held)} until {end}. " if held else "",
-        rows[0].owner,
+        rows[0].owner if rows[0].owner_state == "stopped" else rows[0].last_user,
         Action("store.admin.transactions.abort_transaction", txns[0], force=True),
     )
     yield "owner-stopped", f"transaction {txns[0]}", what, why
@@ -209,7 +213,7 @@ def _next(facts: Facts) -> Iterator[Finding]:
         f"open transaction{_s(txns)} {some([str(txn) for txn in txns])} {'comes' if one else 'come'} next: "
         f"{messages} of {some(topics)} {'stays' if number == 1 else 'stay'} blocked behind {'it' if one else 'them'}"
     )
-    why = f"Nobody has used {'it' if one else 'them'} for a minute. The transaction before comes first."
+    why = f"Idle for more than a minute. The transaction before {'it' if one else 'them'} comes first."
     yield warning("blocked-next", f"transaction {txns[0]}", what, why, _explain(txns[0]))
 
 
@@ -280,6 +284,11 @@ def _named(holders: Sequence[HolderFacts]) -> str:
 
 
 def _nobody(holders: Sequence[HolderFacts]) -> str:
+    used = [(holder, living) for holder in holders if (living := living_process(holder)) is not None]
+    for holder, living in used:
+        if living.state == "alive":
+            it = "it" if len(holders) == 1 else str(holder.txn_id)
+            return f"Process {living.process.pid} ({living.process.program}) lives, and has not used {it} for a minute."
     return f"Nobody is at work in {'it' if len(holders) == 1 else 'them'}."
 
 

@@ -55,7 +55,7 @@ from storage.topic.producers import session_index
 from storage.topic.producers.errors import shown_epoch
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
-from storage.txn.owner_state import owner_state
+from storage.txn.owner_state import living_process, owner_state, user_state
 from storage.values.key_text import key_text
 from storage.values.named_tuple import NamedTuple
 
@@ -246,14 +246,15 @@ def _transactions(view: ReadView, engine: Engine, begun: list[int]) -> Transacti
     locks, names = engine.locks, transactions.topic_names(view)
     orphans = [txn for txn in reaper.orphaned(view, locks) if txn in set(begun)]
     late = sorted({*reaper.overdue(view), *orphans})
-    stopped = [txn for txn in begun if owner_state(view, locks, records.get(view, txn)) == "stopped"]
+    living = {txn: living_process(_holder(view, locks, txn)) for txn in begun}
+    stopped = {txn: user.process.pid for txn, user in living.items() if user and user.state == "stopped"}
     rows = {
         txn: transactions.row_of(view, engine, records.get(view, txn), names)
         for txn in {*late, *stopped, *begun[:1]}
     }
     return TransactionFacts(
         open=len(begun), oldest=rows[begun[0]] if begun else None, late=[rows[txn] for txn in late],
-        stopped=[StoppedOwner(rows[txn], rows[txn].owner.pid) for txn in stopped],
+        stopped=[StoppedOwner(rows[txn], pid) for txn, pid in stopped.items()],
     )  # fmt: skip
 
 
@@ -291,6 +292,6 @@ def _tables(view: ReadView, locks: Locks, begun: list[int], keys_shown: int) -> 
 def _holder(view: ReadView, locks: Locks, txn: int) -> HolderFacts:
     record = records.get(view, txn)
     return HolderFacts(
-        record.id, record.owner, owner_state(view, locks, record), record.idle_ms(view.now_ns),
-        record.is_overdue(view.now_ns), record.labels, record.priority,
+        record.id, record.owner, owner_state(view, locks, record), record.user, user_state(view, locks, record),
+        record.idle_ms(view.now_ns), record.is_overdue(view.now_ns), record.labels, record.priority,
     )  # fmt: skip

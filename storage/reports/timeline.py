@@ -25,7 +25,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs
-from storage.txn.owner_state import GONE, owner_state
+from storage.txn.owner_state import GONE, owner_state, user_state
 from storage.txn.record import TransactionRecord
 from storage.txn.uncommitted_entries import TopicPart
 from storage.values.named_tuple import NamedTuple
@@ -47,6 +47,8 @@ class Holder(NamedTuple):
     labels: dict[str, str]
     owner: ProcessIdentity
     owner_state: str
+    last_user: ProcessIdentity
+    last_user_state: str
     orphaned: bool
     begin_at_ms: int
     age_ms: int
@@ -347,7 +349,8 @@ def holder(view: ReadView, locks: Locks, record: TransactionRecord) -> Holder:
     state, now_ms = owner_state(view, locks, record), view.clock.wall_ms()
     return Holder(
         txn_id=record.id, version=record.version, labels=record.labels,
-        owner=record.owner, owner_state=state, orphaned=state in GONE,
+        owner=record.owner, owner_state=state, last_user=record.user,
+        last_user_state=user_state(view, locks, record), orphaned=state in GONE,
         begin_at_ms=record.begun_ms, age_ms=record.age_ms(now_ms),
         idle_ms=record.idle_ms(view.now_ns),
         deadline_in_ms=record.left_ms(view.now_ns), overdue=record.is_overdue(view.now_ns),

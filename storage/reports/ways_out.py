@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from storage.actions import Action, Hint
 from storage.reports.transactions import TransactionRow
+from storage.txn.owner_state import living_process
 from storage.values.durations import short_duration
 from storage.values.named_tuple import NamedTuple
 from storage.values.timestamps import rfc3339
@@ -41,11 +42,12 @@ def ways_out_of(row: TransactionRow, reap_policy: str) -> list[WayOut]:
 
 
 def _choices(row: TransactionRow, reap_policy: str) -> Iterator[WayOut]:
-    pid, owner = row.owner.pid, row.owner
-    if row.owner_state == "stopped":
+    living = living_process(row)
+    pid, owner = (row.owner.pid, row.owner) if living is None else (living.process.pid, living.process)
+    if living is not None and living.state == "stopped":
         resume = Action("resume_process", pid)
         yield WayOut("continue", Hint("`{}` lets process {} go on where it was.", resume, pid), resume)
-    if row.owner_state in ("alive", "stopped"):
+    if living is not None:
         look = Action("inspect_process", pid)
         who = f"{owner.user}@{owner.host} what {owner.program} waits for"
         yield WayOut("look", Hint("`{}` shows process {}; ask {}.", look, pid, who), look)

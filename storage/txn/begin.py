@@ -129,5 +129,5 @@ def new_record(
     record.messages = record.acknowledgements = 0
     record.incarnation = batch.superblock.incarnation
     record.uses_tables, record.consumed, record.written, record.conflict = False, 0, [], None
-    record.producers_fenced = False
+    record.producers_fenced, record.user_fields = False, None
     return record

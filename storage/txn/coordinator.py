@@ -124,6 +124,8 @@ class Coordinator:
             raise batch.refuse(errors.timed_out(record))
         record.version += 1
         record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
+        user = [*process]
+        record.user_fields = user if user != record.owner_fields else None
         return record
 
     def commit(

@@ -13,6 +13,7 @@ from storage.errors import (
     TransactionTimedOut,
 )
 from storage.limits import ACTIVE_OWNER_MS
+from storage.txn.owner_state import LivingProcess
 from storage.txn.record import TransactionRecord
 from storage.values.key_text import key_text
 from storage.values.txn_id import TxnID
@@ -108,20 +109,21 @@ def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
     )
 
 
-def owner_at_work(view: ReadView, record: TransactionRecord, state: str) -> OwnerAlive | None:
-    """The error for aborting a transaction used within the last minute by a living owner; None if aborting is allowed.
+def owner_at_work(view: ReadView, record: TransactionRecord, living: LivingProcess) -> OwnerAlive | None:
+    """The error for aborting a transaction of a living process, used within the last minute; None if that is allowed.
 
     Args:
-        state: the state of the owner; a stopped owner lives, but continues only after SIGCONT.
+        living: the process; a stopped one continues only after SIGCONT.
     """
-    idle_ms = record.idle_ms(view.now_ns)
-    if state not in ("alive", "stopped") or idle_ms >= ACTIVE_OWNER_MS:
+    idle_ms, process, state = record.idle_ms(view.now_ns), living.process, living.state
+    if idle_ms >= ACTIVE_OWNER_MS:
         return None
     way = "Let it finish"
     if state == "stopped":
-        way = Hint("Continue it with {}", Action("resume_process", record.owner.pid))
+        way = Hint("Continue it with {}", Action("resume_process", process.pid))
     return OwnerAlive(
-        f"the owner of transaction {record.id}, {record.owner}, is {state} and used it {idle_ms / 1000:.0f} s ago",
+        f"the {'owner' if living.is_owner else 'last user'} of transaction {record.id}, {process}, is {state} and used "
+        f"it {idle_ms / 1000:.0f} s ago",
         hint=Hint(
             "{}, or abort it all the same with {}; {} shows what that changes.",
             way,

@@ -38,10 +38,11 @@ class TransactionRecord:
         consumed: timestamp of the newest acknowledged message; 0 for none.
         written: keys that the commit wrote without intents: table, number of keys, the first keys.
         conflict: the conflict that doomed the transaction (kind, winner, winner's version, table name, key), or None.
+        user_fields: the process that used the transaction last; None if that was the owner.
         producers_fenced: whether the operator's abort that ended the transaction fenced its producers as well.
     """
 
-    __slots__ = (*_FIELDS, "producers_fenced", "txn_id")
+    __slots__ = (*_FIELDS, "producers_fenced", "txn_id", "user_fields")
 
     txn_id: int
     state_code: int
@@ -71,6 +72,7 @@ class TransactionRecord:
     written: list[list[Any]]
     conflict: list[Any] | None
     producers_fenced: bool
+    user_fields: list[Any] | None
 
     @property
     def id(self) -> TxnID:
@@ -83,6 +85,11 @@ class TransactionRecord:
     @property
     def owner(self) -> ProcessIdentity:
         return ProcessIdentity.of(self.owner_fields)
+
+    @property
+    def user(self) -> ProcessIdentity:
+        """The process that used the transaction last."""
+        return ProcessIdentity.of(self.user_fields or self.owner_fields)
 
     @property
     def ended_by(self) -> ProcessIdentity | None:
@@ -110,6 +117,8 @@ class TransactionRecord:
 
     def encode(self) -> bytes:
         fields = _fields_of(self)
+        if self.user_fields:
+            return pack((*fields, self.producers_fenced, self.user_fields))
         return pack((*fields, True) if self.producers_fenced else fields)
 
     @classmethod
@@ -120,6 +129,7 @@ class TransactionRecord:
         for name, value in zip(_FIELDS, fields, strict=False):
             setattr(record, name, value)
         record.producers_fenced = len(fields) > len(_FIELDS) and fields[len(_FIELDS)]
+        record.user_fields = fields[len(_FIELDS) + 1] if len(fields) > len(_FIELDS) + 1 else None
         if record.state_code not in range(len(STATE_CODES)):
             raise CorruptStore(f"there is no state {record.state_code!r} of a transaction")
         return record

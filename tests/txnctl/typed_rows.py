@@ -19,7 +19,7 @@ START = Position(1, 0)
 
 TRANSACTION = TransactionRow(
     as_of_at_ms=0, txn_id=TxnID(7), state=TransactionState.OPEN, version=1, labels={}, owner=OWNER,
-    owner_state="alive", orphaned=False, attached=True, begin_at_ms=0, age_ms=0, idle_ms=0, timeout_ms=600_000,
+    owner_state="alive", last_user=OWNER, last_user_state="dead", orphaned=False, attached=True, begin_at_ms=0, age_ms=0, idle_ms=0, timeout_ms=600_000,
     deadline_in_ms=600_000, overdue=False, topics=[], tables=[], isolation="SERIALIZABLE", priority="medium",
     messages=0, acknowledgements=0, ended_at_ms=None, reason=None, reason_text=None, ended_by=None,
 )  # fmt: skip
@@ -29,7 +29,8 @@ DETAILS = TransactionDetails(
     last_used_at_ms=0, parts=[],
 )  # fmt: skip
 HOLDER = Holder(
-    txn_id=TxnID(7), version=1, labels={}, owner=OWNER, owner_state="alive", orphaned=False, begin_at_ms=0,
+    txn_id=TxnID(7), version=1, labels={}, owner=OWNER, owner_state="alive", last_user=OWNER,
+    last_user_state="dead", orphaned=False, begin_at_ms=0,
     age_ms=90_000, idle_ms=90_000, deadline_in_ms=600_000, overdue=False,
 )  # fmt: skip
 STATS = SubscriptionStats(

@@ -43,6 +43,8 @@ HOLDER = {
     "labels": Help("What it was given at begin."),
     "owner": Help("Who began it: user@host:pid (program)."),
     "owner_state": Help("alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."),
+    "last_user": Help("Who used it last: user@host:pid (program)."),
+    "last_user_state": Help("alive, stopped, dead, rebooted, unknown-host; calling: this very process."),
     "orphaned": Help(
         "Whether its process is proven dead; the next writer aborts it, if the reap policy is all."
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from storage.txn.owner_state import living_process
 from txnctl.output.human import UNKNOWN, duration
 
 TYPE_CHECKING = False
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from storage.process.identity import ProcessIdentity
     from storage.reports.explain import Explanation
     from storage.reports.transactions import TransactionRow
+    from storage.txn.owner_state import Used
 
 _USUAL_PRIORITY = "medium"
 
@@ -22,7 +24,7 @@ EVIDENCE = {
     "dead": "ORPHANED: its process is dead, the kernel has released its lock",
     "rebooted": "ORPHANED: the machine was rebooted since, so its process is gone",
     "unknown-host": "unknown: it began on another machine, and nobody here holds its lock",
-    "detached": "detached: no process holds it, its deadline alone rules",
+    "detached": "detached: its deadline alone rules",
 }
 """What proves that its owner lives, or that it cannot, by its state."""
 
@@ -37,6 +39,10 @@ class Owned(Protocol):
     @property
     def owner_state(self) -> str | None: ...
     @property
+    def last_user(self) -> ProcessIdentity: ...
+    @property
+    def last_user_state(self) -> str | None: ...
+    @property
     def orphaned(self) -> bool | None: ...
     @property
     def overdue(self) -> bool | None: ...
@@ -48,14 +54,29 @@ def alive(row: Owned) -> str:
     """One word about the owning process."""
     if row.orphaned:
         return "ORPHANED"
-    state = row.owner_state or UNKNOWN
+    living = living_process(row)
+    state = (row.owner_state if living is None else living.state) or UNKNOWN
     return {"alive": "yes", "unknown-host": "unknown"}.get(state, state)
 
 
 def evidence(row: Owned) -> str:
-    """The proof that the owner is alive or dead."""
+    """The proof that the owner is alive or dead, and the last user where that is a different process."""
     state = row.owner_state or UNKNOWN
-    return EVIDENCE.get(state, state)
+    proof = EVIDENCE.get(state, state)
+    if row.last_user == row.owner and state != "detached":
+        return proof
+    return f"{proof}; last used by {last_user(row)}"
+
+
+def last_user(row: Used) -> str:
+    """`process 48211 (loader), which is stopped`."""
+    user, state = row.last_user, row.last_user_state
+    words = {
+        "calling": "this process",
+        "unknown-host": f"on {user.host}",
+        "rebooted": "gone: the machine was rebooted",
+    }
+    return f"process {user.pid} ({user.program}), {words.get(state or '', f'which is {state or UNKNOWN}')}"
 
 
 def deadline(row: Owned) -> str:

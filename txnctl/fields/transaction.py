@@ -13,6 +13,10 @@ ROW_HELP = {
     "owner_state": Help(
         "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it; null once it has ended."
     ),
+    "last_user": Help("Who used it last: user@host:pid (program)."),
+    "last_user_state": Help(
+        "alive, stopped, dead, rebooted, unknown-host; calling: this very process; null once it has ended."
+    ),
     "attached": Help("Whether it belongs to a process, and is aborted when that dies."),
     "orphaned": Help(
         "Whether its process is proven dead; the next writer aborts it, if the reap policy is all."

@@ -7,14 +7,21 @@ from typing import Any
 import pytest
 
 from storage.limits import ACTIVE_OWNER_MS
+from storage.process.identity import ProcessIdentity
 from storage.reports.advice import Situation, judge
+from storage.txn.owner_state import LivingProcess
 from txnctl.output import shell
 
 IDLE: dict[str, Any] = {
-    "id": "0:7", "state": "OPEN", "owner_state": "detached", "pid": 42, "overdue": False, "reap_policy": "manual",
-    "idle_ms": ACTIVE_OWNER_MS, "frees": 3, "before": None, "holds": True,
+    "id": "0:7", "state": "OPEN", "owner_state": "detached", "last_user_state": "dead", "living": None, "overdue": False,
+    "reap_policy": "manual", "idle_ms": ACTIVE_OWNER_MS, "frees": 3, "before": None, "holds": True,
 }  # fmt: skip
 """Nobody has used it for a minute, no process holds it, and messages wait for it."""
+
+
+def _living(state: str, *, is_owner: bool = True) -> LivingProcess:
+    """The process 42 of `loader`."""
+    return LivingProcess(ProcessIdentity("db-2", b"", 42, 0, "anna", "loader"), state, is_owner)
 
 
 @pytest.mark.parametrize(
@@ -24,12 +31,16 @@ IDLE: dict[str, Any] = {
         ({"overdue": True, "owner_state": "stopped"}, "reap", True, "txnctl transactions reap"),
         ({"owner_state": "dead", "idle_ms": 0}, "reap", True, "txnctl transactions reap"),
         ({"owner_state": "rebooted", "holds": False}, "reap", True, "txnctl transactions reap"),
-        ({"owner_state": "stopped", "idle_ms": 0}, "continue", False, "kill -CONT 42"),
+        ({"owner_state": "stopped", "living": _living("stopped"), "idle_ms": 0}, "continue", False, "kill -CONT 42"),
         ({"idle_ms": ACTIVE_OWNER_MS - 1}, "wait", False, "txnctl transactions wait 0:7 --timeout 1m"),
         ({"frees": 0, "before": "0:3"}, "look-at-first", None, "txnctl transactions explain 0:3"),
         ({"frees": 0, "holds": False}, "leave", None, None),
         ({}, "end", None, "txnctl transactions abort 0:7 --dry-run"),
-        ({"owner_state": "alive"}, "end", False, "txnctl transactions abort 0:7 --dry-run"),
+        ({"owner_state": "alive", "living": _living("alive")}, "end", False, "txnctl transactions abort 0:7 --dry-run"),
+        ({"living": _living("stopped", is_owner=False), "idle_ms": 0}, "continue", False, "kill -CONT 42"),
+        ({"living": _living("alive", is_owner=False)}, "end", False, "txnctl transactions abort 0:7 --dry-run"),
+        ({"last_user_state": "unknown-host"}, "end", None, "txnctl transactions abort 0:7 --dry-run"),
+        ({"owner_state": "dead", "living": _living("alive")}, "reap", False, "txnctl transactions reap"),
         (
             {"owner_state": "unknown-host", "idle_ms": 0}, "end", None,
             "txnctl transactions abort 0:7 --dry-run",
@@ -60,6 +71,14 @@ def test_the_first_that_fits_is_given(
         ({"owner_state": "dead"}, "could still commit it", "never commit"),
         ({"owner_state": "dead", "overdue": True}, "can never commit", "still commit it"),
         ({"overdue": True, "reap_policy": "all"}, "can never commit", "process is gone"),
+        ({}, "nobody uses it", "last user"),
+        ({"living": _living("alive", is_owner=False)}, "Process 42 (loader), its last user, lives", "nobody"),
+        (
+            {"living": _living("stopped", is_owner=False)},
+            "Process 42 (loader), its last user, is stopped",
+            "nobody",
+        ),
+        ({"last_user_state": "unknown-host"}, "last used on another machine", "nobody uses"),
     ],
 )
 def test_what_is_left_behind_is_told_apart(known: dict[str, Any], said: str, unsaid: str) -> None:

@@ -108,7 +108,8 @@ def held(state: str, idle_ms: int, overdue: bool = False) -> dict[str, Any]:
 def holder(state: str, idle_ms: int, overdue: bool = False) -> dict[str, Any]:
     """A transaction that holds a key, and the acknowledgements of three messages."""
     return {
-        "txnId": "0:7", "owner": "x", "ownerState": state, "idleMs": idle_ms, "overdue": overdue, "priority": "medium",
+        "txnId": "0:7", "owner": {"pid": 7, "program": "x"}, "ownerState": state, "lastUser": "x", "lastUserState": "dead",
+        "idleMs": idle_ms, "overdue": overdue, "priority": "medium",
         "labels": {"who": "bob"}, "keys": 1, "keyList": ["B2"], "messages": 3,
     }  # fmt: skip
 
@@ -124,6 +125,7 @@ def stopped_owner(**held: Any) -> dict[str, Any]:
         "txnId": "0:9",
         "pid": 9,
         "owner": "anna@here:9",
+        "ownerState": "stopped",
         "topics": [],
         "tables": [],
         "acknowledgements": 0,

@@ -46,6 +46,7 @@ def owned(txn: str, pid: int) -> dict[str, Any]:
     return {
         "txnId": txn,
         "pid": pid,
+        "ownerState": "stopped",
         "owner": "anna@here:9",
         "topics": [],
         "tables": [],

@@ -38,6 +38,8 @@ ABORTED = fields_of(
         "deadline_in_ms": "Time until its deadline, negative after it.",
         "owner": "Who began it: user@host:pid (program).",
         "owner_state": "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it.",
+        "last_user": "Who used it last: user@host:pid (program).",
+        "last_user_state": "alive, stopped, dead, rebooted, unknown-host; calling: this very process.",
         "refused": "Of a dry run: why it is refused without --force; null if it is not.",
         "fence": "Whether the producers of its messages lose their sessions too.",
         "effects": (
@@ -75,7 +77,7 @@ ABORTED = fields_of(
 @changes_store()
 @administrative
 @asks
-@forcible("Abort it although its owner is alive and used it within the last 60 seconds.")
+@forcible("Abort it although its owner or last user is alive and used it within the last 60 seconds.")
 @output(ABORTED, name_field="txnId")
 @example("txnctl transactions abort 0:1 --dry-run", setup="txnctl transactions begin")
 @example(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from storage.txn.owner_state import living_process
 from storage.values.timestamps import rfc3339
+from txnctl.fields.owner import last_user
 from txnctl.output.human import duration, labels_text
 from txnctl.output.screen import dry_run_heading
 from txnctl.output.shell import line
@@ -91,6 +93,8 @@ def _state(before: TransactionBefore) -> str:
     owner = f"owner {before.owner} is {before.owner_state}"
     if before.owner_state == "detached":
         owner = f"detached, begun by {before.owner}"
+    if before.last_user != before.owner or before.owner_state == "detached":
+        owner += f", last used by {last_user(before)}"
     left = before.deadline_in_ms
     until = f"deadline in {duration(left)}" if left > 0 else f"overdue {duration(-left)}"
     state = f"{before.state_before.value}, version {before.version}, idle {duration(before.idle_ms)}"
@@ -104,7 +108,11 @@ def _warnings(result: AbortResult) -> Iterator[_Line]:
     before = result.before
     if result.refused is not None:
         yield "refused", None, "", f"without --force: {result.refused}"
-    elif before.owner_state == "detached" and before.idle_ms < ACTIVE_OWNER_MS:
+    elif (
+        before.owner_state == "detached"
+        and before.idle_ms < ACTIVE_OWNER_MS
+        and living_process(before) is None
+    ):
         is_at_work = "may be" if result.dry_run else "may have been"
         yield "careful", None, "", f"used {duration(before.idle_ms)} ago: somebody {is_at_work} at work in it"
 
@@ -115,9 +123,10 @@ def _survivor(before: TransactionBefore) -> Iterator[_Line]:
 
     from storage.process.identity import descends_from
 
-    owner = before.owner
-    if before.owner_state not in ("alive", "stopped") or owner.pid == getpid():
+    living = living_process(before)
+    if living is None or living.process.pid == getpid():
         return
+    owner = living.process
     runs_command = owner.program.startswith(_SUPERVISOR)
     if runs_command and descends_from(owner.pid, owner.started):
         yield (
@@ -129,7 +138,7 @@ def _survivor(before: TransactionBefore) -> Iterator[_Line]:
         return
     goes = "ends its command within 11 s, unless run with --on-abort continue" if runs_command else "goes on"
     yield "survives", None, "", f"process {owner.pid} ({owner.program}), which {goes}"
-    if before.owner_state == "stopped":
+    if living.state == "stopped":
         yield "", None, "", f"it is stopped, and learns of the abort after kill -CONT {owner.pid}"
     elif not runs_command:
         yield "", None, "", f"its next use of the transaction fails; kill {owner.pid} ends it"
@@ -243,7 +252,7 @@ def _advice(result: AbortResult, force: bool) -> str | None:
 
     before = result.before
     if result.dry_run:
-        needs_force = bool(result.refused) or (force and before.owner_state in ("alive", "stopped"))
+        needs_force = bool(result.refused) or (force and living_process(before) is not None)
         version, fence = str(before.version), result.fence
         run = line(
             "transactions abort",

@@ -44,6 +44,7 @@ def _owner_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R
     return (
         Column("OWNER", "list", lambda row: transaction(row).owner.address),
         Column("PROGRAM", "text", lambda row: transaction(row).owner.program, rank=8),
+        Column("LAST USER", "list", lambda row: _other_user(transaction(row)), rank=3),
     )
 
 
@@ -57,6 +58,11 @@ def _content_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column
         Column("ISOLATION", "text", lambda row: mode(transaction(row)), rank=9),
         Column("LABELS", "text", lambda row: labels_text(transaction(row).labels) or None, rank=1),
     )
+
+
+def _other_user(row: TransactionRow) -> str | None:
+    """The last user, where a different process began the transaction."""
+    return None if row.last_user == row.owner else row.last_user.address
 
 
 def _itself(row: TransactionRow) -> TransactionRow:

@@ -155,6 +155,5 @@ def held_table(name: str, held_by: int) -> TableFacts:
 
 def dead_holder(txn: int) -> HolderFacts:
     """A transaction of a dead process."""
-    return HolderFacts(
-        TxnID(txn), ProcessIdentity("db-2", b"", 7, 0, "anna", "load"), "dead", 0, False, {}, "medium"
-    )
+    owner = ProcessIdentity("db-2", b"", 7, 0, "anna", "load")
+    return HolderFacts(TxnID(txn), owner, "dead", owner, "dead", 0, False, {}, "medium")

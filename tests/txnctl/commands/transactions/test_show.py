@@ -31,7 +31,7 @@ class TestShow:
             "produced to orders",
             "1:0, 1:2",
             "pending on payments-in, loader",
-            "detached: no process",
+            "detached: its deadline alone rules; last used by",
         ):
             assert text in out
         assert out.endswith(f"Next: txnctl transactions abort {stuck} --dry-run\n")
