@@ -122,6 +122,9 @@ ABORTED_SEGMENT_TRANSACTIONS_MAX = 256
 RECEIVER_QUEUE_SIZE = 1000
 """Messages delivered to a consumer in one store transaction, at most."""
 
+LEFT_TO_OTHERS_MAX = 256
+"""Messages of free keys that one dispatch of a Key_Shared subscription leaves to the other consumers."""
+
 HELD_MESSAGES_MAX = 100_000
 """Key_Shared: messages skipped because of a blocked key, beyond which dispatch waits."""
 

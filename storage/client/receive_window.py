@@ -6,9 +6,13 @@ messages that were recalled meanwhile leave the window: by an abort, a seek, or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 from storage.client.attachment import Attachment
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import ReadView, WriteBatch
+from storage.errors import WriterBusy
 from storage.subscription import (
     catalogue as subscriptions,
     cursor as cursors,
@@ -18,6 +22,8 @@ from storage.subscription import (
     message_bound,
 )
 from storage.subscription.acknowledge import Item
+from storage.subscription.cursor import Cursor
+from storage.subscription.dispatch import share
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.key_order import KeyOrder
 from storage.subscription.dispatch.next_messages import Walk
@@ -40,10 +46,12 @@ class OwnCommit(NamedTuple):
     Attributes:
         commit: the number of the commit.
         generation: of the cursor.
+        is_wanted: whether the window is wanted by another consumer.
     """
 
     commit: int
     generation: int
+    is_wanted: bool
 
 
 class ReceiveWindow:
@@ -55,7 +63,7 @@ class ReceiveWindow:
 
     __slots__ = (
         "_attachment", "_due_ms", "_generation", "_is_quiet", "_key_order", "_memory", "_number", "_queue",
-        "_quiet_generation", "_size", "seen",
+        "_quiet_generation", "_shared", "_size", "seen",
     )  # fmt: skip
 
     def __init__(self, attachment: Attachment, size: int) -> None:
@@ -66,6 +74,7 @@ class ReceiveWindow:
         self._key_order = KeyOrder(attachment.subscription, attachment.consumer_id, self._queue)
         self._generation = -1
         self._number: int | None = None
+        self._shared = 0
         self._due_ms: int | None = None
         self._is_quiet = False
         self._quiet_generation = -1
@@ -90,8 +99,9 @@ class ReceiveWindow:
             with self._attachment.connection.view() as view:
                 self.seen = view.commit
                 self._attachment.check_attached(view)
+                asks = self._asks(view)
                 if not self._is_worth_dispatching(view):
-                    return False
+                    break
             try:
                 selection = self._attachment.connection.write(
                     self._dispatch, timeout_s=gate_s, share=ReserveShare.PART
@@ -102,8 +112,13 @@ class ReceiveWindow:
             self._queue.add(selection.dispatched)
             if not self._is_quiet and selection.dispatched:
                 self._note_quiet(True)
-            if self._queue or not selection.is_worth_recording:
-                return bool(self._queue)
+            if self._queue:
+                return True
+            if not selection.is_worth_recording:
+                break
+        if asks:
+            self._attachment.write_attached(self._ask, gate_s=gate_s)
+        return False
 
     def _is_worth_dispatching(self, view: ReadView) -> bool:
         """Whether a dispatch would find a message, without writing."""
@@ -123,6 +138,16 @@ class ReceiveWindow:
                 return True
         self._load_dead_letter_policy(view)
         return Walk(topic, opened, self._memory, self._size).select().is_worth_recording
+
+    def _asks(self, view: ReadView) -> bool:
+        """Whether messages may wait in the windows of other consumers, which were not asked for them yet."""
+        opened = OpenSubscription(view, self._attachment.subscription)
+        return opened.cursor.wanted < opened.cursor.windows and share.sharers(opened) > 1
+
+    def _ask(self, batch: WriteBatch, _: int) -> None:
+        """Note that this consumer has asked and found nothing: holders give back in their next call (`share.py`)."""
+        cursor = cursors.load(batch, self._attachment.subscription.subscription_id)
+        cursor.wanted = cursor.windows
 
     def patience_ns(self, longest_ns: int) -> int:
         """How long to wait before the next look: until the next delayed message is due, and `longest_ns` at most."""
@@ -158,6 +183,7 @@ class ReceiveWindow:
         if selection.dispatched and batch.received_marks.prepare(batch.superblock):
             self._number = delivered_window.record(opened, attachment.consumer_id, read, selection)
         self._memory.blocked_keys.know(opened.cursor.passes, selection.markers)
+        self._shared = share.number_of(opened, sum(piece.count for piece in selection.dispatched))
         return selection
 
     # Taking
@@ -194,30 +220,55 @@ class ReceiveWindow:
             self._attachment.check_attached(view)
             seen = view.commit
             subscription_id = self._attachment.subscription.subscription_id
-            generation = cursors.load(view, subscription_id).generation
+            cursor = cursors.load(view, subscription_id)
+            generation = cursor.generation
             by_others = generation != self._generation
             if by_others:
                 self._keep_in_flight(view)
             would_overtake = self._key_order.would_overtake(view, by_others)
+            is_wanted = self._is_wanted(cursor)
         if would_overtake:
-            send_back = self._key_order.send_back_blocked
-            self._queue.drop(
-                self._attachment.write_attached(lambda batch, _: send_back(batch), gate_s=gate_s)
-            )
+            self._send_back(lambda batch, _: self._key_order.send_back_blocked(batch), gate_s)
+        if is_wanted and self._queue:
+            with suppress(WriterBusy):  # Others can wait; the application of this consumer need not.
+                self._send_back(self._give_back_surplus, gate_s)
         # Noted last: after a write that failed, the next call looks again.
         self.seen, self._generation = seen, generation
+
+    def _send_back(self, change: Callable[[WriteBatch, int], Messages], gate_s: float | None = None) -> None:
+        """Give queued messages back in a batch, and drop them; interrupted, the next call looks which are in flight."""
+        generation, self._generation = self._generation, -1
+        self._queue.drop(self._attachment.write_attached(change, gate_s=gate_s))
+        self._generation = generation
+
+    def _is_wanted(self, cursor: Cursor) -> bool:
+        """Whether a consumer has asked for messages since this window was delivered, and found none."""
+        return 0 < self._shared <= cursor.wanted
+
+    def _give_back_surplus(self, batch: WriteBatch, _: int) -> Messages:
+        """Give back the queued messages beyond the share of this consumer."""
+        opened = OpenSubscription(batch, self._attachment.subscription)
+        given = share.surplus(
+            self._queue, share.sharers(opened), by_key=self._attachment.subscription.keeps_keys
+        )
+        if given:
+            opened.deliveries.give_back(self._attachment.consumer_id, given)
+        left = sum(piece.count for piece in self._queue) - sum(map(int.bit_count, given.values()))
+        self._shared = share.number_of(opened, left)
+        return given
 
     def own_commit(self, batch: WriteBatch) -> OwnCommit:
         """The state that a batch will commit, which has changed something and has found the consumer attached."""
         cursor = cursors.load(batch, self._attachment.subscription.subscription_id)
-        return OwnCommit(batch.commit, cursor.generation)
+        return OwnCommit(batch.commit, cursor.generation, self._is_wanted(cursor))
 
     def note_commit(self, own: OwnCommit) -> None:
         """Note that nothing was recalled up to a commit of this consumer, so that no view has to tell.
 
         On Key_Shared a view does: acknowledgements in transactions may have come before.
         """
-        if own.generation == self._generation and not self._attachment.subscription.keeps_keys:
+        is_same = own.generation == self._generation and not own.is_wanted
+        if is_same and not self._attachment.subscription.keeps_keys:
             self.seen = own.commit
 
     def note_settled(self) -> None:
@@ -260,7 +311,7 @@ class ReceiveWindow:
             given = negative_acknowledge(opened, items, delay_ns, attachment.consumer_id)
             return self._key_order.send_back_behind(batch, given)
 
-        self._queue.drop(attachment.write_attached(change))
+        self._send_back(change)
         self.note_settled()
         self.forget_acknowledged(items)
 

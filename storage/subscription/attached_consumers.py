@@ -19,7 +19,7 @@ from storage.errors import SubscriptionBusy
 from storage.limits import CONSUMERS_LOOKED_AT
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.locks import Locks
-from storage.subscription import cursor as cursors, delivered_window, delivery as deliveries, span
+from storage.subscription import delivered_window, delivery as deliveries, span
 from storage.subscription.delivered_window import UntouchedMessages
 from storage.subscription.isolation import SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
@@ -63,6 +63,13 @@ def _recorded(view: ReadView, subscription_id: int, after: int = 0) -> Iterator[
 def every(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
     """The recorded consumers in the order of attachment, dead ones that are not yet removed included."""
     return list(_recorded(view, subscription_id))
+
+
+def number(opened: OpenSubscription[ReadView]) -> int:
+    """The number of recorded consumers, as the cursor counts them; recounted where an earlier release wrote it."""
+    if opened.cursor.consumers is None:
+        opened.cursor.consumers = sum(1 for _ in opened.view.keys(CONSUMERS, key1(opened.subscription_id)))
+    return opened.cursor.consumers
 
 
 def in_turn(view: ReadView, subscription_id: int, after: int) -> list[AttachedConsumer]:
@@ -138,12 +145,15 @@ def attach(
     """
     if name is not None:
         check_name("consumer name", name)
+    opened = OpenSubscription(batch, subscription)
+    opened.cursor.consumers = number(opened) + 1
+    opened.cursor.vacated_ms = None
     batch.superblock.last_consumer += 1
-    number = batch.superblock.last_consumer
-    consumer = AttachedConsumer(number, name or f"consumer-{number}", lease, owner.fields(), batch.now_ms)
+    consumer_id = batch.superblock.last_consumer
+    name = name or f"consumer-{consumer_id}"
+    consumer = AttachedConsumer(consumer_id, name, lease, owner.fields(), batch.now_ms)
     record = [consumer.name, lease, consumer.owner_fields, consumer.connected_ms]
-    batch.put(CONSUMERS, key2(subscription.subscription_id, number), pack(record))
-    cursors.load(batch, subscription.subscription_id).vacated_ms = None
+    batch.put(CONSUMERS, key2(subscription.subscription_id, consumer_id), pack(record))
     return consumer
 
 
@@ -162,7 +172,9 @@ def detach(
         untouched: by entry, the messages that the consumer never gave to its application, if the consumer tells; None
             for a consumer that is dead or evicted, of which its mark tells.
     """
-    opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
+    left = number(opened)
+    if opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id)):
+        opened.cursor.consumers = left - 1
     if untouched is not None:
         queued, in_spans = untouched, span.by_span(untouched.items())
         released = opened.deliveries.release(

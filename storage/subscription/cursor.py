@@ -42,11 +42,16 @@ class Cursor:
         expired_noted_ms: when the audit trail noted expired messages.
         vacated_ms: when the last consumer left, or an operator used the subscription without one; None while a consumer
             is attached, and for a subscription of which that is not known.
+        consumers: the number of attached consumers, dead ones that are not yet removed included; None where an earlier
+            release wrote the cursor (`attached_consumers.number`).
+        windows: raised with each window of several messages of a subscription that several consumers share.
+        wanted: every window up to this number is wanted: a consumer has asked after it, and found no message.
     """
 
     __slots__ = (
         "aborted_dropped",
         "blocked",
+        "consumers",
         "delayed",
         "delayed_id",
         "delivered",
@@ -66,6 +71,8 @@ class Cursor:
         "released",
         "skipped_txns",
         "vacated_ms",
+        "wanted",
+        "windows",
     )  # fmt: skip
 
     def __init__(self, start: Position) -> None:
@@ -81,6 +88,8 @@ class Cursor:
         self.aborted_dropped = self.delayed = self.delayed_id = 0
         self.lost = self.lost_noted = self.expired = self.expired_noted = self.expired_noted_ms = 0
         self.vacated_ms: int | None = None
+        self.consumers: int | None = None
+        self.windows = self.wanted = 0
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -93,11 +102,14 @@ class Cursor:
         fields += [self.delivered, self.redelivered, self.recalled]
         fields += [self.skipped_txns, self.blocked, self.passes, self.has_uncommitted_acks]
         fields += [self.aborted_dropped]
-        forced = [self.lost, self.lost_noted, self.expired, self.expired_noted, self.expired_noted_ms]
+        forced: list[int | None] = [self.lost, self.lost_noted, self.expired, self.expired_noted]
+        forced += [self.expired_noted_ms, self.vacated_ms]
+        if self.consumers or self.windows:
+            forced += [self.consumers, self.windows, self.wanted]
         if self.delayed_id:
-            fields += [self.delayed, [*forced, self.vacated_ms], self.delayed_id]
+            fields += [self.delayed, forced, self.delayed_id]
         elif any(forced) or self.vacated_ms is not None:
-            fields += [self.delayed, [*forced, self.vacated_ms]]
+            fields += [self.delayed, forced]
         elif self.delayed:
             fields += [self.delayed]
         return pack(fields)
@@ -117,6 +129,8 @@ class Cursor:
         if len(fields) > 14:
             cursor.lost, cursor.lost_noted, cursor.expired, cursor.expired_noted = fields[14][:4]
             cursor.expired_noted_ms, cursor.vacated_ms = fields[14][4:6]
+            if len(fields[14]) > 6:
+                cursor.consumers, cursor.windows, cursor.wanted = fields[14][6:9]
         cursor.delayed_id = fields[15] if len(fields) > 15 else 0
         return cursor
 

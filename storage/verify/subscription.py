@@ -11,6 +11,7 @@ from storage.subscription import (
     ack_spans,
     acked_ranges,
     acks,
+    attached_consumers,
     cursor as cursors,
     delivery as deliveries,
     mark_index,
@@ -70,6 +71,9 @@ class SubscriptionCheck:
         self._check_ranges()
         for delivery in delivered:
             self._check_delivery(delivery)
+        consumers = len(attached_consumers.every(view, self._id))
+        if cursor.consumers is not None and cursor.consumers != consumers:
+            self._problem(23, f"counts {cursor.consumers} attached consumers, and {consumers} are recorded")
         if cursor.released != sum(delivery.is_released for delivery in delivered):
             self._problem(23, f"counts {cursor.released} released entries")
         self._check_gone()

@@ -39,6 +39,7 @@ class Walk:
         self.mine, self.topic, self.consumer = mine, mine.topic, consumer
         self.room, self.now_ns = room, now_ns
         self.by_key = mine.type is SubscriptionType.KEY_SHARED
+        self.share = mine.key_share()
         self.blocked_keys: dict[bytes, Slot] = {}
         self.awaited = dict(mine.passing.awaited)
         self.done: set[int] = set()
@@ -169,6 +170,8 @@ class Walk:
                 self.moved.add(index)
                 continue
             is_held = holder or (key is not None and self.blocked_keys.get(key, slot) < slot)
+            if is_free and not is_held and key is not None:
+                is_held = not self.share.takes(key)
             if is_free and not is_held and self.room:
                 self.handed.append((slot, mine.times.get(slot, 0)))
                 self.actions.append(lambda slot=slot: mine.hand_out(slot, self.consumer))

@@ -26,12 +26,31 @@ class Problems:
         return f"must {sorted(self.must)} may {sorted(self.may)}"
 
 
+class KeyShare:
+    """The keys that one of several consumers takes, in one look: every n-th of those that are free."""
+
+    def __init__(self, consumers: int) -> None:
+        self.consumers = consumers
+        self.taken: dict[bytes, bool] = {}
+        self.met = 0
+
+    def takes(self, key: bytes | None) -> bool:
+        if key is not None and key in self.taken:
+            return self.taken[key]
+        is_taken = self.met % self.consumers == 0
+        self.met += 1
+        if key is not None:
+            self.taken[key] = is_taken
+        return is_taken
+
+
 class ModelConsumer:
     """A consumer.
 
     Attributes:
         queue: what it was handed and has not given to its application yet, with how often it was handed out before.
         handed_again: what an abort had withdrawn, before this consumer was handed it.
+        window_number: of its window, by which others want it back; 0 for one of a single message.
     """
 
     def __init__(self, name: str, subscription: ModelSubscription, window: int) -> None:
@@ -40,6 +59,7 @@ class ModelConsumer:
         self.window = window
         self.queue: list[tuple[Slot, int]] = []
         self.handed_again: set[Slot] = set()
+        self.window_number = 0
         self.evicted = False
 
 
@@ -59,6 +79,7 @@ class ModelSubscription:
         on_open: block or skip; `passing` is how far dispatch has come with skip.
         parted: what dispatch has looked at one by one, or was made pending.
         delayed: what dispatch has passed before its delivery time, due by now or not.
+        windows, wanted: the last window of several messages, and the last one that is wanted back.
     """
 
     def __init__(
@@ -90,6 +111,36 @@ class ModelSubscription:
         self.passing = Passing(start)
         self.parted: set[Slot] = set()
         self.delayed: set[Slot] = set()
+        self.windows = self.wanted = 0
+
+    # Sharing
+
+    def key_share(self) -> KeyShare:
+        return KeyShare(len(self.consumers) if self.type is SubscriptionType.KEY_SHARED else 1)
+
+    def number_window(self, consumer: ModelConsumer) -> None:
+        """A window of several messages can be wanted back."""
+        consumer.window_number = 0
+        if len(consumer.queue) > 1 and not self.is_ordered:
+            self.windows += 1
+            consumer.window_number = self.windows
+
+    def give_back_wanted(self, consumer: ModelConsumer) -> None:
+        """In its next call after another consumer has asked, a holder gives back what is beyond its share."""
+        if not consumer.queue or not 0 < consumer.window_number <= self.wanted:
+            return
+        slots, share = [slot for slot, _ in consumer.queue], self.key_share()
+        if self.type is SubscriptionType.KEY_SHARED:
+            beyond = [slot for slot in slots if not share.takes(self.topic.message(slot).key)]
+        else:
+            beyond = slots[max(1, -(-len(slots) // len(self.consumers))) :]
+        self._send_back(consumer, beyond)
+        self.number_window(consumer)
+
+    def ask(self) -> None:
+        """A consumer has found nothing: all windows are wanted."""
+        if len(self.consumers) > 1:
+            self.wanted = self.windows
 
     # What is so
 
@@ -264,6 +315,7 @@ class ModelSubscription:
         self, consumer: ModelConsumer, room: int, now_ns: int, due: set[Slot]
     ) -> list[tuple[Slot, int]]:
         topic, handed, blocked_keys = self.topic, [], set()
+        share = self.key_share()
         looked_at, is_anything = set(), False
         for index in range(self.mark_delete() + 1, topic.bound(self.level) + 1):
             if room == 0:
@@ -287,7 +339,7 @@ class ModelSubscription:
                     # No hand-out, so that no key holds it back; but it holds its own while it waits.
                     is_anything = True
                     self.bury(slot, blocked_keys, key)
-                elif not is_free or key in blocked_keys:
+                elif not is_free or key in blocked_keys or (key is not None and not share.takes(key)):
                     if self.holder.get(slot) is not consumer and key is not None:
                         blocked_keys.add(key)
                 elif room > 0:

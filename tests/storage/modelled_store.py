@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
 
 from storage import Store
 from storage.process.clock import ManualClock
+from storage.subscription.dispatch import share
 from tests.processes import places
 from tests.processes.memory import directory_in_memory
 
@@ -24,6 +30,19 @@ class ModelledStore:
         self._began_ns = self.clock.boot_now_ns
         Store.create(self.path, clock=self.clock)
         self.store = Store.open(self.path, clock=self.clock)
+
+    @contextmanager
+    def rooms(self) -> Iterator[list[int]]:
+        """The room of each look within the block: estimated of counts, in a way that a model need not know."""
+        room, seen = share.room, list[int]()
+
+        def noted(topic: Any, opened: Any, size: int) -> int:
+            seen.append(room(topic, opened, size))
+            return seen[-1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(share, "room", noted)
+            yield seen
 
     @property
     def now_ns(self) -> int:

@@ -306,19 +306,26 @@ class StoreMachine(RuleBasedStateMachine):
         mine = consumer.subscription
         count = data.draw(st.integers(1, 6), label="count")
         patience = data.draw(st.sampled_from([0, 0, 0.001, 1]), label="patience")
-        messages, is_done = self.attempt(
-            f"{consumer.name} receives {count} within {patience} s",
-            lambda: self.handles[consumer].receive_batch(count, timeout=patience),
-            lambda: {"ConsumerEvicted"} if consumer.evicted else set(),
-            writes=False,
-        )
+        with self.both.rooms() as rooms:
+            messages, is_done = self.attempt(
+                f"{consumer.name} receives {count} within {patience} s",
+                lambda: self.handles[consumer].receive_batch(count, timeout=patience),
+                lambda: {"ConsumerEvicted"} if consumer.evicted else set(),
+                writes=False,
+            )
         if not is_done:
             return
         mine.drop_queued()
         mine.send_back_held(consumer)
+        mine.give_back_wanted(consumer)
         if not consumer.queue:
             allowed = set(filter(mine.is_shown, mine.unread())) if mine.skips else set()
-            consumer.queue = mine.dispatch(consumer, consumer.window, self.both.now_ns)
+            room = rooms[-1] if rooms else consumer.window
+            assert room == consumer.window or (len(mine.consumers) > 1 and 1 <= room < consumer.window)
+            consumer.queue = mine.dispatch(consumer, room, self.both.now_ns)
+            mine.number_window(consumer)
+            if not consumer.queue:
+                mine.ask()
             if mine.skips:
                 assert allowed.issuperset(slot for slot, _ in consumer.queue)
                 assert consumer.queue or not mine.could_be_handed(consumer, self.both.now_ns)

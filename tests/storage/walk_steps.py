@@ -26,6 +26,14 @@ def values(consumer: Consumer, count: int = 99) -> list[bytes | None]:
     return [message.value for message in receive(consumer, count)]
 
 
+def drain(consumer: Consumer) -> list[bytes | None]:
+    """Receive until the consumer comes up empty: of consumers that share, each takes its part of the rest anew."""
+    found: list[bytes | None] = []
+    while received := values(consumer):
+        found += received
+    return found
+
+
 def send(store: Store, *sent: str, key: str | None = None) -> list[MessageId]:
     producer = store.create_producer("t")
     return [producer.send(value.encode(), key=key) for value in sent]

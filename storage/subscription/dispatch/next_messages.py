@@ -21,13 +21,15 @@ from storage.limits import (
     DISPATCH_BYTES_MAX,
     DISPATCH_SCAN_ENTRIES_MAX,
     HELD_MESSAGES_MAX,
+    LEFT_TO_OTHERS_MAX,
 )
 from storage.subscription import acked_ranges, message_set, pending_ack, span
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
-from storage.subscription.dispatch import compacted_walk
+from storage.subscription.dispatch import compacted_walk, share
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
 from storage.subscription.dispatch.records_ahead import RecordsAhead
+from storage.subscription.dispatch.share import KeyShare
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
@@ -53,7 +55,7 @@ class Walk:
     """The selection of messages for one consumer.
 
     Args:
-        room: the number of messages to select at most.
+        size: the number of messages to select at most; shared with other consumers, the consumer's share of what waits.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Walk:
         topic: OpenTopic[ReadView],
         opened: OpenSubscription[ReadView],
         memory: ConsumerMemory,
-        room: int,
+        size: int,
     ) -> None:
         self._view = topic.view
         self._topic = topic
@@ -71,7 +73,7 @@ class Walk:
         self._cursor = opened.cursor
         self._memory = memory
         self._consumer_id = memory.consumer_id
-        self._room = room
+        self._room = room = share.room(topic, opened, size)
         self._bytes = DISPATCH_BYTES_MAX
         self._work = WalkWork()
         self._aborted = memory.aborted
@@ -85,7 +87,8 @@ class Walk:
         self._delays = DelayWalk(opened, now_ms, room)
         self._moved: set[Position] = set()
         self._selection = Selection(opened.cursor.read)
-        self._keys = WalkKeys(memory.consumer_id, self._skips, self._selection)
+        key_share = KeyShare(share.sharers(opened))
+        self._keys = WalkKeys(memory.consumer_id, self._skips, self._selection, key_share)
         self._records = RecordsAhead(opened)
 
     def select(self) -> Selection:
@@ -104,6 +107,7 @@ class Walk:
 
     def _is_full(self) -> bool:
         is_full = self._room <= 0 or self._bytes <= 0 or self._keys.held_count > HELD_MESSAGES_MAX
+        is_full = is_full or self._keys.share.passed >= LEFT_TO_OTHERS_MAX
         return is_full or self._work.left <= 0 or self._selection.delay_records >= DELAYED_RECORDS_MAX
 
     def _hold_due(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage.subscription import message_set
 from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch.blocked_keys import MessageOrder
+from storage.subscription.dispatch.share import KeyShare
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.spans_again import SpansAgain
 from storage.subscription.dispatch.walk_result import Selection
@@ -19,11 +20,15 @@ class WalkKeys:
     Attributes:
         again: the messages of spans to examine again.
         held_count: the number of messages that wait, or block later ones.
+        share: the keys that the consumer takes, of those that no consumer holds.
     """
 
-    __slots__ = ("_blocked", "_consumer_id", "_selection", "_skips", "again", "held_count")
+    __slots__ = ("_blocked", "_consumer_id", "_selection", "_skips", "again", "held_count", "share")
 
-    def __init__(self, consumer_id: int, skips: SkipWalk | None, selection: Selection) -> None:
+    def __init__(
+        self, consumer_id: int, skips: SkipWalk | None, selection: Selection, share: KeyShare
+    ) -> None:
+        self.share = share
         self._consumer_id = consumer_id
         self._skips = skips
         self._selection = selection
@@ -47,8 +52,9 @@ class WalkKeys:
             if txn and not known & bit:
                 behind[txn] = behind.get(txn, 0) | bit
                 free &= ~bit
-            elif txn or not free & bit or self._is_blocked(key, here):
+            elif txn or not free & bit or self._is_blocked(key, here) or not self.share.takes(key):
                 self.held_count += bool(free & bit)
+                self.share.note_passed(key)
                 self._blocked[key] = min(self._blocked.get(key, here), here)
                 free &= ~bit
         self._selection.behind += [(txn, delivery.at, entry.count, bits) for txn, bits in behind.items()]
@@ -64,7 +70,7 @@ class WalkKeys:
         if entry.keys is None:
             return set()
         own = {key for key in entry.keys if key is not None}
-        held = self._blocked.keys() & own
+        held = self._blocked.keys() & own | self.share.undecided(own)
         if self.again is not None:
             held |= self.again.among(own)
         if self._skips is not None:

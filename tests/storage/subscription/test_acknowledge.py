@@ -168,8 +168,9 @@ class TestIndividual:
     def test_what_others_acknowledge_is_not_given_out(self, store: Store, subscribe: Subscribe) -> None:
         """On Shared too: another consumer's acknowledgement, plain or pending, reaches the queue."""
         send(store, 5)
-        consumer, other = subscribe(SHARED), subscribe(SHARED)
+        consumer = subscribe(SHARED)
         consumer.receive(timeout=1)
+        other = subscribe(SHARED)
         other.acknowledge(MessageId(1, 1))
         other.acknowledge(MessageId(1, 3), txn=store.begin_transaction())
         assert ids(receive(consumer)) == ["1:2", "1:4"]

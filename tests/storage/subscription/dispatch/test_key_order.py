@@ -155,12 +155,13 @@ class TestByItsOwnConsumer:
 
     def test_another_consumer_may_be_handed_what_went_back(self, store: Store, attach: Attach) -> None:
         """It belongs to nobody as soon as the key is free."""
-        one, two, txn = attach(), attach(), store.begin_transaction()
+        one, txn = attach(), store.begin_transaction()
         one.acknowledge(one.receive(timeout=0), txn=txn)
+        two = attach()
         assert receive(one) == ["other", "none"]
         assert receive(two) == []
         store.commit_transaction(txn)
-        assert counted(two) == [("1", 0), ("2", 0)]
+        assert [*counted(two), *counted(two)] == [("1", 0), ("2", 0)]
 
     def test_a_dead_letter_lets_the_later_ones_pass_uncounted(self, store: Store, attach: Attach) -> None:
         """One that is worn out goes to the dead-letter topic; what went back behind it is not counted against it."""
@@ -199,8 +200,9 @@ class TestByOthers:
         self, store: Store, attach: Attach, is_another_consumer: bool, looks: str
     ) -> None:
         """Whether the consumer looks before or after the transaction is aborted."""
-        consumer, other, txn = attach(), attach(), store.begin_transaction()
+        consumer, txn = attach(), store.begin_transaction()
         assert receive(consumer, 1) == ["0"]
+        other = attach()
         if is_another_consumer:
             other.acknowledge(FIRST, txn=txn)
         else:
@@ -211,7 +213,8 @@ class TestByOthers:
         if looks == "while it is pending":
             assert receive(consumer) == receive(other) == []
             store.admin.transactions.abort_transaction(txn)
-        assert counted(consumer) == [("0", 1), ("1", 0), ("2", 0)]
+        again = [*counted(consumer), *counted(consumer)]
+        assert again == [("0", 1), ("1", 0), ("2", 0)]
 
     def test_one_pending_that_is_committed_before_anybody_looks_moves_nothing(
         self, store: Store, attach: Attach
@@ -225,14 +228,15 @@ class TestByOthers:
 
     def test_the_later_ones_wait_while_another_consumer_has_it(self, store: Store, attach: Attach) -> None:
         """A message in flight elsewhere holds its key, also for those that were queued here before."""
-        consumer, other = attach(), attach()
+        consumer = attach()
         assert receive(consumer, 1) == ["0"]
+        other = attach()
         store.admin.acknowledgements.negative_acknowledge_messages("t", "a", [FIRST], delay=0)
         (first,) = other.receive_batch(99, timeout=0)
         assert receive(consumer) == ["other", "none"]
         assert receive(consumer) == []
         other.acknowledge(first)
-        assert counted(consumer) == [("1", 0), ("2", 0)]
+        assert [*counted(consumer), *counted(consumer)] == [("1", 0), ("2", 0)]
 
     def test_an_acknowledgement_for_good_moves_nothing(self, store: Store, attach: Attach) -> None:
         """What an operator acknowledges or skips holds no key."""

@@ -110,8 +110,8 @@ class TestShared:
         txn, other = store.begin_transaction(), Store.open(path)
         send(store, "a", txn=txn)
         send(store, "1")
-        attach_skipping()
-        lost = other.subscribe("t", "a")
+        with attach_skipping():
+            lost = other.subscribe("t", "a")
         assert receive(lost, acknowledge=False) == "1"
         other.close()
         store.commit_transaction(txn)
@@ -213,6 +213,7 @@ class TestKeys:
             assert classes(store)["blocked"] >= 1
             store.commit_transaction(txns[1 - first_to_end])
             assert receive(consumer) == ("one two 3" if first_to_end else "two 3")
+            consumer.close()
 
     @pytest.mark.parametrize("window", [1, 2, 1000])
     def test_the_order_of_a_key_with_two_consumers(
