@@ -222,6 +222,8 @@ class Consumer:
             if txn is not None:
                 window.note_pending(items)
             window.forget_acknowledged(items)
+            if own is not None and own.is_wanted:
+                window.give_back_surplus()
 
     def acknowledge_cumulative(
         self,

@@ -229,9 +229,8 @@ class ReceiveWindow:
             is_wanted = self._is_wanted(cursor)
         if would_overtake:
             self._send_back(lambda batch, _: self._key_order.send_back_blocked(batch), gate_s)
-        if is_wanted and self._queue:
-            with suppress(WriterBusy):  # Others can wait; the application of this consumer need not.
-                self._send_back(self._give_back_surplus, gate_s)
+        if is_wanted:
+            self.give_back_surplus(gate_s)
         # Noted last: after a write that failed, the next call looks again.
         self.seen, self._generation = seen, generation
 
@@ -245,14 +244,17 @@ class ReceiveWindow:
         """Whether a consumer has asked for messages since this window was delivered, and found none."""
         return 0 < self._shared <= cursor.wanted
 
-    def _give_back_surplus(self, batch: WriteBatch, _: int) -> Messages:
-        """Give back the queued messages beyond the share of this consumer."""
+    def give_back_surplus(self, gate_s: float | None = None) -> None:
+        """Give back the queued messages beyond the share of this consumer, which another consumer has asked for."""
+        if self._queue:
+            with suppress(WriterBusy):  # Others can wait; the application of this consumer need not.
+                self._send_back(self._surplus_given_back, gate_s)
+
+    def _surplus_given_back(self, batch: WriteBatch, _: int) -> Messages:
         opened = OpenSubscription(batch, self._attachment.subscription)
-        given = share.surplus(
-            self._queue, share.sharers(opened), by_key=self._attachment.subscription.keeps_keys
-        )
-        if given:
-            opened.deliveries.give_back(self._attachment.consumer_id, given)
+        by_key = self._attachment.subscription.keeps_keys
+        given = share.surplus(self._queue, share.sharers(opened), by_key=by_key)
+        opened.deliveries.give_back(self._attachment.consumer_id, given)
         left = sum(piece.count for piece in self._queue) - sum(map(int.bit_count, given.values()))
         self._shared = share.number_of(opened, left)
         return given
