@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from storage import IsolationLevel, Store, SubscriptionType
+from storage.disk.view import WriteBatch
 from storage.errors import SubscriptionBusy
 from storage.limits import CONSUMERS_LOOKED_AT
 from storage.process.clock import ManualClock
-from storage.subscription import attached_consumers
+from storage.subscription import attached_consumers, catalogue as subscriptions
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import catalogue as topics
 from tests.row_json import row_json
 from tests.storage.lmdb_operations import counted
 from tests.storage.subscription.attaching import attach, send, values
@@ -112,6 +117,28 @@ class TestActive:
     def test_without_consumers_none_is_active(self) -> None:
         """After the last one has gone."""
         assert attached_consumers.active([]) is None
+
+
+class TestNumber:
+    """The cursor counts the attached consumers."""
+
+    def test_a_cursor_without_the_count_is_recounted(self, store: Store) -> None:
+        """An earlier release wrote it; the next consumer that comes or goes counts on from there."""
+        consumers = [attach(store, SHARED) for _ in range(3)]
+
+        def number(batch: WriteBatch, *, is_forgotten: bool = False) -> int:
+            opened = OpenSubscription(batch, subscriptions.get(batch, topics.get(batch, "t"), "a"))
+            if is_forgotten:
+                opened.cursor.consumers = None
+            return attached_consumers.number(opened)
+
+        assert store.connection.write(number) == 3
+        assert store.connection.write(partial(number, is_forgotten=True)) == 3
+        consumers.pop().close()
+        assert store.connection.write(number) == 2
+        for consumer in consumers:
+            consumer.close()
+        assert store.connection.write(number) == 0
 
 
 class TestLooks:

@@ -33,6 +33,11 @@ class TestSubscriptions:
         """Dispatch would not look at them (invariant 23)."""
         assert 23 in {invariant for invariant, _ in damage(written, with_cursor(add("released")))}
 
+    def test_a_count_of_consumers_that_is_off(self, written: Store) -> None:
+        """Each would take too large or too small a share of the messages (invariant 23)."""
+        found = damage(written, with_cursor(lambda cursor: setattr(cursor, "consumers", 77)))
+        assert 23 in {invariant for invariant, _ in found}
+
     def test_more_messages_in_the_audit_trail_than_were_lost_or_expired(self, written: Store) -> None:
         """The next record of the trail would have a negative number (invariant 23)."""
         for counter in ("lost_noted", "expired_noted"):
