@@ -112,8 +112,9 @@ class TestEvict:
     def test_what_it_held_goes_to_others(self, store: Store) -> None:
         """And everything it tries later is refused, what is in its queue included."""
         send(store, 3)
-        evicted, other = attach(store, subscription_type=SHARED, consumer_name="stopped"), attach(store)
+        evicted = attach(store, subscription_type=SHARED, consumer_name="stopped")
         message = evicted.receive(timeout=1)
+        other = attach(store)
         assert (
             row_json(store.admin.subscriptions.evict_consumers("t", "a", "stopped"))["messagesReleased"] == 3
         )
