@@ -14,7 +14,7 @@ from storage.errors import InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX
 from txnctl.files.cells import TimeText, as_bytes, as_text
 from txnctl.input.json_object import Unreadable
-from txnctl.output.timestamp import milliseconds
+from txnctl.input.message_lines import read_time
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def message_row(
         return bad_row(error.reason, error.place)
     if value is None:
         return bad_row(f"{columns.value} is empty")
-    if len(value) > MESSAGE_BYTES_MAX:
+    if len(value) + len(key or b"") > MESSAGE_BYTES_MAX:
         return bad_row(f"larger than a message may be, {MESSAGE_BYTES_MAX:,} bytes")
     return FileMessage(key, value, at_ms)
 
@@ -90,7 +90,7 @@ def _milliseconds(name: str, cell: object) -> int | None:
     """The time of a cell in milliseconds since 1970; None for an empty one.
 
     Raises:
-        Unreadable: it is not a time.
+        Unreadable: it is not a time, or a number that is mostly meant otherwise.
     """
     text = as_text(cell)
     if not text:
@@ -98,7 +98,4 @@ def _milliseconds(name: str, cell: object) -> int | None:
     if type(cell) is TimeText and "T" in cell and not cell.endswith("Z"):
         # A typed time without a zone is in UTC, as in the text of the row.
         text += "Z"
-    at_ms = milliseconds(text)
-    if at_ms is None:
-        raise Unreadable(f"{name} is not a time")
-    return at_ms
+    return read_time(text, name)

@@ -78,17 +78,20 @@ class TestParsing:
             (b'{"value":"x","eventTimeMs":true}', '"eventTimeMs" is not an integer'),
             (
                 b'{"value":"x","eventTime":20240501}',
-                "eventTime 20240501 is a time in 1970, in milliseconds. A date",
+                "eventTime is a time in 1970, in milliseconds: 20240501. A date",
             ),
             (
                 b'{"value":"x","eventTime":"1714521600"}',
-                "eventTime 1714521600 is a time in 1970, in milliseconds",
+                "eventTime is a time in 1970, in milliseconds: 1714521600",
             ),
             (
                 b'{"value":"x","deliveryTime":20300501}',
-                "deliveryTime 20300501 is a time in 1970, in milliseconds",
+                "deliveryTime is a time in 1970, in milliseconds: 20300501",
             ),
-            (b'{"value":"x","deliveryTime":"soon"}', "deliveryTime 'soon' is not a time such as 2024-05-01"),
+            (
+                b'{"value":"x","deliveryTime":"soon"}',
+                "deliveryTime is not a time such as 2024-05-01T10:00:00Z: 'soon'",
+            ),
             (b'{"value":"x","eventTime":true}', '"eventTime" is neither text nor an integer'),
             (b'{"value":"x","eventTime":5,"eventTimeMs":5}', '"eventTime" and "eventTimeMs" say the same'),
             (b"\xff", "not UTF-8 at byte 0"),

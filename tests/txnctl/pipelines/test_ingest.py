@@ -13,6 +13,7 @@ import pytest
 
 from storage import Store
 from storage.errors import BadLine, InvalidValue
+from storage.limits import MESSAGE_BYTES_MAX
 from txnctl.files import input_parts
 from txnctl.files.csv_rows import CsvDialect
 from txnctl.files.input_parts import InputOptions
@@ -113,6 +114,13 @@ def test_parquet_keeps_bytes_and_a_column_may_be_the_value(
     [
         ("a.csv", "id,when\n1,\n\n\xe4,\n", 4, "it is not UTF-8 text; --encoding names another"),
         ("a.ndjson", '{"id": 1}\n{"id": 2, "when": "T10:15"}\n', 2, "when is not a time"),
+        ("b.csv", "id,when\n1,2024-05-01\n2,20240501\n", 3, "when is a time in 1970, in milliseconds"),
+        ("c.csv", "id,when\n1,\n2,1969-12-31\n", 3, "when is not a time"),
+        pytest.param(
+            *("d.csv", f"id,when\n1,\n{'x' * MESSAGE_BYTES_MAX},\n", 3),
+            f"larger than a message may be, {MESSAGE_BYTES_MAX:,} bytes",
+            id="large",
+        ),
     ],
 )
 def test_a_bad_row_is_named_and_nothing_is_stored(
@@ -125,7 +133,7 @@ def test_a_bad_row_is_named_and_nothing_is_stored(
     columns = MessageColumns(key="id", event_time="when")
     with pytest.raises(BadLine) as caught:
         ingested(spark, [str(file)], asked(path), columns)
-    assert caught.value.message == f"{file}: line {row}: {problem}"
+    assert caught.value.message.startswith(f"{file}: line {row}: {problem}")
     assert stored(store) == []
     assert ingested(spark, [str(file)], asked(path), columns, InputOptions(skip=True)) == ingest.Ingested(
         1, 1, (SkippedRows(problem, 1),)
