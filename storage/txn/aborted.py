@@ -75,10 +75,11 @@ class AbortedSet:
     Load a range before reading the range; then `txn in aborted_set.ids` is right for every decided transaction in it.
     """
 
-    __slots__ = ("_apart", "_loaded", "_rows_of_open", "_walked_to", "ids")
+    __slots__ = ("_apart", "_loaded", "_remembered_max", "_rows_of_open", "_walked_to", "ids")
 
     def __init__(self) -> None:
         self.ids: set[int] = set()
+        self._remembered_max = SEGMENTS_REMEMBERED
         self._loaded: dict[int, tuple[AbortedBlock, tuple[int, ...]]] = {}
         """The sealed segments whose transactions are in `ids`."""
         self._apart: dict[tuple[int, int], AbortedBlock] = {}
@@ -94,7 +95,7 @@ class AbortedSet:
         # A record of different sums is damaged: then the blocks and segments are asked.
         if whole and whole.transactions == topic.state.aborted_txns and not whole.touches(after, through):
             return
-        if len(self._loaded) >= SEGMENTS_REMEMBERED:
+        if len(self._loaded) >= self._remembered_max:
             self._drop(after, through)
         if self._walked_to != topic.state.aborted_segment:
             self._walk(topic)
@@ -115,10 +116,17 @@ class AbortedSet:
         self._walked_to = open_segment
 
     def _drop(self, after: Position, through: Position) -> None:
-        """Forget the segments that the range does not touch: a reader that goes on for years needs few."""
+        """Forget the segments that the range does not touch: a reader that goes on for years needs few.
+
+        Where the range touches many, the next page may touch them too: twice as many are remembered then.
+        """
+        before = len(self._loaded)
         self._loaded = {
             segment: known for segment, known in self._loaded.items() if known[0].touches(after, through)
         }
+        self._remembered_max = max(SEGMENTS_REMEMBERED, 2 * len(self._loaded))
+        if len(self._loaded) == before:
+            return
         self.ids = set().union(*(ids for _, ids in self._loaded.values()))
         self._rows_of_open, self._walked_to = (-1, 0), None
 

@@ -209,3 +209,29 @@ def test_a_reader_that_goes_on_remembers_few_transactions(
             known.load(topic, after, topic.state.last_confirmed)
             after = topic.state.last_confirmed
         assert len(known.ids) <= 14
+
+
+def test_segments_around_every_page_are_read_once(
+    store: Store, topic_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader among more segments than it remembers otherwise keeps those that each page touches."""
+    monkeypatch.setattr(aborted, "SEGMENTS_REMEMBERED", 4)
+    spanning = [store.begin_transaction() for _ in range(40)]
+    with store.create_producer("t") as producer:
+        for txn in spanning:
+            producer.send(b"before", txn=txn)
+        plain = [producer.send(b"x").position for _ in range(8)]
+        for txn in spanning:
+            producer.send(b"behind", txn=txn)
+    for txn in spanning:
+        store.admin.transactions.abort_transaction(txn)
+    known, reads = AbortedSet(), []
+    with store.connection.view() as view:
+        topic = OpenTopic.load(view, topic_id)
+        for ledger_id, entry in plain:
+            with records_read() as counted:
+                known.load(topic, Position(ledger_id, entry - 1), Position(ledger_id, entry))
+            reads.append(counted.by_database.get("aborted", 0))
+            assert known.ids == {txn.least for txn in spanning}
+    assert reads[0] > 0
+    assert sum(reads[1:]) == 0
