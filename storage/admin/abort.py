@@ -238,7 +238,7 @@ def _effects(batch: WriteBatch, every: list[Ended], before: dict[int, Counts]) -
         topic_id: abort_counts.after(batch, topic_id, counted, effects)
         for topic_id, counted in before.items()
     }
-    names = topic_names(batch)
+    names = topic_names(batch) if before else {}
     return [_effect(batch, effect, names, before, after) for effect in every[0].effects]
 
 

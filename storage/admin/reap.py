@@ -26,12 +26,13 @@ def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | N
     process, rows = engine.process, list[TransactionRow]()
 
     def change(batch: WriteBatch, room: int) -> list[TransactionRow]:
-        names = transactions.topic_names(batch)
         due = {*reaper.overdue(batch), *reaper.orphaned(batch, engine.locks)} if dry_run else set[int]()
+        names = transactions.topic_names(batch) if due else {}
         open_rows = {txn: transactions.row_of(batch, engine, records.get(batch, txn), names) for txn in due}
         ended = engine.reaper.reap(batch, room, reason)
         if dry_run:
             return [open_rows[end.record.txn_id]._replace(reason=end.record.reason_code) for end in ended]
+        names = transactions.topic_names(batch) if ended else {}
         ended_rows = [transactions.row_of(batch, engine, end.record, names) for end in ended]
         if ended_rows:
             aborted = Aborted([row.txn_id for row in ended_rows])

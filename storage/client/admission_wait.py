@@ -111,10 +111,10 @@ class _ConnectAttempt:
         is_told = wait.on_wait is None
         while True:
             looked_ns = clock.boot_ns()
-            seen, before, is_work_left = self._look(topic, session)
+            seen, first, is_work_left = self._look(topic, session)
             gate_s = connection.gate_s(until_ns)
             try:
-                if not before:
+                if first is None:
                     promote = partial(self._promote, topic=topic, waiting=session)
                     session = connection.write(promote, naming=spare, timeout_s=gate_s)
                     if not session.is_waiting:
@@ -126,20 +126,23 @@ class _ConnectAttempt:
                     raise
             if not is_told and wait.on_wait is not None:
                 is_told = True
-                wait.on_wait(self._described(before))
+                wait.on_wait(self._before(topic, session))
             now_ns = clock.boot_ns()
             if now_ns >= until_ns:
-                raise self._wait_timeout(topic, before)
+                raise self._wait_timeout(topic, first)
             connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
             rest_s = _LOOK_S - (clock.boot_ns() - looked_ns) / 1e9
             if rest_s > 0:
                 clock.sleep(rest_s)
 
-    def _wait_timeout(self, topic: Topic, before: list[ProducerSession]) -> WaitTimeout:
-        first = self._described(before[:1]) or ["nobody"]
+    def _wait_timeout(self, topic: Topic, first: ProducerSession | None) -> WaitTimeout:
+        described = "nobody"
+        if first is not None:
+            with self._connection.view() as view:
+                described = errors.described(view, self._connection.environment.locks, first)
         timeout = self._options.wait.timeout
         return WaitTimeout(
-            f"topic {topic.name} did not become free within {timeout:g} s: {first[0]} is before us",
+            f"topic {topic.name} did not become free within {timeout:g} s: {described} is before us",
             hint=Hint(
                 "`{}` says who has it; ExclusiveWithFencing takes it over.",
                 Action("store.reports.show_producers", topic.name),
@@ -147,26 +150,23 @@ class _ConnectAttempt:
             topic=topic.name,
         )
 
-    def _described(self, before: list[ProducerSession]) -> list[str]:
+    def _before(self, topic: Topic, waiting: ProducerSession) -> list[str]:
+        """Every session before the waiting one, in words."""
+        locks = self._connection.environment.locks
         with self._connection.view() as view:
-            locks = self._connection.environment.locks
+            before = sessions.before(view, topic.topic_id, locks, waiting.number)
             return [errors.described(view, locks, session) for session in before]
 
-    def _look(self, topic: Topic, waiting: ProducerSession) -> tuple[int, list[ProducerSession], bool]:
-        """The commit that is seen, the sessions before the waiting one, and whether there are transactions to reap.
+    def _look(self, topic: Topic, waiting: ProducerSession) -> tuple[int, ProducerSession | None, bool]:
+        """The commit that is seen, the first session before the waiting one, and whether there is work for the reaper.
 
         No session is before an evicted one, so that a promotion is tried and raises the eviction.
         """
         locks = self._connection.environment.locks
         with self._connection.view() as view:
             _check_not_recreated(view, topic)
-            living = sessions.living(view, topic.topic_id, locks)
-            before: list[ProducerSession] = []
-            if any(session.number == waiting.number for session in living):
-                before = [
-                    session for session in living if not session.is_waiting or session.number < waiting.number
-                ]
-            return view.commit, before, reaper.is_due(view, locks)
+            first = next(sessions.before(view, topic.topic_id, locks, waiting.number), None)
+            return view.commit, first, reaper.is_due(view, locks)
 
     def _promote(self, batch: WriteBatch, topic: Topic, waiting: ProducerSession) -> ProducerSession:
         _check_not_recreated(batch, topic)

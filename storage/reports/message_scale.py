@@ -16,6 +16,7 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import bound
 from storage.subscription.subscription import Subscription
 from storage.topic import log
+from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.txn import runs, uncommitted_entries
 from storage.values.named_tuple import NamedTuple
@@ -141,7 +142,7 @@ class MessageScale:
             yield from _bits(logged.messages_before - self._before, early, "delayed")
         if not subscription.skips:
             return
-        for txn, _ in uncommitted_entries.open_transactions(view, topic_id)[:RUNS_MAX]:
+        for txn, _ in uncommitted_entries.first_transactions(OpenTopic.load(view, topic_id), RUNS_MAX):
             for first, at in runs.ranges(view, topic_id, txn, RUNS_MAX):
                 begin = log.stored(view, topic_id, first).messages_before - self._before
                 yield begin, self.through(at), "blocked"

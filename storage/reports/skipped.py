@@ -14,6 +14,7 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.subscription import Subscription
+from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs, uncommitted_entries
 from storage.values.named_tuple import NamedTuple
@@ -88,7 +89,8 @@ def held_back(view: ReadView, subscription: Subscription, cursor: Cursor) -> lis
     if not subscription.skips:
         return []
     topic_id, rows = subscription.topic_id, []
-    for txn, first in uncommitted_entries.open_transactions(view, topic_id)[:HOLDERS_SHOWN]:
+    topic = OpenTopic.load(view, topic_id)
+    for txn, first in uncommitted_entries.first_transactions(topic, HOLDERS_SHOWN):
         own = uncommitted_entries.indexed_part(view, txn, topic_id).messages
         if first <= cursor.mark_delete:
             own -= runs.messages_through(view, topic_id, txn, cursor.mark_delete)

@@ -26,9 +26,12 @@ class Bound(NamedTuple):
 
 
 def is_complete(view: ReadView) -> bool:
-    """Whether every subscription of the store has a bound: known from the sizes of three databases."""
-    subscriptions = view.count(SUBSCRIPTIONS)
-    return view.count(MARKS) == subscriptions and view.count(MARK_BOUNDS) == subscriptions
+    """Whether every subscription of the store has a bound: known from the sizes of three databases.
+
+    A store on a server, which would look at each record to count them, has had the index from the beginning.
+    """
+    numbers = {view.count_at_once(database) for database in (SUBSCRIPTIONS, MARKS, MARK_BOUNDS)}
+    return len(numbers) == 1
 
 
 def put(batch: WriteBatch, topic_id: int, bound: Bound) -> None:

@@ -5,11 +5,19 @@ Invariant 7: committed, a message is never delivered again; aborted, it is pendi
 
 from __future__ import annotations
 
+from itertools import islice
+
 from storage.disk.codec import corrupt, key1, key3, missing
 from storage.disk.schema import DELIVERIES, PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import CorruptStore, TxnctlError
-from storage.subscription import delivery as deliveries, pending_records, span
+from storage.subscription import (
+    catalogue as subscriptions,
+    delivery as deliveries,
+    mark_index,
+    pending_records,
+    span,
+)
 from storage.subscription.ack_spans import AckedMessages
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.isolation import IsolationLevel
@@ -24,6 +32,7 @@ from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
 _POSITIONS_DESCRIBED = 100
+_LOOKED_THROUGH = 8
 
 
 class PendingAcks:
@@ -107,11 +116,15 @@ class PendingAcks:
 
 
 def _find_subscription(view: ReadView, topic_id: int, subscription_id: int) -> Subscription | None:
-    for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id)):
-        subscription = Subscription.decode(key, payload)
+    """The subscription of an id: among the first few of the topic, else by the name that the index of marks has."""
+    for subscription in islice(subscriptions.every(view, topic_id), _LOOKED_THROUGH):
         if subscription.subscription_id == subscription_id:
             return subscription
-    return None
+    bound = mark_index.find(view, topic_id, subscription_id)
+    if bound is not None:
+        return subscriptions.by_name(view, topic_id, bound.name)
+    every = subscriptions.every(view, topic_id)
+    return next((one for one in every if one.subscription_id == subscription_id), None)
 
 
 def _acknowledge(opened: OpenSubscription[WriteBatch], delivery: Delivery, messages: int) -> None:

@@ -388,7 +388,7 @@ def drop(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
 
 def _forget_skipped(topic: OpenTopic[WriteBatch]) -> None:
     """Let dispatch start anew behind markers of skipped transactions that went with the ledgers unmet."""
-    if not topic.view.count(AWAITED):
+    if not topic.view.has_records(AWAITED):
         return
     begin = Position(topic.state.first_ledger, -1)
     for subscription in behind.subscriptions_behind(topic.view, topic.topic_id, begin):

@@ -8,11 +8,16 @@ first number, sums of the aborted set the second, the topic's state and the runs
 
 from __future__ import annotations
 
+from typing import Final
+
 from storage.disk.view import ReadView
 from storage.topic import log
 from storage.topic.state import TopicState
-from storage.txn import aborted, runs, uncommitted_entries
+from storage.txn import aborted, record as records, runs, uncommitted_entries
 from storage.values.position import Position
+from storage.values.txn_state import STATE_CODES, TransactionState
+
+_OPEN: Final = STATE_CODES.index(TransactionState.OPEN)
 
 
 def committed_within(
@@ -37,9 +42,16 @@ def blocked_behind(view: ReadView, topic_id: int, state: TopicState, position: P
 
 
 def uncommitted_behind(view: ReadView, topic_id: int, state: TopicState, position: Position) -> int:
-    """Count the messages of open transactions after a position."""
+    """Count the messages of open transactions after a position.
+
+    Where fewer entries lie behind the position than transactions are open, the entries are looked at.
+    """
     if position <= state.max_read or not state.uncommitted:
         return state.uncommitted
+    last = state.last_confirmed
+    if position.ledger_id == last.ledger_id and last.entry_id - position.entry_id < state.open_txns:
+        behind = (entry for entry in log.scan(view, topic_id, position, last) if entry.txn)
+        return sum(entry.count for entry in behind if records.state_code(view, entry.txn) == _OPEN)
     opened = uncommitted_entries.open_transactions(view, topic_id)
     passed = (
         runs.messages_through(view, topic_id, txn, position) for txn, first in opened if first <= position

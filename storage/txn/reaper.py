@@ -10,6 +10,7 @@ the writer asks for those among the holders that are due, and runs the change ag
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from storage.disk.codec import U64X2, key1
 from storage.disk.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
@@ -38,14 +39,17 @@ def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
     return passed
 
 
-def orphaned(view: ReadView, locks: Locks) -> list[int]:
-    """Open transactions that are attached to a dead process."""
-    ownerless: list[int] = []
+def orphaned(view: ReadView, locks: Locks) -> Iterator[int]:
+    """Yield the open transactions that are attached to a dead process."""
     for lease in _owners(view):
         if not locks.leases.is_held(lease):
-            owned = view.keys(LEASE_TXNS, key1(lease))
-            ownerless.extend(int.from_bytes(key[8:], "big") for key in owned)
-    return ownerless
+            yield from _owned(view, lease)
+
+
+def _owned(view: ReadView, lease: int) -> Iterator[int]:
+    """Yield the open transactions that are attached to the process of a lease."""
+    for key in view.keys(LEASE_TXNS, key1(lease)):
+        yield int.from_bytes(key[8:], "big")
 
 
 def _owners(view: ReadView) -> Iterator[int]:
@@ -61,7 +65,9 @@ def is_due(view: ReadView, locks: Locks) -> bool:
     policy = view.superblock.reap_policy
     if policy == ReapPolicy.MANUAL:
         return False
-    return bool(overdue(view, 1) or (policy == ReapPolicy.ALL and orphaned(view, locks)))
+    if overdue(view, 1):
+        return True
+    return policy == ReapPolicy.ALL and next(orphaned(view, locks), None) is not None
 
 
 def next_deadline_ns(view: ReadView) -> int | None:
@@ -75,12 +81,8 @@ def end_owned(
     batch: WriteBatch, coordinator: Coordinator, lease: int, process: ProcessIdentity
 ) -> list[Ended]:
     """Abort the transactions of a dead lease, before a successor gets the messages or topics of its process."""
-    ended = []
-    for key in list(batch.keys(LEASE_TXNS, key1(lease))):
-        txn_id = int.from_bytes(key[8:], "big")
-        if txn_id != batch.naming:
-            ended.append(coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD))
-    return ended
+    owned = [txn_id for txn_id in _owned(batch, lease) if txn_id != batch.naming]
+    return [coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD) for txn_id in owned]
 
 
 def _is_due(batch: WriteBatch, txn_id: int) -> bool:
@@ -162,10 +164,12 @@ class Reaper:
     def _end_orphaned(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
         for key in list(batch.keys(LEASES)):
-            if batch.locks.leases.is_held(int.from_bytes(key, "big")):
+            lease, left = int.from_bytes(key, "big"), limit - len(ended)
+            if batch.locks.leases.is_held(lease):
                 continue
-            owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
-            due = [txn_id for txn_id in owned if txn_id != batch.naming][: limit - len(ended)]
+            # One more than may be ended: one of them may be exempt.
+            owned = list(islice(_owned(batch, lease), left + 1))
+            due = [txn_id for txn_id in owned if txn_id != batch.naming][:left]
             ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD, text) for txn_id in due]
             if not owned:
                 batch.delete(LEASES, key)

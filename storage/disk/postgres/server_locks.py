@@ -25,6 +25,7 @@ from storage.disk.postgres.layout import (
 from storage.disk.postgres.session import Session, Step
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, is_stopped
+from storage.process.open_timestamps import HeldTimestamps
 
 STORE_IN_USE: Final = 1
 WAITS: Final = 2
@@ -142,7 +143,7 @@ class ServerTimestamps:
 
     __slots__ = (
         "_clock",
-        "_deadlines_ns",
+        "_held",
         "_lock_class",
         "_presence",
         "_released",
@@ -172,19 +173,18 @@ class ServerTimestamps:
         self._lock_class = lock_class
         self._clock = clock
         self._presence = 0
-        self._deadlines_ns: dict[int, int] = {}
+        self._held = HeldTimestamps()
         self._to_hold: list[int] = []
         self._released: deque[int] = deque()
         self._sent = 0, 0
 
     def hold(self, timestamp: int, deadline_ns: int) -> None:
         """Hold a timestamp that is about to be issued, inside the gate."""
-        now_ns = self._clock.boot_ns()
-        for held in [held for held, until_ns in list(self._deadlines_ns.items()) if until_ns <= now_ns]:
-            self.release(held)
+        for overdue in self._held.overdue(self._clock.boot_ns()):
+            self.release(overdue)
         if not self._presence:
             self._take_presence()
-        self._deadlines_ns[timestamp] = deadline_ns
+        self._held.note_held(timestamp, deadline_ns)
         self._to_hold.append(timestamp)
 
     def _take_presence(self) -> None:
@@ -195,7 +195,7 @@ class ServerTimestamps:
 
     def release(self, timestamp: int) -> None:
         """Let go of a timestamp; any thread may call, a finalizer too."""
-        if self._deadlines_ns.pop(timestamp, None) is not None:
+        if self._held.remove(timestamp):
             self._released.append(timestamp)
             self._send_released()
 
@@ -223,7 +223,7 @@ class ServerTimestamps:
 
     def lowest(self, up_to: int) -> int | None:
         """The lowest timestamp up to a bound that a process holds, this one included; None if there is none."""
-        own = min((held for held in list(self._deadlines_ns) if held <= up_to), default=None)
+        own = self._held.lowest(up_to)
         # Rows of this process may be of releases that are under way.
         with self._views() as session:
             parameters = int8(up_to), int8(self._lock_class), int4(self._presence)

@@ -177,6 +177,20 @@ def living(view: ReadView, topic_id: int, locks: Locks) -> list[ProducerSession]
     return [session for session in every(view, topic_id) if session.is_alive(view, locks)]
 
 
+def before(view: ReadView, topic_id: int, locks: Locks, number: int) -> Iterator[ProducerSession]:
+    """Yield the living sessions that a waiting one waits for: connected ones, and those with an earlier place.
+
+    A session that is not recorded any more, or whose process is dead, waits for none.
+    """
+    waiting = find(view, topic_id, number)
+    if waiting is None or not waiting.is_alive(view, locks):
+        return
+    for session in every(view, topic_id):
+        is_before = session.number != number and (not session.is_waiting or session.number < number)
+        if is_before and session.is_alive(view, locks):
+            yield session
+
+
 def occupancy(sessions: list[ProducerSession]) -> Occupancy:
     """Count living sessions for the decision on a new producer."""
     connected = [session for session in sessions if not session.is_waiting]

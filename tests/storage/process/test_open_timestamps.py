@@ -78,6 +78,35 @@ def test_a_timestamp_past_its_deadline_is_released_by_the_next_one(
     assert second.lowest(NOW + 9) == NOW + 1
 
 
+class _Counting(dict[int, int]):
+    """Timestamps that count how often each of them is looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.looks += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("number", [10, 1000])
+def test_a_begin_looks_at_no_other_timestamp(
+    two: tuple[ByteTimestamps, ByteTimestamps], clock: ManualClock, number: int
+) -> None:
+    """Only once the first deadline has passed, and once a second at most, all of them are looked at."""
+    held = two[0]
+    held._held.deadlines_ns = counting = _Counting()
+    for at in range(number):
+        held.hold(NOW + at, clock.boot_ns() + 1_500_000_000)
+    assert counting.looks == 0
+    clock.advance(2)
+    for at in range(number, number + 5):
+        held.hold(NOW + at, clock.boot_ns())
+    assert (counting.looks, len(counting)) == (1, 5)
+    clock.advance(1)
+    held.hold(NOW + number + 5, LATER)
+    assert (counting.looks, len(counting)) == (2, 1)
+
+
 class _Forgotten:
     """A forgotten transaction in a cycle, as an exception and its frames make one: garbage collection finds it."""
 
@@ -114,7 +143,8 @@ def test_garbage_collection_may_release_timestamps_meanwhile(tmp_path: Path) -> 
         for number in range(100):
             calm.hold(NOW + number, LATER)
             _Forgotten(held, NOW + number)
-        held._deadlines_ns = calm._deadlines_ns
+        held._held = calm._held
+        held._held.note_held(NOW, 0)  # A look is due.
         spare = [(number, number) for number in range(4000)]  # No freed tuple is left to be used again.
         held.hold(NOW + 100, LATER)
     finally:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, MessageId, Store, TxnID
+from storage.disk.codec import key1
+from storage.disk.schema import LEASES
+from storage.disk.view import WriteBatch
 from storage.errors import AlreadyExists, WaitTimeout
 from storage.limits import REAP_PER_WRITE_MAX, REAP_STEP_MAX
 from storage.process.clock import ManualClock
+from storage.txn import reaper
+from storage.txn.begin import NewTransaction
 from tests.row_json import row_json
+from tests.storage.lmdb_operations import counted
 
 
 def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:
@@ -249,6 +255,28 @@ class TestOrphans:
         received = consumer.receive_batch(9, timeout=0)
         assert [message.value for message in received] == [b"0", b"1", b"2", b"3"]
         assert [message.redelivery_count for message in received[:3]] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("number", [10, 1000])
+def test_a_look_at_the_transactions_of_a_dead_process_is_bounded(
+    store: Store, clock: ManualClock, number: int
+) -> None:
+    """The look lists no more of them than one write ends, and so does the question of a waiting process."""
+
+    def begin(batch: WriteBatch) -> None:
+        batch.put(LEASES, key1(99), bytes(batch.get(LEASES, key1(store.connection.lease(batch))) or b""))
+        for _ in range(number):
+            store.engine.coordinator.begin(batch, store.engine.process, 99, NewTransaction(3_600_000))
+
+    store.connection.write(begin)
+    with counted(store) as operations, store.connection.view() as view:
+        assert reaper.is_due(view, store.engine.locks)
+    assert operations.viewed.total < 20
+    clock.advance(2)
+    with counted(store) as operations:
+        store.connection.write(lambda _: None)
+    assert operations.most < 80
+    store.admin.transactions.reap_transactions()
 
 
 class TestReap:
