@@ -10,10 +10,10 @@ from benchmarks.report import Comparison, table_lines
 
 LIMITS = {
     "send": 80,
-    "transaction of 3 x 10 messages": 280,
+    "transaction of 3 x 10 messages": 284,
     "begin + abort": 63,
     "transfer": 360,
-    "put": 218,
+    "put": 224,
     "scan, per row": 5,
     "receive + ack by 100 of single messages, per message": 36,
     "receive + ack by 1,000 of single messages, per message": 34,
