@@ -19,6 +19,7 @@ from typing import Self
 import pytest
 
 from tests.not_run import program
+from tests.waiting import let_pass
 
 PATIENCE_S = 30.0
 """How long a server may take to start, to stop or to follow, on a busy machine."""
@@ -169,6 +170,7 @@ class Cluster:
             return
         # A stopped main process starts no more children, and says no farewell to clients.
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         for pid in reversed(self.processes()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -236,7 +238,7 @@ class Cluster:
         while (done := self._psql(sql)).returncode != 0 or done.stdout.strip() != answer:
             assert time.monotonic() < until, f"{sql}: {done.stdout}{done.stderr}, not {answer}\n{self.log}"
             assert self._process is None or self._process.poll() is None, f"the server has ended\n{self.log}"
-            time.sleep(0.05)
+            let_pass(0.05, "between two queries")
 
     def _psql(self, sql: str) -> subprocess.CompletedProcess[str]:
         command = [

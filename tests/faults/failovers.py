@@ -35,6 +35,7 @@ from storage.errors import (
 from tests.processes.child import Child
 from tests.processes.parent import has_let_go
 from tests.processes.postgres.servers import Server
+from tests.waiting import let_pass, moment_of_chance, wait_for
 
 PRODUCERS: Final = 2
 _PATIENCE_S: Final = 40.0
@@ -70,7 +71,7 @@ class Client:
                     use(store)
             except _AGAIN as error:
                 self.errors[error.code] += 1
-                time.sleep(0.02)
+                let_pass(0.02, "between two tries of a client")
         print(*[f"{code}={number}" for code, number in self.errors.items()], flush=True)
 
 
@@ -116,29 +117,24 @@ def lines(log: str) -> list[str]:
 
 def wait_for_lines(log: str, count: int) -> None:
     """Wait until a log has so many lines."""
-    until = time.monotonic() + _PATIENCE_S
-    while len(lines(log)) < count:
-        assert time.monotonic() < until, f"{log} has {len(lines(log))} lines, not {count}"
-        time.sleep(0.01)
+    wait_for(lambda: len(lines(log)) >= count, f"{log} has {count} lines", _PATIENCE_S)
 
 
 def first_after(logs: list[str], moment_ns: int) -> int:
     """The time of the first acknowledgement after a moment."""
-    until = time.monotonic() + _PATIENCE_S
-    while True:
+
+    def after() -> list[int]:
         times = [int(line.rpartition(" ")[2]) for log in logs for line in lines(log)[-50:]]
-        after = [at for at in times if at > moment_ns]
-        if after:
-            return min(after)
-        assert time.monotonic() < until, "no client goes on"
-        time.sleep(0.01)
+        return [at for at in times if at > moment_ns]
+
+    return min(wait_for(after, "a client goes on", _PATIENCE_S))
 
 
 def fail_over(primary: Server, standby: Server, logs: list[str], chance: random.Random) -> float:
     """Kill the primary while clients write; return the seconds until one of them has stored something again."""
     for log in logs:
         wait_for_lines(log, len(lines(log)) + 3)
-    time.sleep(chance.random() * 0.3)
+    moment_of_chance(chance, 0, 0.3)
     primary.kill()
     killed_ns = time.monotonic_ns()
     standby.promote()
@@ -237,9 +233,9 @@ def _wait_until_moved(url: str, mover: Child) -> None:
                 until, moved = time.monotonic() + _PATIENCE_S, count
             if not mover.is_running or time.monotonic() > until:
                 os.kill(mover.pid, signal.SIGUSR1)
-                time.sleep(0.5)
+                wait_for(lambda: "most recent call first" in mover.complaint(), "the mover tells its stack")
                 raise AssertionError(f"not everything is moved:\n{mover.complaint()}\n{_state(store)}")
-            time.sleep(0.2)
+            let_pass(0.2, "between two looks, whose deadline moves on with the messages")
 
 
 def _state(store: Store) -> str:

@@ -26,6 +26,7 @@ PRELUDE = """
 import contextlib, os, signal, sys, time
 from storage import EARLIEST, LATEST, IsolationLevel, Store, SubscriptionType, errors
 from tests.processes.parent import hear, say
+from tests.waiting import let_pass, wait_for
 path = sys.argv[1]
 """
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 import sys
-import time
 
 from storage import Producer, Store, Transaction, TxnctlError
 from storage.errors import (
@@ -27,6 +26,7 @@ from storage.errors import (
 from tests.processes.journal import Journal
 from tests.processes.parent import has_let_go, say
 from tests.row_json import row_json
+from tests.waiting import moment_of_chance
 
 TOPIC, SIDE = "throne", "side"
 MODES = ["Shared"] * 3 + ["Exclusive"] * 3 + ["WaitForExclusive"] * 8 + ["ExclusiveWithFencing"]
@@ -77,7 +77,7 @@ class Contender:
 
     def pause(self, seconds: float) -> None:
         """Let others come by."""
-        time.sleep(self.chance.uniform(0, seconds))
+        moment_of_chance(self.chance, 0, seconds)
 
     def ask(self, mode: str, spared: Transaction | None) -> dict[str, object]:
         """How to ask."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from contextlib import closing
 from typing import Any
 
 from tests import server_stores
+from tests.waiting import wait_for
 
 PATIENCE_S = 30.0
 _SESSIONS = "SELECT 1 FROM pg_stat_activity WHERE application_name ~ '^txnctl:' AND application_name ~ %s"
@@ -66,11 +66,12 @@ def await_end(pid: int) -> None:
     """Wait until the server has ended the sessions of a killed process; a kernel ends locks of files with the process."""
     if not is_on_server():
         return
-    until = time.monotonic() + PATIENCE_S
     with closing(_connected()) as connection:
-        while connection.execute(_SESSIONS, (f":{pid}(:|$)",)).fetchone() is not None:
-            assert time.monotonic() < until, f"process {pid} is dead and has a session"
-            time.sleep(0.02)
+        wait_for(
+            lambda: connection.execute(_SESSIONS, (f":{pid}(:|$)",)).fetchone() is None,
+            f"the server ends the sessions of the dead process {pid}",
+            PATIENCE_S,
+        )
 
 
 def _connected() -> Any:

@@ -33,7 +33,7 @@ BUSY = """
             for number in range(400):
                 producer.send(f"{name} {number}".encode(), txn=txn)
                 counts.put(name.encode(), b"%d" % number, txn=txn)
-                time.sleep(0.003)
+                let_pass(0.003, "the watch writes within a second")
 
     threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "two")]
     for thread in threads:
@@ -50,7 +50,7 @@ FORKED = """
     producer.send(b"of the parent", txn=txn)
     child = os.fork()
     if child == 0:
-        time.sleep(1.5)
+        let_pass(1.5, "the watch of the parent writes after a second")
         for call in (lambda: producer.send(b"of the child", txn=txn), txn.flush, txn.commit, txn.abort, producer.flush):
             try:
                 call()

@@ -10,6 +10,7 @@ from storage import EARLIEST, MessageId, Store, SubscriptionType
 from storage.errors import ConsumerEvicted, SubscriptionBusy
 from tests.processes.child import Child, Children
 from tests.row_json import row_json
+from tests.waiting import wait_for
 
 SOON_S = 5.0
 """A waiting consumer is given a dead one's messages within about a second; the machine may be busy."""
@@ -45,7 +46,7 @@ NOISE = """
         say("noisy")
         while not hear_is_over():
             producer.send(b"noise")
-            time.sleep(0.01)
+            let_pass(0.01, "noise has a pace")
 """
 
 VALUES = [str(number) for number in range(20)]
@@ -115,10 +116,9 @@ def test_a_killed_consumers_messages_soon_reach_one_that_polls(
     with Store.open(path) as store, store.subscribe("t", "s") as polling:
         assert polling.receive_batch(100, timeout=0) == []
         killed.kill()
-        until, found = time.monotonic() + SOON_S, polling.receive_batch(100, timeout=0)
-        while not found and time.monotonic() < until:
-            time.sleep(0.05)
-            found = polling.receive_batch(100, timeout=0)
+        found = wait_for(
+            lambda: list(polling.receive_batch(100, timeout=0)), "messages of the dead one come", SOON_S
+        )
         assert [(message.value or b"").decode() for message in found] == VALUES
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.processes.child import Child, Children
 from tests.processes.crash_model import Found, Model, check_others
 from tests.processes.journal import Line, read
 from tests.row_json import row_json
+from tests.waiting import let_pass
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "0"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -73,7 +73,7 @@ class Sweep:
         child = self.start("rounds")
         child.expect("started")
         # The moment is the point of this test: no handshake can choose it.
-        time.sleep(seconds)
+        let_pass(seconds, "the moment of a kill")
         assert child.is_running, child.complaint()
         child.kill()
         self.check()

@@ -102,7 +102,7 @@ ORPHANED_CHILD = """
     child = os.fork()
     if child == 0:
         os.write(told, b"1")
-        time.sleep(600)
+        signal.pause()
         os._exit(0)
     os.read(ready, 1)
 
@@ -172,9 +172,9 @@ BUSY = """
         thread.start()
     for _ in range(15):
         before = dict(rounds)
-        while any(rounds.get(name, 0) == before.get(name, 0) for name in sys.argv[2].split(",")):
-            assert not failures, failures
-            time.sleep(0.001)
+        names = sys.argv[2].split(",")
+        wait_for(lambda: failures or all(rounds.get(name, 0) != before.get(name, 0) for name in names), "a round of each")
+        assert not failures, failures
         child = os.fork()
         if child == 0:
             signal.alarm(20)

@@ -6,14 +6,14 @@ Where a test sets the patience to an hour, every pass is one that a process was 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from storage import EARLIEST, Store
 from storage.process.wake_page import SLOT_TICKET, SLOTS, WakePage
-from tests.processes.child import PATIENCE_S, Child, Children
+from tests.processes.child import Child, Children
+from tests.waiting import wait_for
 
 HOUR = 3600.0
 USUAL = 0.02
@@ -61,26 +61,24 @@ HOLDER = """
 
 THREADS = """
     import threading
+    from storage.process import gate_queue
+    gate_queue.PATIENCE_S = 3600.0
+    name, count, turns = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     store = Store.open(path, lock_timeout=600)
-    counts = [0] * int(sys.argv[2])
+    producers = [store.create_producer("t") for _ in range(count)]
 
     def send(number):
-        producer = store.create_producer("t")
-        while not ended:
-            producer.send(b"x")
-            counts[number] += 1
+        for _ in range(turns):
+            producers[number].send(f"{name}{number}".encode())
 
-    ended = []
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(len(counts))]
     say("open")
-    hear()
-    for thread in threads:
-        thread.start()
-    hear()
-    ended.append(True)
-    for thread in threads:
-        thread.join()
-    say("sent", *counts)
+    while hear():
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        say("sent")
     store.close()
 """
 
@@ -97,10 +95,7 @@ def waiting(path: str) -> Iterator[Callable[[], int]]:
 
 
 def expect(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.002)
+    wait_for(condition, "as many wait as the test expects")
 
 
 def opened(children: Children, count: int, patience_s: float) -> list[Child]:
@@ -250,16 +245,22 @@ def test_stale_tickets_of_a_copy_or_of_an_earlier_boot_cost_nothing(
     assert waiting() == 0
 
 
-def test_threads_and_processes_share_the_gate(path: str, children: Children):
-    """A thread among four of a process passes about as often as the one thread of another process."""
-    crews = [children.run(THREADS, count) for count in (4, 1, 1)]
-    for crew in crews:
+def test_threads_and_processes_share_the_gate(path: str, children: Children, waiting: Callable[[], int]):
+    """A thread that has passed and comes again is behind all that wait: four threads of a process, and one of two each."""
+    turns, crews = 3, {"a": 4, "b": 1, "c": 1}
+    running = [children.run(THREADS, name, count, turns) for name, count in crews.items()]
+    for crew in running:
         crew.expect("open")
-    for crew in crews:
-        crew.say("go")
-    expect(lambda: len(values(path)) >= 400)
-    for crew in crews:
-        crew.say("end")
-    counts = [int(word) for crew in crews for word in crew.expect("sent").split()]
-    assert len(counts) == 6
-    assert min(counts) * 2 >= max(counts), counts
+    everyone = sorted(f"{name}{number}" for name, count in crews.items() for number in range(count))
+    for turn in range(4):
+        holder = held(children)
+        for crew in running:
+            crew.say("go")
+        expect(lambda: waiting() == len(everyone))
+        holder.say("leave")
+        for crew in running:
+            crew.expect("sent")
+        sent = [value.decode() for value in values(path)[turn * turns * len(everyone) :]]
+        assert sorted(sent[: len(everyone)]) == everyone, sent
+        assert sorted(sent) == sorted(everyone * turns)
+    assert waiting() == 0

@@ -20,13 +20,12 @@ WAITS = {
             store.reader("t").read_next(timeout=60)
     """,
     "looking reader": """
-        import time
         with Store.open(path, read_only=True) as store:
             reader = store.reader("t")
             say("waits")
             for _ in range(6000):
                 assert not reader.has_message_available()
-                time.sleep(0.01)
+                let_pass(0.01, "looks have a pace")
     """,
     "consumer": """
         with Store.open(path) as store, store.subscribe("t", "s") as consumer:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from random import Random
 
 import pytest
 
 from storage import EARLIEST, OnOpen, Store, SubscriptionType
 from storage.reports.stats import SubscriptionStats
+from tests.waiting import moment_of_chance
 
 pytestmark = [pytest.mark.slow, pytest.mark.kills]
 
@@ -63,7 +63,7 @@ def test_a_hard_trimming_that_is_killed_goes_on_where_it_was(path: str) -> None:
         with subprocess.Popen([sys.executable, "-c", PROGRAM, path], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"begins\n"
-            time.sleep(random.random() * 0.08)
+            moment_of_chance(random, 0, 0.08)
             process.send_signal(signal.SIGKILL)
         with Store.open(path) as store:
             assert store.maintenance.verify_store(full=True) == []

@@ -9,6 +9,7 @@ import time
 from storage import IsolationLevel, Store
 from tests.processes import places
 from tests.processes.child import Children
+from tests.waiting import moment_of_chance
 
 SECONDS = 2.0
 PAUSE_MAX_S = 0.03 if places.is_on_server() else 0.004
@@ -61,7 +62,7 @@ def test_a_process_that_is_interrupted_again_and_again_goes_on(path: str, childr
     until = time.monotonic() + SECONDS
     while time.monotonic() < until and child.is_running:
         # Where the signal lands is the point of this test: no handshake can choose it.
-        time.sleep(chance.uniform(0.0005, PAUSE_MAX_S))
+        moment_of_chance(chance, 0.0005, PAUSE_MAX_S)
         child.interrupt()
     with open(enough, "w", encoding="ascii"):
         pass

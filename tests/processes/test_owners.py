@@ -36,7 +36,7 @@ PARENT_OF_A_SLEEPER = """
         txn = store.transaction()
         store.create_producer("t").send(b"of the owner", txn=txn)
         inherits_all = {"close_fds": False}
-        sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **inherits_all)
+        sleeper = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], **inherits_all)
         say("began", txn.id)
         say("sleeper", sleeper.pid)
         hear()

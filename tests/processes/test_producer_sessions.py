@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from storage.topic import catalogue as topics
 from storage.topic.producers import session as sessions
 from tests.processes.child import Child, Children
 from tests.row_json import row_json
+from tests.waiting import wait_for
 
 OWNER = """
     store = Store.open(path)
@@ -41,7 +41,7 @@ PARENT_OF_A_SLEEPER = """
     store = Store.open(path)
     producer = store.create_producer("t", access_mode="Exclusive")
     inherits_all = {"close_fds": False}
-    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **inherits_all)
+    sleeper = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], **inherits_all)
     say("owns", producer.topic_epoch, producer.session)
     say("sleeper", sleeper.pid)
     hear()
@@ -90,7 +90,7 @@ ORPHANED_CHILD = """
     child = os.fork()
     if child == 0:
         os.write(told, b"1")
-        time.sleep(600)
+        signal.pause()
         os._exit(0)
     os.read(ready, 1)
     say("owns", 0, owner.session)
@@ -133,12 +133,13 @@ def rows(store: Store) -> list[tuple[Any, ...]]:
 
 def wait_until_queued(store: Store, names: list[str]) -> None:
     """Until those wait, in that order."""
-    until = time.monotonic() + 30
-    while [
-        row["producerName"] for row in row_json(store.reports.list_producers("t")) if row["isWaiting"]
-    ] != names:
-        assert time.monotonic() < until, row_json(store.reports.list_producers("t"))
-        time.sleep(0.01)
+
+    def waiting() -> list[str]:
+        return [
+            row["producerName"] for row in row_json(store.reports.list_producers("t")) if row["isWaiting"]
+        ]
+
+    wait_for(lambda: waiting() == names, f"{names} are queued")
 
 
 def check_is_free(store: Store, epoch: int) -> None:
@@ -439,14 +440,14 @@ class TestQueue:
         owner = store.create_producer("t", access_mode="Exclusive")
         contend("WaitForExclusive", "w")
         wait_until_queued(store, ["w"])
-        until = time.monotonic() + 30
-        while any(
-            row["commit"] is not None
-            for row in row_json(store.reports.list_readers())
-            if row["pid"] != os.getpid()
-        ):
-            assert time.monotonic() < until, row_json(store.reports.list_readers())
-            time.sleep(0.003)
+        wait_for(
+            lambda: all(
+                row["commit"] is None
+                for row in row_json(store.reports.list_readers())
+                if row["pid"] != os.getpid()
+            ),
+            "no process but this one has a view",
+        )
         owner.send(b"x")
 
     def test_one_of_many_that_come_at_once_owns_it(self, store: Store, contend: Callable[..., Child]) -> None:

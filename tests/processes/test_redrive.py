@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from random import Random
 
 import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
+from tests.waiting import moment_of_chance
 
 pytestmark = [pytest.mark.slow, pytest.mark.kills]
 
@@ -50,7 +50,7 @@ def test_a_redrive_that_is_killed_goes_on_where_it_was(path: str, type_: Subscri
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"begins\n"
-            time.sleep(random.random() * 0.05)
+            moment_of_chance(random, 0, 0.05)
             process.send_signal(signal.SIGKILL)
         killed += 1
         with Store.open(path) as store:

@@ -23,6 +23,7 @@ from tests.processes.table_judge import Judge, committed_versions
 from tests.processes.table_log import finished
 from tests.processes.table_workload import ALL_KEYS, TABLE, Life
 from tests.row_json import row_json
+from tests.waiting import let_pass
 
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "3000"))
 SEED = int(os.environ.get("SEED", "1"))
@@ -80,7 +81,7 @@ class Run:
             for worker in self._workers:
                 assert worker.is_running, worker.complaint()
             assert time.monotonic() - moved < STUCK_S, f"nothing has been finished for {STUCK_S} s"
-            time.sleep(0.02)
+            let_pass(0.02, "between two looks, whose deadline moves on with the transactions")
 
     def let_go(self) -> None:
         """Let all workers end by themselves."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import accumulate
@@ -15,6 +14,7 @@ from tests.processes.child import PATIENCE_S, Child, Children
 from tests.processes.memory import store_in_memory
 from tests.processes.table_settlement import REQUESTS, RESULTS, SUBSCRIPTION, TABLE
 from tests.row_json import row_json
+from tests.waiting import moment_of_chance, wait_for
 
 COUNT, ACCOUNTS, WORKERS, KILLS = 150, 4, 3, 8
 
@@ -57,17 +57,18 @@ def test_every_request_is_applied_once_however_many_workers_are_killed(path: str
         workers = [start(children, path, chance) for _ in range(WORKERS)]
         for _ in range(KILLS):
             # The moments of the kills are chance itself.
-            time.sleep(chance.uniform(0.02, 0.3))
+            moment_of_chance(chance, 0.02, 0.3)
             victim = workers.pop(chance.randrange(WORKERS))
             assert victim.is_running, victim.complaint()
             victim.kill()
             workers.append(start(children, path, chance))
-        until = time.monotonic() + 2 * PATIENCE_S
-        while len(settled(store)) < COUNT:
-            assert time.monotonic() < until, "the requests are not settled"
+
+        def is_settled() -> bool:
             assert all(worker.is_running for worker in workers), [each.complaint() for each in workers]
             store.admin.transactions.reap_transactions()
-            time.sleep(0.05)
+            return len(settled(store)) >= COUNT
+
+        wait_for(is_settled, "the requests are settled", 2 * PATIENCE_S)
         for worker in workers:
             worker.say("enough")
         for worker in workers:

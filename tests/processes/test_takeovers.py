@@ -19,6 +19,7 @@ from tests.processes.contender import SIDE, TOPIC
 from tests.processes.journal import Line, read
 from tests.processes.takeover_log import Fight
 from tests.row_json import row_json
+from tests.waiting import moment_of_chance
 
 TAKEOVERS = int(os.environ.get("TAKEOVERS", "0"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -53,7 +54,7 @@ class Arena:
             self.start(f"contender-{number}")
         last, since = -1, time.monotonic()
         while last + 1 < takeovers:
-            time.sleep(self._chance.uniform(0, 0.2))
+            moment_of_chance(self._chance, 0, 0.2)
             self.strike(store)
             self.keep_history(store)
             if max(self.history, default=-1) > last:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.processes.child import Child, Children
 from tests.processes.journal import Line, read
 from tests.processes.traffic import SOURCE, SUBSCRIPTIONS, TARGET
 from tests.row_json import row_json
+from tests.waiting import moment_of_chance
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "0"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -205,7 +205,7 @@ def test_what_many_processes_saw_of_one_store_agrees_with_the_invariants(
     with Store.open(path, read_only=True) as store:
         for _ in range(KILLS):
             # The moments of the kills are chance itself.
-            time.sleep(chance.uniform(0.2, 1.8) * SECONDS_PER_KILL)
+            moment_of_chance(chance, 0.2 * SECONDS_PER_KILL, 1.8 * SECONDS_PER_KILL)
             running.kill_one()
             for topic in (SOURCE, TARGET):
                 check_subsequence(*read_levels(store, topic))

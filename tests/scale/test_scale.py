@@ -47,7 +47,8 @@ def test_a_cluster_without_lmdb_reads_and_writes_exactly_what_was_produced(tmp_p
         [sys.executable, "-m", "scale", "--messages", str(MESSAGES), "--dir", str(place)],
         cwd=ROOT, capture_output=True, text=True, timeout=580, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    # The JVM of a busy machine has warnings of its own for the standard error.
+    assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     # The seconds before each line are padded to a width that a long run fills.
     assert re.match(r" *[\d.]+ s  14 checks, all of them held", lines[-1]), done.stdout

@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.waiting import let_pass
 from txnctl.spark.runtime import java
 from txnctl.spark.runtime.worker_python import worker_python
 
@@ -75,7 +76,7 @@ class ConnectServer:
                 log = (self.directory / "server.log").read_text(errors="replace")
                 assert self._process.poll() is None, log
                 assert time.monotonic() < until, log
-                time.sleep(0.1)
+                let_pass(0.1, "between two tries to connect")
 
     def kill(self) -> None:
         """End the server and its Python processes."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from http import HTTPStatus
 from http.server import ThreadingHTTPServer
@@ -20,6 +19,8 @@ from typing import Any
 from urllib.parse import quote
 
 import localbucket
+
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = "BANKKEY", "bank/secret"
@@ -37,8 +38,7 @@ class Handler(localbucket.S3Handler):  # type: ignore[misc]
         """Say nothing."""
 
     def _copy_object(self, bucket: str, key: str) -> None:
-        while (self.data_root / HOLD).exists():
-            time.sleep(0.02)
+        wait_for(lambda: not (self.data_root / HOLD).exists(), "the hold is over", 600)
         super()._copy_object(bucket, key)
 
     def _dispatch(self, action: Any) -> None:

@@ -29,7 +29,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage import EARLIEST, IsolationLevel, Store
 from tests.model_runs import examples
 from tests.row_json import row_json
-from tests.txnctl.processes import started, wait_for
+from tests.txnctl.processes import started
+from tests.waiting import let_pass, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 TOPICS = ("orders",)
@@ -238,12 +239,12 @@ class TestHeldGate:
     def _held(self, path: Path) -> Iterator[subprocess.Popen[bytes]]:
         """Another process holds the writer gate."""
         program = (
-            "import sys, time\n"
+            "import signal, sys\n"
             "from storage import Store\n"
             "with Store.open(sys.argv[1]) as store:\n"
             "    def hold(batch):\n"
             "        print('held', flush=True)\n"
-            "        time.sleep(60)\n"
+            "        signal.pause()\n"
             "    store.connection.write(hold)\n"
         )
         with subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE) as holder:
@@ -332,7 +333,7 @@ class TestFollowing:
                 assert process.stdout.readline() == b"%d\n" % number
             for _ in range(20):
                 assert max(behind(store, process.pid), default=0) <= 3
-                time.sleep(0.01)
+                let_pass(0.01, "the follower has time to look")
                 producer.send(b"x")
             assert os.stat(path / "data.mdb").st_size < 10_000_000
 

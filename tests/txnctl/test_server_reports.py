@@ -29,13 +29,13 @@ Run = Callable[..., Outcome]
 OF_FILES = re.compile(r"data\.mdb|data file|unknown left|of 512|- left| file of ")
 """Words about files, and the signs of an unknown figure among them."""
 HOLDING = """
-import sys, time
+import signal, sys
 from storage import Store
 store = Store.open(sys.argv[1])
 store.create_topic("held")
 consumer = store.subscribe("held", "billing")
 print("ready", flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 

@@ -172,6 +172,7 @@ class Server:
         assert self._process is not None, "the server was started"
         pid = self._process.pid
         os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         with open(f"/proc/{pid}/task/{pid}/children") as children:
             pids = [pid, *map(int, children.read().split())]
         for each_pid in pids:

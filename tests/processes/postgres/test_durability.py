@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from storage import Store
@@ -11,6 +9,7 @@ from storage.disk.postgres.writer import PostgresWriter
 from storage.errors import OutcomeUnknown, ServerUnreachable, StoreNotFound, StoreUnsafe
 from tests.processes.postgres.servers import Server
 from tests.processes.postgres.test_lost_servers import Sending, made
+from tests.waiting import let_pass
 
 
 def test_a_server_without_a_standby_is_refused(server: Server) -> None:
@@ -96,7 +95,7 @@ def test_a_slow_standby_is_waited_for(pair: tuple[Server, Server], is_alone: boo
         standby.pause()
         sending = Sending(lambda: producer.send(b"late"))
         primary.wait_for_standby_wait()
-        time.sleep(1.5)
+        let_pass(1.5, "five times the time limit of the gate")
         standby.resume()
         assert sending.ended() is None
         assert told == []

@@ -14,6 +14,7 @@ from storage import AccessMode, Store
 from tests.processes.child import Child, Children
 from tests.processes.postgres.hosts import Host, server_with_hosts
 from tests.processes.postgres.servers import Server
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.needs_program("ip")
 
@@ -109,7 +110,7 @@ def test_a_busy_host_that_is_cut_off_is_told(far: tuple[Server, Host], children:
     server, host = far
     owner = owner_on(host, children, _OWNER)
     owner.say()
-    time.sleep(0.5)
+    wait_for(lambda: len(values(server)) > 5, "the owner is in the middle of its sends")
     host.cut()
     assert owner_is_gone(server) < _LIMIT_S
     assert owner.expect("error") in ("outcome-unknown", "server-lost")

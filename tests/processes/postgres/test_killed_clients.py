@@ -107,7 +107,9 @@ def test_a_client_killed_while_it_waits_for_the_gate(
     )
     assert server.psql(held) == "3"
     waiting.say()
-    time.sleep(0.3)
+    server.wait_until(
+        f"SELECT count(*) FROM pg_locks WHERE objid = 0 AND classid = {lock_class} AND NOT granted", "1"
+    )
     waiting.kill()
     killed = time.monotonic()
     server.wait_until(held, "2")

@@ -30,6 +30,7 @@ from storage.errors import (
 )
 from tests.not_run import forbidden
 from tests.processes.postgres.servers import Server, new_directory, run
+from tests.waiting import wait_for
 
 _FAKETIME = "/usr/$LIB/faketime/libfaketime.so.1"
 
@@ -54,10 +55,9 @@ def test_a_pooler_is_refused(server: Server, path: str, tmp_path: Path, mode: st
         command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", *command]
     pooler = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + 10
-        while not os.path.exists(os.path.join(server.directory, ".s.PGSQL.6432")):
-            assert time.monotonic() < until and pooler.poll() is None
-            time.sleep(0.02)
+        socket = os.path.join(server.directory, ".s.PGSQL.6432")
+        wait_for(lambda: pooler.poll() is not None or os.path.exists(socket), "the pooler listens")
+        assert pooler.poll() is None
         with pytest.raises(StoreUnsafe, match="a pooler is between") as refused:
             Store.open(path + "&port=6432")
         assert "two connections" in str(refused.value.hint)

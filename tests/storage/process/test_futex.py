@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from storage.process import futex
+from tests.waiting import wait_for
 
 PATIENCE_S = 30.0
 
@@ -75,8 +76,7 @@ def test_as_many_are_woken_as_are_asked_for(page: mmap.mmap) -> None:
     ]
     for thread in threads:
         thread.start()
-    while not futex.wake(address, 1):
-        time.sleep(0.001)
+    wait_for(lambda: futex.wake(address, 1), "a thread sleeps")
     left = 2
     while left:
         left -= futex.wake(address, futex.EVERYONE)

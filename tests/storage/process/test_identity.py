@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from storage.process.identity import (
     started,
     this_process,
 )
+from tests.waiting import wait_for
 
 ANNA = ProcessIdentity("desk", b"b" * 16, 42, 7, "anna", "loader")
 
@@ -81,10 +81,7 @@ def test_a_stopped_process_is_told_from_a_running_one() -> None:
             assert is_running(child.pid)
             assert not is_stopped(child.pid, start)
             child.send_signal(signal.SIGSTOP)
-            deadline = time.monotonic() + 10
-            while not is_stopped(child.pid, start) and time.monotonic() < deadline:
-                time.sleep(0.01)
-            assert is_stopped(child.pid, start)
+            wait_for(lambda: is_stopped(child.pid, start), "the child is stopped")
             assert not is_stopped(child.pid, start + 1)
             name = os.path.basename(sys.executable)
             assert describe(child.pid, start) == f"process {child.pid} ({name}), which is stopped"
@@ -115,9 +112,7 @@ def test_arguments_of_a_process_are_not_described(
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     with subprocess.Popen(given, stdin=subprocess.PIPE, env=environment) as child:
         try:
-            deadline = time.monotonic() + 10
-            while program_of(child.pid) != program and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_for(lambda: program_of(child.pid) == program, f"the child runs {program}")
             assert describe(child.pid, started(child.pid)) == f"process {child.pid} ({program})"
         finally:
             child.kill()

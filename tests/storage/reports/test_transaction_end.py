@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from storage import AccessMode, Store, TxnID
 from storage.errors import TransactionNotFound
 from storage.values.txn_state import TransactionState
+from tests.waiting import let_pass
 
 ABORT = """
 import sys
@@ -87,7 +87,7 @@ def test_ends_that_nobody_is_recorded_for_are_not(store: Store) -> None:
     txn_id = txn.id
     txn.abort("changed my mind")
     late = store.begin_transaction(timeout=0.001)
-    time.sleep(0.002)
+    let_pass(0.002, "the deadline")
     store.admin.transactions.reap_transactions()
     for ended, reason in ((txn_id, "asked"), (late, "timed-out")):
         end = store.reports.transaction_end(ended)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from storage.process.identity import is_stopped, process_facts, started as start_of
-from tests.txnctl.processes import wait_for
+from tests.waiting import let_pass, wait_for
 from txnctl.cli import farewell
 from txnctl.cli.farewell import Farewell
 
@@ -40,7 +40,7 @@ class Command:
         leaving = Farewell(self.child, signal.SIGTERM)
         while self.child.poll() is None or not leaving.is_over():
             assert time.monotonic() < began + 20
-            time.sleep(0.01)
+            let_pass(0.01, "between two looks of a supervisor")
             leaving.look()
         return time.monotonic() - began
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
 from storage import Store
+from tests.waiting import wait_for
 from txnctl import __version__
 from txnctl.cli import exit_codes
 from txnctl.output import shell
 
 SLEEPER = """
-import sys, time, types
+import signal, sys, time, types
 from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import effect
@@ -40,6 +45,15 @@ def test_a_run_leaves_no_store_in_later_commands(run: Any, tmp_path: Path) -> No
     Store.create(tmp_path / "a")
     assert run("--store", str(tmp_path / "a"), "topics", "show", "none").status == 3
     assert shell.line("topics list") == "txnctl topics list"
+
+
+UNTIL_CLOSED = "import select; closed = select.poll(); closed.register(1, 0); closed.poll()"
+"""Python that waits until no reader of its standard output is left."""
+
+
+def unread(pipe: IO[bytes]) -> int:
+    """The bytes that a pipe keeps."""
+    return int(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0])
 
 
 class TestLaziness:
@@ -195,7 +209,7 @@ class TestProcess:
         body = """
     try:
         print("ready", flush=True)
-        time.sleep(60)
+        signal.pause()
     finally:
         print("closed", flush=True)
 """
@@ -219,7 +233,8 @@ class TestProcess:
         process = self.started(body)
         assert process.stdout is not None
         assert process.stdout.readline() == b"0\n"
-        time.sleep(0.3)
+        room = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ) - io.DEFAULT_BUFFER_SIZE
+        wait_for(lambda: unread(process.stdout) >= room, "the pipe is full")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == exit_codes.INTERRUPTED
         process.communicate()
@@ -253,7 +268,7 @@ class TestProcess:
     def test_a_pipe_closed_before_the_last_flush_ends_it_quietly(self) -> None:
         """Also where everything fitted into the buffer."""
         read, write = os.pipe()
-        process = self.started("time.sleep(0.2); context.out.write('x')", stdout=write)
+        process = self.started(f"{UNTIL_CLOSED}; context.out.write('x')", stdout=write)
         os.close(write)
         os.close(read)
         _, err = process.communicate(timeout=20)

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,8 @@ import pytest
 from storage import Store
 from storage.process.identity import is_stopped, started as start_of
 from tests.examples.terminal import Terminal
-from tests.txnctl.processes import started, wait_for
+from tests.txnctl.processes import started
+from tests.waiting import let_pass, wait_for
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -92,7 +92,7 @@ class TestStopped:
             assert process.stdout.readline() == b"ready\n"
             process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-            time.sleep(LONGER_THAN_A_LOOK_S)
+            let_pass(LONGER_THAN_A_LOOK_S, "the supervisor would have looked")
             process.send_signal(signal.SIGCONT)
             out, err = process.communicate(timeout=30)
         assert (process.returncode, out) == (0, b"done\n")
@@ -108,7 +108,7 @@ class TestStopped:
             process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.pid, os.WSTOPPED)
             (tmp_path / "go").touch()
-            time.sleep(LONGER_THAN_A_LOOK_S)
+            let_pass(LONGER_THAN_A_LOOK_S, "the supervisor would have looked")
             process.send_signal(signal.SIGCONT)
             assert process.wait(30) == 0
 
@@ -123,7 +123,7 @@ class TestStopped:
         terminal.play(f"$ {line}\n> ^Z\n[1]+ Stopped ...\n")
         child = int((tmp_path / "pid").read_text())
         wait_for(lambda: is_stopped(child, start_of(child)), "the command is stopped")
-        time.sleep(LONGER_THAN_A_LOOK_S)
+        let_pass(LONGER_THAN_A_LOOK_S, "the supervisor would have looked")
         assert is_stopped(child, start_of(child))
         terminal.play("$ touch go\n$ fg; echo status $?\nall done\nstatus 0\n$ exit\n")
         assert terminal.wait() == 0

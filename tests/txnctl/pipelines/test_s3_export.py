@@ -17,6 +17,7 @@ import pytest
 
 from storage import Store
 from storage.errors import AlreadyExists, InvalidValue, TxnctlError
+from tests.waiting import wait_for
 from txnctl.pipelines import export
 from txnctl.pipelines.s3_export import S3Destination
 
@@ -112,11 +113,8 @@ def test_an_export_that_is_killed_is_told_from_a_whole_one(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     s3.hold.touch()
     with start("pipeline", "export", "orders", "s3://bank/cut", start_new_session=True) as process:
-        until = time.monotonic() + 120
-        while not s3.names("cut"):
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_for(lambda: process.poll() is not None or s3.names("cut"), "a file has its name", 120)
+        assert process.poll() is None, process.stderr.read()
         kill_session(process.pid)
     s3.hold.unlink()
     assert "_SUCCESS" not in s3.names("cut")

@@ -20,6 +20,7 @@ from storage.errors import AlreadyExists, Conflict, CorruptStore, ServerLost, To
 from storage.process.clock import SYSTEM_CLOCK
 from storage.subscription import span
 from tests.postgres_cluster import Cluster
+from tests.waiting import let_pass
 
 KEY = b"of the test"
 
@@ -155,7 +156,7 @@ def _settled(cluster: Cluster, query: str) -> int:
     while (now := cluster.psql(query)) != seen:
         assert time.monotonic() < until, now
         seen = now
-        time.sleep(0.6)
+        let_pass(0.6, "a session of the server reports its figures twice a second")
     return int(now)
 
 

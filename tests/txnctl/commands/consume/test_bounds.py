@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.waiting import let_pass
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -59,7 +59,7 @@ class TestReading:
             producer = store.create_producer("short")
             times = []
             for number in range(7):
-                time.sleep(0.003)
+                let_pass(0.003, "each message has a millisecond of its own")
                 producer.send(b"%d" % number)
                 times.append(store.reader("short", start=store.reports.last_message_id("short")).read_next(0))
         for number, message in enumerate(times):

@@ -7,7 +7,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
 from tests.txnctl.commands.consume.consume_steps import backlog, send, send_batch
-from tests.txnctl.processes import wait_for
+from tests.txnctl.processes import sleeps_with_store
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -48,7 +48,7 @@ class TestDeath:
         for _ in range(5):
             first.stdout.readline()
         second = start(*words)
-        time.sleep(0.3)
+        wait_for(lambda: sleeps_with_store(second.pid, path), "the second one waits")
         first.kill()
         first.wait()
         assert [second.stdout.readline() for _ in range(5)] == [b"%d\n" % number for number in range(5)]

@@ -13,7 +13,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.commands.consume.consume_steps import backlog, send, send_batch
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 

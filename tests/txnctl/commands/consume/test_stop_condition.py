@@ -12,7 +12,8 @@ import pytest
 
 from storage import Store
 from tests.txnctl.commands.consume.consume_steps import backlog, send, send_batch
-from tests.txnctl.processes import wait_for
+from tests.txnctl.processes import sleeps_with_store
+from tests.waiting import let_pass, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -49,7 +50,7 @@ class TestWaiting:
     def test_follow_from_inside_a_batch_that_is_yet_to_come(self, start: Any, path: Path) -> None:
         """The message named is the first one printed."""
         process = start("consume", "orders", "-f", "--from", "1:0:2", "-o", "value", "-n", "2")
-        time.sleep(0.2)
+        wait_for(lambda: sleeps_with_store(process.pid, path), "the command waits for messages")
         send_batch(path, 5)
         assert process.wait(20) == 0
         assert process.stdout.read() == b"2\n3\n"
@@ -96,7 +97,7 @@ class TestWaiting:
         if not Path("/proc/self/stat").exists():
             return
         before = used()
-        time.sleep(1)
+        let_pass(1, "a stretch of waiting, whose processor time is measured")
         assert used() - before < 0.25
 
     def test_timeout(self, run: Any, path: Path) -> None:
@@ -126,7 +127,7 @@ class TestWaiting:
     def test_what_is_waited_for_comes(self, start: Any, path: Path) -> None:
         """--timeout waits."""
         process = start("consume", "orders", "-n", "1", "--timeout", "20s", "-o", "value")
-        time.sleep(0.2)
+        wait_for(lambda: sleeps_with_store(process.pid, path), "the command waits for messages")
         send(path, b"a")
         assert process.wait(20) == 0
         assert process.stdout.read() == b"a\n"

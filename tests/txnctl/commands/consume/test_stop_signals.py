@@ -16,7 +16,8 @@ import pytest
 from storage import Store
 from storage.process.identity import process_facts
 from tests.txnctl.commands.consume.consume_steps import backlog, send, send_batch
-from tests.txnctl.processes import drained, shown, wait_for
+from tests.txnctl.processes import drained, shown
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.usefixtures("path"), pytest.mark.kills]
 

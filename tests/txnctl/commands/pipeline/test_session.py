@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.commands.pipeline.run_steps import LINES
+from tests.waiting import wait_for
 from txnctl.spark.runtime import requirements
 
 
@@ -62,9 +62,12 @@ def test_ctrl_c_ends_a_job_and_its_jvm_at_once(
         producer.send(b'{"delta": "1.50"}', key="B1")
         with start("pipeline", "settle", "requests", "--table", "accounts", "--max-messages", "1") as process:
             accounts = store.table("accounts")
-            while accounts.get(b"B1") != b"1.50":
-                assert process.poll() is None, process.stderr.read()
-                time.sleep(0.1)
+            wait_for(
+                lambda: process.poll() is not None or accounts.get(b"B1") == b"1.50",
+                "the request is settled",
+                120,
+            )
+            assert process.poll() is None, process.stderr.read()
             children = processes_of(process.pid)
             process.send_signal(signal.SIGINT)
             said = process.stderr.read()

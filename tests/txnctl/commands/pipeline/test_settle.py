@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from storage import Store
+from tests.waiting import wait_for
 from txnctl.commands.pipeline.settle import SettleResult, _sentence
 from txnctl.spark.source import stream_hold
 
@@ -26,10 +26,13 @@ def test_a_second_job_is_refused_and_a_killed_one_started_again(
     with Store.open(path) as store, store.create_producer("requests", connected=False) as producer:
         producer.send(b'{"delta": "1.50"}', key="B1")
         with start(*words) as first:
-            end = time.monotonic() + PATIENCE_S
-            while store.table("accounts").get(b"B1") != b"1.50":
-                assert first.poll() is None and time.monotonic() < end, first.stderr.read()
-                time.sleep(0.1)
+            accounts = store.table("accounts")
+            wait_for(
+                lambda: first.poll() is not None or accounts.get(b"B1") == b"1.50",
+                "one is settled",
+                PATIENCE_S,
+            )
+            assert first.poll() is None, first.stderr.read()
             with monkeypatch.context() as patched:
                 patched.setattr(stream_hold, "PATIENCE_S", 0.2)
                 patched.setenv("JAVA_HOME", "/nowhere")

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pyspark
 import pytest
 
 from storage import Store
+from tests.waiting import wait_for
 from txnctl.spark.runtime import master as master_module
 
 ROOT = Path(__file__).parents[4]
@@ -24,11 +24,11 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 PATIENCE_S = 120.0
 
 _SLEEPER = """
-import pyspark.sql.functions as f, time
+import pyspark.sql.functions as f, signal
 @f.udf("string", useArrow=False)
 def slow(value):
     open({mark!r}, "w").close()
-    time.sleep(600)
+    signal.pause()
     return str(value)
 spark.range(1).select(slow("id").alias("value")).write.format("txnctl").mode("append").option("topic", "requests").save()
 """
@@ -43,10 +43,8 @@ def jvm_of(pid: int) -> int:
 
 def until(condition: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
     """Wait for a condition while a process runs."""
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert process.poll() is None and time.monotonic() < end, process.stderr and process.stderr.read()
-        time.sleep(0.05)
+    wait_for(lambda: process.poll() is not None or condition(), "a condition of the test", PATIENCE_S)
+    assert process.poll() is None, process.stderr and process.stderr.read()
 
 
 def failure(process: subprocess.Popen[bytes]) -> tuple[int, Any]:

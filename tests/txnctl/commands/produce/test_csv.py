@@ -11,7 +11,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.commands.produce.produce_steps import stored, values
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 

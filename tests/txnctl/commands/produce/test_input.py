@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from select import select
 from threading import Thread
-from time import sleep
 from typing import Any
 
 import pytest
 
 from tests.txnctl.commands.produce.produce_steps import stored, values
+from tests.waiting import wait_for
 from txnctl.input import lines as input_lines, source
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -71,8 +71,7 @@ class TestLines:
 
 def _write_later(reading: int, writing: int, data: bytes) -> None:
     """Write once the pipe is empty, which is once all before was read."""
-    while select([reading], [], [], 0)[0]:
-        sleep(0.001)
+    wait_for(lambda: not select([reading], [], [], 0)[0], "the pipe is empty")
     os.write(writing, data)
     os.close(writing)
 

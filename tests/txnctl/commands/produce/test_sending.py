@@ -16,7 +16,7 @@ import pytest
 from storage import IsolationLevel, Store
 from tests.row_json import row_json
 from tests.txnctl.commands.produce.produce_steps import stored, values
-from tests.txnctl.processes import wait_for
+from tests.waiting import let_pass, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -153,7 +153,7 @@ class TestTransactions:
             lambda: len(stored(path, level=IsolationLevel.READ_UNCOMMITTED)) == 1, "the first line is sent"
         )
         process.send_signal(signal.SIGSTOP)
-        time.sleep(2.1)
+        let_pass(2.1, "the deadline")
         assert run("transactions", "reap").status == 0
         process.stdin.write(b"b\n")
         process.stdin.close()
@@ -260,7 +260,7 @@ class TestPipes:
             process.stdin.write(b"%d\n" % sent)
             process.stdin.flush()
             sent += 1
-            time.sleep(0.002)
+            let_pass(0.002, "lines have a pace")
         process.stdin.close()
         assert process.wait(20) == 0
         assert values(path) == [b"%d" % number for number in range(sent)]

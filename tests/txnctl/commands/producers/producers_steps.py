@@ -11,7 +11,7 @@ from typing import Any
 
 from storage import Store
 from tests.row_json import row_json
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 
 PYTHON = [sys.executable, "-m", "txnctl"]
 

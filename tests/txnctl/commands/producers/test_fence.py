@@ -13,7 +13,8 @@ import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.commands.producers.producers_steps import PYTHON, ended, producing, rows, send, values
-from tests.txnctl.processes import drained, shown, wait_for
+from tests.txnctl.processes import drained, shown
+from tests.waiting import wait_for
 from txnctl.commands.producers.fence import FENCED
 from txnctl.output.field import undeclared
 

@@ -24,8 +24,8 @@ from tests.txnctl.processes import (
     drained,
     shown,
     started,
-    wait_for,
 )  # fmt: skip
+from tests.waiting import let_pass, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -83,13 +83,13 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
 
 
 TOLD = (
-    "import pathlib, signal, sys, time\n"
+    "import pathlib, signal, sys\n"
     "def tell(*_):\n"
     "    pathlib.Path(sys.argv[1]).write_text('SIGTERM')\n"
     "    sys.exit(int(sys.argv[2]))\n"
     "signal.signal(signal.SIGTERM, tell)\n"
     "print('ready', flush=True)\n"
-    "time.sleep(60)\n"
+    "signal.pause()\n"
 )
 """A command that writes down that it was told to end, and exits as it is asked to."""
 
@@ -306,7 +306,7 @@ class TestWaiting:
                     dead.kill()
                     stopped.send_signal(signal.SIGSTOP)
                     assert ended(first)[0] == 0
-                    time.sleep(0.7)
+                    let_pass(0.7, "the last one would have taken the topic")
                     assert last.poll() is None
                     assert "stopped" in names(path)
                     stopped.send_signal(signal.SIGCONT)

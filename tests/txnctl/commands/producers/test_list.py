@@ -10,7 +10,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.commands.producers.producers_steps import producing, rows
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 from txnctl.commands.producers.list import LISTED
 from txnctl.output.field import undeclared
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from storage import IsolationLevel, Store
 from tests.row_json import row_json
 from tests.txnctl.commands.producers.producers_steps import PYTHON, ended, producing, rows, send, values
-from tests.txnctl.processes import wait_for
+from tests.waiting import let_pass, wait_for
 from txnctl.commands.produce.command import FIELDS as PRODUCED
 from txnctl.commands.producers.open import SESSION
 from txnctl.commands.topics.delete import DELETED
@@ -269,7 +268,7 @@ class TestSessions:
         assert run("producers", "close", "--session-file", str(file)).status == 0
         assert rows(path) == []
         file.write_text(run("producers", "open", "orders", "--lease", "1ms").out)
-        time.sleep(0.005)
+        let_pass(0.005, "the lease")
         assert run("producers", "open", "orders", "--resume-file", str(file)).status == 0
         assert [(row["state"], row["epoch"]) for row in rows(path)] == [("leased", 1)]
 
@@ -328,7 +327,7 @@ class TestSessions:
     def test_an_expired_lease_goes_to_the_next_comer(self, run: Any, path: Path) -> None:
         """And whoever still uses the token is fenced."""
         token = self.open(run, "--lease", "1ms")
-        time.sleep(0.005)
+        let_pass(0.005, "the lease")
         assert [row["state"] for row in rows(path)] == ["expired"]
         assert run("produce", "orders", "-m", "a", "--access-mode", "exclusive").status == 0
         outcome = run("produce", "orders", "-m", "b", "--session", token, "-o", "json")
@@ -338,7 +337,7 @@ class TestSessions:
     def test_an_expired_lease_that_nobody_took_goes_on(self, run: Any, path: Path) -> None:
         """Under the same epoch."""
         token = self.open(run, "--lease", "1ms")
-        time.sleep(0.005)
+        let_pass(0.005, "the lease")
         assert run("produce", "orders", "-m", "a", "--session", token, "-o", "json").json["topicEpoch"] == 0
         assert values(path) == [b"a"]
 
@@ -351,7 +350,7 @@ class TestSessions:
     def test_resuming_keeps_the_epoch(self, run: Any, path: Path) -> None:
         """While it is connected it is busy; after its lease it goes on as it was; after somebody produced, never."""
         token = self.open(run, "--producer", "loader", "--lease", "1ms")
-        time.sleep(0.005)
+        let_pass(0.005, "the lease")
         again = run("producers", "open", "orders", "--resume", token, "-o", "json").json
         assert (again["producerName"], again["epoch"]) == ("loader", 0)
         busy = run("producers", "open", "orders", "--resume", again["session"], "-o", "json")

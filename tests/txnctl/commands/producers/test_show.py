@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from storage import AccessMode, Store
 from tests.txnctl.commands.producers.producers_steps import ended, producing, rows, send, values
-from tests.txnctl.processes import wait_for
+from tests.waiting import let_pass, wait_for
 from txnctl.commands.producers.show import SHOWN
 from txnctl.commands.topics.stats import STATS
 from txnctl.output.field import undeclared
@@ -168,7 +167,7 @@ class TestShow:
     def test_looking_changes_nothing(self, run: Any, path: Path) -> None:
         """Not a byte, whoever is there, dead ones too."""
         run("producers", "open", "orders", "--lease", "1ms")
-        time.sleep(0.005)
+        let_pass(0.005, "the lease")
         before = (path / "data.mdb").read_bytes()
         for command in (("list",), ("show", "orders")):
             assert run("producers", *command).status == 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 WAITING = """
-import sys, time
+import signal, sys
 from storage import Store, faults
 store = Store.open(sys.argv[1])
 consumer = store.subscribe("orders", "billing")
 print("ready", flush=True)
-time.sleep(60)
+signal.pause()
 """

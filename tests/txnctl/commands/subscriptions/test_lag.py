@@ -14,7 +14,7 @@ import pytest
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from storage.limits import QUIET_CONSUMER_MS
 from tests.txnctl.commands.subscriptions.subscriptions_steps import lag
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 from txnctl.commands.subscriptions import (
     lag as subscription_lag,
 )

@@ -11,7 +11,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.commands.subscriptions.subscriptions_steps import lag
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 

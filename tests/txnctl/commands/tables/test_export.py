@@ -21,7 +21,7 @@ from storage.limits import BUFFER_KEYS_MAX, TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYT
 from tests.model_runs import examples
 from tests.row_json import row_json
 from tests.txnctl.commands.tables.tables_export_steps import rows, started
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from storage import EARLIEST, Store
 from storage.limits import FINALIZE_INLINE_MAX
+from tests.waiting import let_pass
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -236,7 +236,7 @@ class TestReadCommitted:
     def test_its_deadline_ends_it(self, run: Any) -> None:
         """Exit 4."""
         reader = begin(run, "--isolation", "read-committed", "--timeout", "1ms")
-        time.sleep(0.01)
+        let_pass(0.01, "the deadline")
         assert run("tables", "get", "accounts", "B1", "--txn", reader).status == 4
 
     def test_check_modes_against_a_commit_that_is_not_finalised(self, run: Any, path: Path) -> None:
@@ -267,9 +267,9 @@ class TestThePast:
     def test_a_version_and_a_time_are_moments(self, run: Any) -> None:
         """What was committed then, deletions included; by version exactly, by time to the end of its millisecond."""
         first = run("tables", "get", "accounts", "B1", "-o", "json").json
-        time.sleep(0.002)
+        let_pass(0.002, "each change has a millisecond of its own")
         second = run("tables", "put", "accounts", "B1", "50", "-o", "json").json
-        time.sleep(0.002)
+        let_pass(0.002, "each change has a millisecond of its own")
         third = run("tables", "rm", "accounts", "B1", "-o", "json").json
         for moment in ("version", "versionAt", "versionMs"):
             assert value(run, "B1", "--at", str(first[moment])) == "100"

@@ -14,7 +14,7 @@ import pytest
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from tests.txnctl.an_hour_ago import an_hour_ago
 from tests.txnctl.commands.transactions.transactions_steps import started
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def orphan(run: Any, path: Path, tmp_path: Path) -> Path:
     """Kill a `transactions run` with a message in its transaction; the file where its command notes a SIGTERM."""
     told = tmp_path / "told"
     program = (
-        "import os, signal, sys, time; from storage import Store\n"
+        "import os, signal, sys; from storage import Store\n"
         "def tell(*_):\n"
         f"    open({str(told)!r}, 'w').write('SIGTERM')\n"
         "    sys.exit(0)\n"
@@ -105,7 +105,7 @@ def orphan(run: Any, path: Path, tmp_path: Path) -> Path:
         "with Store.open(os.environ['TXNCTL_STORE']) as store:\n"
         "    store.create_producer('orders').send(b'half', txn=os.environ['TXNCTL_TXN'])\n"
         "print('ready', flush=True)\n"
-        "time.sleep(60)\n"
+        "signal.pause()\n"
     )
     words = ("--store", str(path), "--", sys.executable, "-c", program)
     with started("transactions", "run", *words, stderr=subprocess.DEVNULL) as process:

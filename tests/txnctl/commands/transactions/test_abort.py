@@ -12,7 +12,7 @@ import pytest
 from storage import Store
 from tests.row_json import row_json
 from tests.txnctl.commands.transactions.transactions_steps import ended, started
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 from txnctl.commands.transactions.abort import ABORTED
 from txnctl.output.field import undeclared
 

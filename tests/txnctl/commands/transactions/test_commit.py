@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
+
+from tests.waiting import let_pass
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -24,7 +25,7 @@ class TestBeginAndCommit:
     def test_after_its_deadline_it_cannot_be_committed(self, run: Any) -> None:
         """Exit 4; it is aborted, and `list --ended` tells why."""
         run("transactions", "begin", "--timeout", "1ms")
-        time.sleep(0.005)
+        let_pass(0.005, "the deadline")
         outcome = run("transactions", "commit", "0:1", "-o", "json")
         assert (outcome.status, outcome.error["code"]) == (4, "transaction-timed-out")
         assert run("transactions", "list", "--ended", "-o", "json").json[0]["reason"] == "timed-out"

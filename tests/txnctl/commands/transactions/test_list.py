@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
+from tests.waiting import let_pass
 from txnctl.fields.transaction import ROW
 from txnctl.output.field import undeclared
 
@@ -54,7 +54,7 @@ class TestList:
     def test_an_overdue_one_says_so_and_reading_does_not_end_it(self, run: Any) -> None:
         """Pure readers never write."""
         run("transactions", "begin", "--timeout", "1ms")
-        time.sleep(0.005)
+        let_pass(0.005, "the deadline")
         row = run("transactions", "list", "-o", "json").json[0]
         assert (row["state"], row["overdue"]) == ("OPEN", True)
         assert "OVERDUE" in run("transactions", "list").out

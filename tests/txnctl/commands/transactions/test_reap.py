@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.txnctl.processes import wait_for
+from tests.waiting import let_pass, wait_for
 from txnctl.fields.transaction import ROW
 from txnctl.output.field import undeclared
 
@@ -25,7 +24,7 @@ class TestWaitAndReap:
         """A dry run names the same, as they are: open, without an end; the reason is in the record."""
         run("transactions", "begin", "--timeout", "1h")
         run("transactions", "begin", "--timeout", "1ms")
-        time.sleep(0.005)
+        let_pass(0.005, "the deadline")
         dry = run("transactions", "reap", "--dry-run", "-o", "json").json
         table = run("transactions", "reap", "--dry-run").out
         assert "ABORTED" not in table

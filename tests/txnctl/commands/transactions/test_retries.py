@@ -181,4 +181,4 @@ class TestInput:
 
     def test_a_closed_input_has_no_content(self, here: Path) -> None:
         line = f"exec {TXNCTL} transactions run --retries 1 -- true <&-"
-        assert subprocess.run(["sh", "-c", line], check=False, timeout=30).returncode == 0
+        assert subprocess.run(["sh", "-c", line], check=False, timeout=120).returncode == 0

@@ -19,7 +19,8 @@ from storage import Store
 from storage.process.identity import process_facts
 from tests.row_json import row_json
 from tests.txnctl.commands.transactions.transactions_steps import PYTHON, ended, started
-from tests.txnctl.processes import IMPATIENT, IMPATIENT_GRACE_S, drained, shown, wait_for
+from tests.txnctl.processes import IMPATIENT, IMPATIENT_GRACE_S, drained, shown
+from tests.waiting import let_pass, wait_for
 from txnctl.cli import farewell
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -248,7 +249,7 @@ class TestOperatorsAbort:
             abort_by_an_operator(path)
             assert process.stderr is not None
             assert process.stderr.readline().endswith(b"; sh goes on (--on-abort continue)\n")
-            time.sleep(1.5)
+            let_pass(1.5, "the supervisor would have looked, and ended the command")
             assert process.poll() is None
             (tmp_path / "go").touch()
             status, _, err = ended(process)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.txnctl.commands.transactions.transactions_steps import ended, started
+from tests.txnctl.processes import sleeps_with_store
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -23,11 +25,11 @@ class TestWaitAndReap:
         run("transactions", "begin")
         assert run("transactions", "wait", "0:1", "--timeout", "20ms").status == 7
 
-    def test_wait_wakes_at_the_end(self, run: Any) -> None:
+    def test_wait_wakes_at_the_end(self, run: Any, path: Path) -> None:
         """Committed elsewhere: success. `--exit-code` tells an abort apart."""
         run("transactions", "begin")
         waiting = started("transactions", "wait", "0:1", "-o", "json")
-        time.sleep(0.3)
+        wait_for(lambda: sleeps_with_store(waiting.pid, path), "the command waits")
         assert waiting.poll() is None
         run("transactions", "commit", "0:1")
         status, out, _ = ended(waiting)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from storage import Store, Table
 from tests.processes.child import Child
 from tests.row_json import row_json
 from tests.txnctl.spark.replica import CHANGES_PER_BATCH
+from tests.waiting import wait_for
 from txnctl.spark.sink import progress
 
 PATIENCE_S = 240.0
@@ -66,10 +66,12 @@ def test_a_replica_has_the_states_of_its_source(store: Store, tmp_path: Path) ->
         child = Child(command)
         try:
             jvm = int(child.expect("jvm", PATIENCE_S))
-            until = time.monotonic() + PATIENCE_S
-            while batches_stored(store) < kill_at:
-                assert child.is_running and time.monotonic() < until, child.complaint()
-                time.sleep(0.01)
+            wait_for(
+                lambda child=child, kill_at=kill_at: not child.is_running or batches_stored(store) >= kill_at,
+                f"{kill_at} batches are stored",
+                PATIENCE_S,
+            )
+            assert child.is_running, child.complaint()
             os.kill(jvm, signal.SIGKILL)
             child.kill()
         finally:

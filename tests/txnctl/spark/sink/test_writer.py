@@ -17,7 +17,7 @@ from storage import Store
 from storage.errors import InvalidValue, TxnctlError
 from storage.limits import MESSAGE_BYTES_MAX
 from tests.row_json import row_json
-from tests.txnctl.processes import wait_for
+from tests.waiting import wait_for
 from txnctl.spark.data_source import TxnctlDataSource
 from txnctl.spark.sink import progress
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from storage import Store
 from tests.processes.child import Child
 from tests.row_json import row_json
+from tests.waiting import wait_for
 from txnctl.spark.sink import progress
 
 PATIENCE_S = 240.0
@@ -48,10 +48,11 @@ def test_each_row_once(store: Store, tmp_path: Path) -> None:
     first, second = Child(command), None
     try:
         jvm = int(first.expect("jvm", PATIENCE_S))
-        until = time.monotonic() + PATIENCE_S
-        while not any(True for _ in store.table(progress.SINKS).scan()):
-            assert first.is_running and time.monotonic() < until, first.complaint()
-            time.sleep(0.01)
+        sinks = store.table(progress.SINKS)
+        wait_for(
+            lambda: not first.is_running or any(True for _ in sinks.scan()), "a batch is stored", PATIENCE_S
+        )
+        assert first.is_running, first.complaint()
         os.kill(jvm, signal.SIGKILL)
         first.kill()
         second = Child(command)
