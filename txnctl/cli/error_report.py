@@ -134,7 +134,7 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
         import traceback
 
         print(without_passwords("".join(traceback.format_exception(error))), end="", file=sys.stderr)
-    write(failure, as_json=output_typed(arguments) in ("json", "ndjson"))
+    write(failure, as_json=(output_typed(arguments) or "").lower() in ("json", "ndjson"))
     return failure.exit_code
 
 

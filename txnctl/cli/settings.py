@@ -111,14 +111,17 @@ def output_format(typed: str | None, formats: Sequence[str], default: str) -> st
     """The format to print in. TXNCTL_OUTPUT speaks to all commands: a command without that format uses the default."""
     if typed is not None:
         return typed
+    from txnctl.cli.value_types import NamedConstant
+
     text = environ.get("TXNCTL_OUTPUT", default)
-    if text not in ALL_FORMATS:
+    format_ = NamedConstant("format", ALL_FORMATS).read(text)
+    if format_ is None:
         raise InvalidValue(
             f"TXNCTL_OUTPUT: {text[:80]!r} is not a format",
             hint=f"Expected: one of {', '.join(ALL_FORMATS)}.",
             value=text[:80],
         )
-    return text if text in formats else default
+    return format_ if format_ in formats else default
 
 
 def colored(typed: str | None, terminal: bool) -> bool:

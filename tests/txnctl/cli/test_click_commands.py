@@ -62,6 +62,16 @@ class TestSharedOptions:
         assert outcome.status == 2
         assert "TXNCTL_OUTPUT: 'yaml' is not a format" in outcome.err
 
+    @pytest.mark.parametrize("text", ["JSON", "Json", "json"])
+    def test_a_variable_takes_what_its_option_takes(
+        self, run: Any, monkeypatch: pytest.MonkeyPatch, text: str
+    ) -> None:
+        """In every spelling, also for the report of an error."""
+        typed = run("errors", "explain", "nothing-such", "-o", text), run("errors", "list", "-o", text)
+        monkeypatch.setenv("TXNCTL_OUTPUT", text)
+        assert run("errors", "list").json == typed[1].json
+        assert run("errors", "explain", "nothing-such").error == typed[0].error
+
     def test_a_format_of_other_commands_falls_back(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """TXNCTL_OUTPUT=value is for consume; errors list prints its table."""
         monkeypatch.setenv("TXNCTL_OUTPUT", "value")

@@ -66,6 +66,8 @@ class CsvColumns:
             raise _bad_header(f"more than {PROPERTIES_MAX:,} properties")
 
     def _add_property(self, name: str, place: int) -> None:
+        if not name:
+            raise _bad_header("a property has no name")
         try:
             name.encode()
         except UnicodeEncodeError:

@@ -77,6 +77,7 @@ class TestCsv:
             (b"key", "value"),
             (b"value,key,value", "twice"),
             (b"value,eventTime,eventTimeMs", "say the same"),
+            (b"value,properties.", "a property has no name"),
             (b"value,deliveryTime,deliveryTimeMs", "say the same"),
             (b'"value', "end of data"),
             (b"value,properties.\xff", "UTF-8"),
