@@ -7,6 +7,8 @@ a record or an end (docs/decisions/0030). In a store without tables a transactio
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Final
 
 from storage.disk.connection import Connection
@@ -82,12 +84,10 @@ class HeldTimestamp:
         # Behind the release: an interrupt before it leaves the timestamp to the finalizer.
         self._timestamp = 0
 
-    def __del__(self) -> None:
-        try:
-            timestamp = self._timestamp
-        except AttributeError:
-            return  # The constructor was interrupted.
-        if timestamp:
+    def __del__(self, is_exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        # A constructor that was interrupted has set no timestamp. At the end of the interpreter, which may have taken
+        # modules and their variables away, the lock goes with the process.
+        if getattr(self, "_timestamp", 0) and not is_exiting():
             self.release()  # A transaction that no object refers to cannot write.
 
 
