@@ -14,6 +14,16 @@ def module_command(module: str, *words: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *words]
 
 
+def is_fault(status: int) -> bool:
+    """Whether an exit status, negative for a signal, tells of a fault that a damaged page of LMDB causes.
+
+    Any other end, as SIGKILL for want of memory, says nothing of a store.
+    """
+    import signal
+
+    return -status in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
+
+
 def child_environment() -> dict[str, str]:
     """The variables of this process, with PYTHONPATH and PYTHONSAFEPATH for Python processes below.
 

@@ -67,6 +67,8 @@ def _read_apart(path: str, read: Callable[[], object]) -> bytes:
     import os
     import signal
 
+    from txnctl.cli.python_child import is_fault
+
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -80,7 +82,7 @@ def _read_apart(path: str, read: Callable[[], object]) -> bytes:
         raise
     finally:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if -status in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL):
+    if is_fault(status):
         raise CorruptStore(
             f"{path} is damaged: reading it ended a process by {signal.Signals(-status).name}",
             hint=Hint(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TypedDict
 
-from storage.errors import ALL, CorruptStore, TxnctlError
+from storage.errors import ALL, CorruptStore, StoreInvalid, TxnctlError
 from storage.values.store_name import is_url
 from storage.verify.problem import Problem
 from txnctl.cli.settings import shown_store
@@ -96,10 +96,10 @@ class Verification:
             for line in self._lines:
                 if "error" in line:
                     raise _error(line["error"])
-                self.total = line["total"]
+                if "problem" in line:
+                    self.problems.append(Problem(*line["problem"]))
+                self.total = line.get("total", 0)
                 break
-            else:
-                self._note_death()
         except BaseException:
             self._end()
             raise
@@ -121,11 +121,17 @@ class Verification:
         self._note_death()
 
     def _note_death(self) -> None:
-        """Wait for the end of the child; add a problem for a child that died before the end of the check."""
+        """Wait for the end of the child; add a problem for a child that damaged pages have ended.
+
+        Raises:
+            StoreInvalid: something else has ended the child, as a lack of memory: no word about the store.
+        """
         status = self._child.wait()
         if status == 0:
             return
         import signal
+
+        from txnctl.cli.python_child import is_fault
 
         how = f"ended with code {status}"
         if status < 0:
@@ -133,6 +139,11 @@ class Verification:
                 how = f"was killed by {signal.Signals(-status).name}"
             except ValueError:
                 how = f"was killed by signal {-status}"
+        if not is_fault(status):
+            raise StoreInvalid(
+                f"the check did not come to its end: its process {how}",
+                hint="This says nothing of the store. Try again; dmesg tells of a lack of memory.",
+            )
         message = f"reading it is not safe: the process that checked it {how} after checking {self._doing}"
         self.problems.append(Problem(None, "store" if is_url(self._name) else "data.mdb", message))
 
@@ -170,7 +181,9 @@ def _check(path: str, full: bool) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
     def tell(line: _Line) -> None:
-        print(json.dumps(line), flush=True)
+        # In ASCII, whichever encoding the environment gives to standard output.
+        sys.stdout.buffer.write(json.dumps(line).encode("ascii") + b"\n")
+        sys.stdout.buffer.flush()
 
     from storage import Store
     from txnctl.output.shell import hint_of

@@ -67,14 +67,8 @@ class TestVerify:
         monkeypatch.chdir(path.parent)
         assert run("store", "verify", "--store", "bank.store").status == 0
 
-    def test_a_child_that_is_killed_is_a_finding(self, path: Path) -> None:
+    def test_a_child_that_a_damaged_page_ends_is_a_finding(self, path: Path) -> None:
         """With the signal in words."""
-        with Verification(str(path), full=True) as running:
-            running._child.send_signal(signal.SIGSTOP)
-            running._child.kill()
-            list(running.steps())
-        # What it told before it died may have been everything but its end.
-        assert all("SIGKILL" in each.message for each in running.problems)
         with Verification(str(path), full=True) as running:
             running._child.wait()
             running._child.returncode = -signal.SIGBUS
