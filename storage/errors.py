@@ -397,7 +397,7 @@ class StoreClosed(StoreInvalid):
 
 
 class PlatformUnsupported(StoreInvalid):
-    """This operating system lacks the kernel locks that the store needs."""
+    """This system lacks something that a store needs: kernel locks, a file of /proc, a user's entry, a home."""
 
     code = "platform-unsupported"
 

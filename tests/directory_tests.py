@@ -47,6 +47,7 @@ NAMES = {
     ),
     "tests/processes/test_gate_queue.py": "looks at the queue of a directory; a server has its own",
     "tests/processes/test_gone.py": "moves directories; see processes/postgres/test_moved_stores.py",
+    "tests/processes/test_lacking_environment.py": "reads a directory from namespaces that reach no server",
     "tests/processes/test_lost_records.py": "copies a directory for each record that it damages",
     "tests/processes/test_map_growth.py": "is about the memory map of LMDB",
     "tests/processes/test_read_cache.py": _READS,

@@ -28,6 +28,7 @@ PACKAGES = {
     "man": "man-db",
     "promtool": "prometheus",
     "redis-server": "redis",
+    "unshare": "util-linux",
 }
 
 # Debian keeps these apart, a folder for each version.

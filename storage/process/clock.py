@@ -9,27 +9,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import InvalidValue
 from storage.process import futex
+from storage.process.machine import boot_id
 
 if TYPE_CHECKING:
     import select
 
-_BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # Only Linux has the first: elsewhere importing works, and opening a store says that the system is unsupported.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _WORD_PAUSE_S = 0.001
 _INPUT_PAUSE_S = 0.01
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
-
-
-@cache
-def _boot_id() -> bytes:
-    with open(_BOOT_ID_FILE, "rb") as file:
-        return bytes.fromhex(file.read().strip().replace(b"-", b"").decode("ascii"))
 
 
 class Clock:
@@ -46,9 +40,9 @@ class Clock:
 
     wall_ns: Callable[[], int] = staticmethod(time.time_ns)
     boot_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, _BOOT_CLOCK))
-    boot_id: Callable[[], bytes] = staticmethod(_boot_id)
+    boot_id: Callable[[], bytes] = staticmethod(boot_id)
     shared_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, _BOOT_CLOCK))
-    shared_id: Callable[[], bytes] = staticmethod(_boot_id)
+    shared_id: Callable[[], bytes] = staticmethod(boot_id)
 
     def wall_ms(self) -> int:
         """Wall time in milliseconds since 1970."""

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from storage.process.clock import Clock
+from storage.process.machine import proc_file, user_name
 from storage.values.named_tuple import NamedTuple
 
 
@@ -65,22 +66,18 @@ def this_process(clock: Clock, program: str | None = None) -> ProcessIdentity:
     if program is None:
         program = _script_name(sys.argv[0])
     return ProcessIdentity(
-        os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), printable(program[:200])
+        os.uname().nodename,
+        clock.boot_id(),
+        pid,
+        started(pid),
+        user_name(os.getuid()) or str(os.getuid()),
+        printable(program[:200]),
     )
 
 
 def printable(text: str) -> str:
     """Text of a foreign process on one line, with control characters escaped."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
-def _user() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 class ProcessFacts(NamedTuple):
@@ -109,13 +106,9 @@ class ProcessFacts(NamedTuple):
 
 def process_facts(pid: int) -> ProcessFacts | None:
     """The facts of a process; None without such a process, or where the system has no /proc."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return ProcessFacts(int(fields[1]), int(fields[19]), fields[0].decode())
-    except (OSError, IndexError):
-        # A process that ends between the opening and the reading is an error of the reading, or an empty file.
-        return None
+    # A process that ends between the opening and the reading is an error of the reading, or an empty file.
+    fields = (proc_file(f"{pid}/stat") or b"").rpartition(b")")[2].split()
+    return ProcessFacts(int(fields[1]), int(fields[19]), fields[0].decode()) if len(fields) > 19 else None
 
 
 def started(pid: int) -> int:
@@ -187,11 +180,7 @@ def program_of(pid: int) -> str:
     Of a Python process the script or module, as processes that use a store are Python processes. Arguments may be
     secrets: they are never read.
     """
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(4096).decode("utf-8", "replace").split("\0")
-    except OSError:
-        return ""
+    words = (proc_file(f"{pid}/cmdline", 4096) or b"").decode("utf-8", "replace").split("\0")
     name = os.path.basename(words[0])
     return printable(((_script(words[1:]) if name.startswith("python") else "") or name)[:200])
 

@@ -19,6 +19,7 @@ import os
 from typing import Final
 
 from storage.errors import NotAStore, StoreInUse
+from storage.process import machine
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import Clock
 from storage.process.liveness import ByteLeases
@@ -116,13 +117,13 @@ def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
 def processes_with(path: str) -> list[int]:
     """Return the pids of other processes with the lock file open, as far as /proc shows descriptors to this user."""
     lock_status, pids = os.stat(path), []
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self/fd") else ():
-        if not name.isdigit() or int(name) == os.getpid():
+    for pid in machine.pids():
+        if pid == os.getpid():
             continue
         try:
-            with os.scandir(f"/proc/{name}/fd") as descriptors:
+            with os.scandir(f"{machine.PROC}/{pid}/fd") as descriptors:
                 if any(_is_same_file(descriptor, lock_status) for descriptor in descriptors):
-                    pids.append(int(name))
+                    pids.append(pid)
         except OSError:
             continue
     return pids

@@ -12,7 +12,7 @@ from __future__ import annotations
 from storage.disk.connection import Connection
 from storage.disk.schema import ALL, ENTRIES
 from storage.disk.view import ReadView
-from storage.errors import CorruptStore, StoreClosed, StoreInvalid
+from storage.errors import CorruptStore, PlatformUnsupported, StoreClosed, StoreInvalid, TooManyFiles
 from storage.subscription import catalogue as subscriptions
 from storage.system_errors import system_refusal
 from storage.table import catalogue as tables
@@ -53,6 +53,7 @@ def run(
     Raises:
         StoreClosed
         TooManyFiles, NotPermitted, StoreFull: the system refuses a call, which is no damage.
+        PlatformUnsupported, StoreInvalid: the system lacks something, or memory, which is no damage either.
     """
     problems: list[Problem] = []
 
@@ -71,22 +72,27 @@ def run(
         if checked is not None:
             for number in sorted(invariants):
                 checked(number)
-    except StoreClosed:
+    except (StoreClosed, PlatformUnsupported, TooManyFiles):
         raise
     except CorruptStore as error:
         if not any(problem.message == error.message for problem in problems):
             report(None, str(error.details.get("database", "store")), error.message)
     except AssertionError as error:
         report(None, "store", f"an assertion of the engine does not hold: {error}")
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         _report_unreadable(connection, error, report)
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything; problems found so far must be returned
         report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
     return problems
 
 
-def _report_unreadable(connection: Connection, error: OSError, report: Report) -> None:
+def _report_unreadable(connection: Connection, error: OSError | MemoryError, report: Report) -> None:
     """Report a file that the disk does not give; raise what the system refuses for a reason that is no damage."""
+    if isinstance(error, MemoryError):
+        raise StoreInvalid(
+            f"{connection.path} cannot be checked: the process has no memory left",
+            hint="Give the process more memory. This says nothing of the store.",
+        ) from error
     refused = system_refusal(f"{connection.path} cannot be checked", error)
     if refused is not None and type(refused) is not StoreInvalid:
         raise refused from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from storage.errors import NeedsConfirmation, NotFound, TxnctlError
@@ -73,7 +74,6 @@ class Context:
         self.lock_timeout = (
             settings.lock_timeout(own.get("shared_lock_timeout")) if declaration.opens else 0.0
         )
-        self.store_path = settings.store(shared(click_context, "store")).value or ""
         self.out = OutputStream()
         self.color = settings.colored(shared(click_context, "color"), self.out.terminal)
         self.output = self._format()
@@ -162,6 +162,10 @@ class Context:
             output_typed=own.get("shared_output"),
             color_typed=shared(self._click, "color"),
         )
+
+    @cached_property
+    def store_path(self) -> str:
+        return settings.store(shared(self._click, "store")).value or ""
 
     @property
     def shown_store(self) -> str:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from time import monotonic
 
 from storage.process.identity import process_facts
+from storage.process.machine import pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ class Farewell:
 def _processes() -> dict[int, ProcessFacts]:
     """The processes of this machine that have not ended, by pid; empty on systems without /proc."""
     processes = {}
-    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self") else ()):
-        facts = process_facts(int(name))
+    for pid in pids():
+        facts = process_facts(pid)
         if facts is not None and not facts.has_ended:
-            processes[int(name)] = facts
+            processes[pid] = facts
     return processes
 
 

@@ -50,7 +50,7 @@ REMEDIES = {
     "outcome-unknown": "Look what was stored: `txnctl transactions show`.",
     "output-failed": "Make room where the output goes.",
     "owner-alive": "Ask the owner to end it, or give --force.",
-    "platform-unsupported": "Use the store on Linux.",
+    "platform-unsupported": "Give this system what the message names; a store needs Linux.",
     "producer-busy": "`txnctl producers show TOPIC` names who has it; wait, or fence.",
     "producer-fenced": "Stop this producer; connect a new one if it may go on.",
     "program-missing": "Install it; `txnctl doctor --programs` names what is missing.",

@@ -7,10 +7,11 @@ empty TXNCTL_STORE is an unset one, by design.
 
 from __future__ import annotations
 
-from os import environ
-from os.path import expanduser, isabs, join
+from os import environ, getuid
+from os.path import isabs, join
 
-from storage.errors import InvalidValue
+from storage.errors import InvalidValue, PlatformUnsupported
+from storage.process.machine import home
 from storage.values.store_name import is_url
 
 TYPE_CHECKING = False
@@ -52,13 +53,21 @@ def store(typed: str | None) -> Setting:
 
     Raises:
         InvalidValue: the option is a URL with a password, or no URL that can be read.
+        PlatformUnsupported: no store is named, and the user has no home.
     """
     setting = resolve("store", "--store", typed, _STORE, None)
     if setting.value is None:
         data_home = environ.get("XDG_DATA_HOME", "")
         # The XDG rules: a relative path there is to be ignored.
         if not isabs(data_home):
-            data_home = join(expanduser("~"), ".local", "share")
+            place = home()
+            if place is None:
+                raise PlatformUnsupported(
+                    f"no default store: HOME is not set, and user {getuid()} has no passwd entry",
+                    hint="Set TXNCTL_STORE, or give --store; XDG_DATA_HOME or HOME will do as well.",
+                    missing="HOME",
+                )
+            data_home = join(place, ".local", "share")
         setting.value = join(data_home, "txnctl", "store")
     elif typed is not None:
         check_typed_store(typed)
@@ -133,9 +142,12 @@ def colored(typed: str | None, terminal: bool) -> bool:
 
 def every(*, store_typed: str | None, output_typed: str | None, color_typed: str | None) -> list[Setting]:
     """All settings, for `config show`."""
-    place = store(store_typed)
+    try:
+        place = store(store_typed)
+    except PlatformUnsupported:
+        place = Setting("store", None, "no home directory", "TXNCTL_STORE")
     return [
-        Setting(place.name, shown_store(place.value or ""), place.source, place.variable),
+        Setting(place.name, place.value and shown_store(place.value), place.source, place.variable),
         resolve("output", "--output", output_typed, "TXNCTL_OUTPUT", "table"),
         resolve("lockTimeout", "--lock-timeout", None, "TXNCTL_LOCK_TIMEOUT", LOCK_TIMEOUT_DEFAULT),
         resolve("transaction", "--txn", None, "TXNCTL_TXN", None),

@@ -176,16 +176,19 @@ def _play(
 ) -> tuple[str, StoryFacts, bool]:
     """Play the story in a new store; return the path of the store, the facts, and whether the store is kept."""
     import os
-    import tempfile
     from shutil import rmtree
+    from tempfile import mkdtemp
 
     from storage import Store
+    from storage.process.machine import temporary_directory
     from txnctl.demo.script import Script
     from txnctl.demo.story import play
 
     script = Script(lines)
     given = next(setting for setting in context.settings() if setting.name == "store")
-    temporary = None if given.source.startswith("option") else tempfile.mkdtemp(prefix="txnctl-demo-")
+    temporary = None
+    if not given.source.startswith("option"):
+        temporary = mkdtemp(prefix="txnctl-demo-", dir=temporary_directory())
     path = given.value if temporary is None else os.path.join(temporary, "store")
     assert path is not None
     keep = keep or temporary is None

@@ -19,6 +19,7 @@ from time import monotonic, sleep
 from typing import Final
 
 from storage.errors import ProgramMissing, TxnctlError
+from storage.process.machine import proc_file, temporary_directory
 from storage.values.named_tuple import NamedTuple
 
 PORT: Final = 5432
@@ -173,8 +174,7 @@ class Server:
         pid = self._process.pid
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        with open(f"/proc/{pid}/task/{pid}/children") as children:
-            pids = [pid, *map(int, children.read().split())]
+        pids = [pid, *map(int, (proc_file(f"{pid}/task/{pid}/children") or b"").split())]
         for each_pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(each_pid, signal.SIGKILL)
@@ -269,7 +269,7 @@ def running_cluster() -> Iterator[Cluster]:
         TxnctlError: a server does not start.
     """
     programs = Programs.found()
-    parent = tempfile.gettempdir()
+    parent = temporary_directory()
     directory = tempfile.mkdtemp(prefix="txnctl-", dir=parent if len(parent) < _SOCKET_CHARACTERS else "/tmp")
     servers: list[Server] = []
     try:

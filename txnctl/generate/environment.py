@@ -11,7 +11,7 @@ VARIABLES = {
     "TXNCTL_TXN": "Stands for `--txn`, and for the id that `transactions commit` and `abort` take.",
     "TXNCTL_RETRIES": "Set by `transactions run --retries` for its command: further tries that may follow.",
     "TXNCTL_SESSION": "Stands for `--session`, on the topic of that session only.",
-    "XDG_DATA_HOME": "The default store is `txnctl/store` in it; without it in `~/.local/share`.",
+    "XDG_DATA_HOME": "The default store is `txnctl/store` in it; without it in `~/.local/share`; without a home none.",
     "NO_COLOR": "No colours, if set to anything.",
     "TERM": "`dumb` means no colours and no progress line.",
 }

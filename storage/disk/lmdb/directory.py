@@ -19,6 +19,7 @@ from storage.errors import (
     StoreUnsafe,
 )
 from storage.process import lock_file
+from storage.process.machine import proc_file, user_name
 from storage.system_errors import refusal, refusing
 
 DATA: Final = "data.mdb"
@@ -151,12 +152,7 @@ def _check_file(path: str, name: str, owner: int) -> None:
 
 
 def _user(number: int) -> str:
-    import pwd
-
-    try:
-        return f"user {pwd.getpwuid(number).pw_name}"
-    except KeyError:
-        return f"user {number}"
+    return f"user {user_name(number) or number}"
 
 
 def give_to_owner(descriptor: int, path: str) -> None:
@@ -209,20 +205,16 @@ def check_local(path: str, device: int) -> None:
     StoreUnsafe: a network file system, which keeps neither the locks nor the order of writes.
     """
     device_name = f"{os.major(device)}:{os.minor(device)}".encode("ascii")
-    try:
-        with open("/proc/self/mountinfo", "rb") as file:
-            for line in file:
-                fields = line.split(b" ", 3)
-                if fields[2] == device_name:
-                    kind = line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace")
-                    if kind.startswith(_NETWORK):
-                        raise StoreUnsafe(
-                            f"{path} lies on a network file system ({kind})",
-                            hint="Put the store on a local disk.",
-                        )
-                    return
-    except OSError:
-        return
+    for line in (proc_file("self/mountinfo") or b"").splitlines():
+        fields = line.split(b" ", 3)
+        if fields[2] == device_name:
+            kind = line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace")
+            if kind.startswith(_NETWORK):
+                raise StoreUnsafe(
+                    f"{path} lies on a network file system ({kind})",
+                    hint="Put the store on a local disk.",
+                )
+            return
 
 
 def _check_magic(data: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from storage.errors import ProgramMissing
+from storage.errors import PlatformUnsupported, ProgramMissing
+from storage.process.machine import user_name
 from txnctl.spark.runtime import java
 
 Packages = Mapping[str, tuple[str, tuple[int, ...]]]
@@ -65,14 +67,22 @@ def _java_requirement() -> Requirement:
 
 
 def require_all() -> java.Java:
-    """Require Java and all packages; return the Java to use.
+    """Require Java, all packages, and a user whom Java knows; return the Java to use.
 
     Raises:
         ProgramMissing: names the first missing program, with a hint for its installation.
+        PlatformUnsupported: the user, as of a container, has no passwd entry: Java's login ends Spark at the start.
     """
     for package in PACKAGES:
         require_package(package)
-    return java.require_java()
+    installed, user = java.require_java(), os.geteuid()
+    if user_name(user) is None:
+        raise PlatformUnsupported(
+            f"user {user} has no passwd entry, and Spark does not start without one",
+            hint=f"Add one: echo 'spark:x:{user}:0::/tmp:/bin/sh' >> /etc/passwd, or run as a known user.",
+            missing="passwd",
+        )
+    return installed
 
 
 def require_package(package: str) -> None:

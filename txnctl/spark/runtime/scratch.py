@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from storage.process.machine import temporary_directory
+
 PREFIX: Final = "txnctl-spark-"
 
 
@@ -24,7 +26,7 @@ def scratch_directory() -> Iterator[str]:
     """Make a directory for temporary files, removed at the end of the block; orphans of dead processes are removed
     first.
     """
-    _remove_orphans(tempfile.gettempdir())
+    _remove_orphans(temporary_directory())
     directory, lock = _make_locked()
     try:
         yield directory

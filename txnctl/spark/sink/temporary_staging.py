@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 
 from storage.errors import NotPermitted
+from storage.process.machine import temporary_directory
 
 
 def temporary_staging_path() -> str:
     """The path of this user's directory, which may be missing."""
-    return os.path.join(tempfile.gettempdir(), f"txnctl-staging-{os.geteuid()}")
+    return os.path.join(temporary_directory(), f"txnctl-staging-{os.geteuid()}")
 
 
 def make_temporary_staging() -> str:
