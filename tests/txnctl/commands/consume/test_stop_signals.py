@@ -57,6 +57,25 @@ def heard(process: subprocess.Popen[bytes]) -> None:
         assert line
 
 
+_IN_A_THREAD = """
+import sys, threading
+from txnctl.cli.main import main
+statuses = []
+thread = threading.Thread(target=lambda: statuses.append(main(sys.argv[1:])))
+thread.start()
+thread.join()
+sys.exit(statuses[0])
+"""
+
+
+def test_a_program_may_consume_in_a_thread(path: Path) -> None:
+    """Signals are the program's there: only its main thread may set handlers."""
+    send(path, b"a")
+    line = [sys.executable, "-c", _IN_A_THREAD, "consume", "orders", "-f", "-n", "1", "-o", "value"]
+    done = subprocess.run(line, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, b"a\n"), done.stderr
+
+
 class TestTerminated:
     """SIGTERM."""
 
