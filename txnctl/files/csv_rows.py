@@ -12,6 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import BadLine, InvalidValue
@@ -294,6 +295,10 @@ def _recoded(stream: io.BufferedReader, path: str, dialect: CsvDialect) -> Itera
             hint="--encoding names another.",
             path=without_secrets(path),
         ) from None
+    finally:
+        # The stream belongs to the caller, who has closed it where the reading ended early.
+        with suppress(ValueError):
+            text.detach()
 
 
 def same_columns(paths: Sequence[str], all_names: Sequence[Sequence[str]]) -> list[str]:

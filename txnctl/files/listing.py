@@ -213,11 +213,11 @@ def read_errors(path: str) -> Iterator[None]:
     Raises:
         InvalidValue
     """
-    from pyarrow import ArrowException
-
     try:
         yield
-    except (ArrowException, OSError) as error:
+    except Exception as error:
+        if not isinstance(error, OSError) and not type(error).__module__.startswith("pyarrow."):
+            raise
         shown = without_secrets(path)
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
         raise InvalidValue(f"cannot read {shown!r}: {reason}", path=shown) from error
@@ -252,9 +252,12 @@ def open_input(path: str, *, is_plain: bool = False) -> NativeFile:
 
 
 def opened(path: str) -> io.BufferedReader:
-    """Open a file as `open_input` does, for reading line by line.
+    """Open a file as `open_input` does, for reading line by line; a plain file of this machine without PyArrow.
 
     Raises:
         InvalidValue
     """
-    return io.BufferedReader(open_input(path), _READ_BYTES)
+    if is_uri(path) or is_compressed(path):
+        return io.BufferedReader(open_input(path), _READ_BYTES)
+    with read_errors(path):
+        return io.BufferedReader(io.FileIO(path), _READ_BYTES)

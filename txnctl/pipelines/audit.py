@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from txnctl.files import listing
-from txnctl.pipelines import files
+from txnctl.files import input_parts
+from txnctl.files.input_parts import InputOptions
+from txnctl.files.message_rows import MessageColumns
+from txnctl.pipelines import bank_data
 from txnctl.pipelines.request import KEYED, RequestForm
 from txnctl.pipelines.request_columns import REQUEST, decimal_text, hellers, is_customer, requests, total, utc
 from txnctl.spark import schemas
@@ -78,6 +80,25 @@ def balances_of_table(rows: DataFrame) -> DataFrame:
     return rows.select(
         f.col("key").cast("string").alias("account"), hellers(f.col("value").cast("string")).alias("hellers")
     )
+
+
+def lines_of_data(spark: SparkSession, path: str) -> DataFrame:
+    """Read the columns of bank data from a file, or from the files of a directory or pattern.
+
+    Raises:
+        InvalidValue, BadInput: a file that cannot be read, or lacks a column.
+    """
+    from pyspark.sql import functions as f
+
+    from txnctl.pipelines import file_source
+
+    columns, options = MessageColumns(), InputOptions("csv")
+    parts = input_parts.plan(path, columns, options)
+    names = parts[0].names
+    fields = f.from_json(f.col("value").cast("string"), "map<string,string>")
+    rows = file_source.frame(spark, parts, columns, options).select(fields.alias("fields"))
+    places = zip(bank_data.COLUMNS, bank_data.indexes_of(path, names), strict=True)
+    return rows.select(*(f.col("fields")[names[index]].alias(column) for column, index in places))
 
 
 def balances_of_data(lines: DataFrame) -> DataFrame:
@@ -166,11 +187,7 @@ def audit_balances(
             .load()
         )
         rows = spark.read.format("txnctl").options(**sources.table).load()
-        lines = None
-        if sources.data is not None:
-            lines = spark.read.option("header", True).csv(
-                [files.uri_to_read(name) for name in listing.input_files(sources.data)]
-            )
+        lines = None if sources.data is None else lines_of_data(spark, sources.data)
         sides = transform(
             balances_of_topic(messages, form),
             balances_of_table(rows),

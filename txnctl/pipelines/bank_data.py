@@ -1,21 +1,21 @@
 """The bank's own lines as CSV, read without Spark: balances by account, and changes by day.
 
-As Spark reads them: values end at commas, may stand in quotes, a backslash escapes, and an empty value is none.
+The CSV is that of `pipeline ingest`, by the same reading, on Spark and here.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from io import TextIOWrapper
 from typing import NamedTuple
 
 from storage.errors import BadInput
+from txnctl.files import csv_rows
+from txnctl.files.byte_lines import bad_line
+from txnctl.files.csv_rows import PLAIN
 from txnctl.files.listing import COMPRESSED
-from txnctl.input.source import Source
 from txnctl.pipelines.hellers import parse_hellers
 
 COLUMNS = ("account_id", "acct_seq", "date", "balance")
@@ -42,37 +42,31 @@ def check_columns(path: str) -> None:
     Raises:
         BadInput
     """
-    with _text(path) as file:
-        _indexes(path, next(_rows(file), []))
+    indexes_of(path, csv_rows.read_header(path, PLAIN).names)
 
 
 def read_lines(path: str) -> Iterator[BankLine]:
     """Read the lines of a file.
 
     Raises:
-        BadInput: the header lacks a column.
+        BadInput: the header lacks a column, or a line is malformed.
     """
-    with _text(path) as file:
-        rows = _rows(file)
-        indexes = _indexes(path, next(rows, []))
-        for row in rows:
-            if row:
-                account, seq, day, balance = (
-                    (row[index] or None) if index < len(row) else None for index in indexes
-                )
-                number = int(seq) if seq is not None and _NUMBER.fullmatch(seq) else None
-                yield BankLine(account, number, day, _hellers(balance))
+    header = csv_rows.read_header(path, PLAIN)
+    indexes = indexes_of(path, header.names)
+    for row in csv_rows.read_rows(path, header, PLAIN):
+        if row.problem is not None:
+            raise bad_line(path, row.number, row.problem)
+        account, seq, day, balance = (row.fields[index] for index in indexes)
+        number = int(seq) if seq is not None and _NUMBER.fullmatch(seq) else None
+        yield BankLine(account, number, day, _hellers(balance))
 
 
-def _text(path: str) -> TextIOWrapper:
-    return TextIOWrapper(Source.open(path).stream(), "utf-8", "replace", newline="")
+def indexes_of(path: str, header: Sequence[str]) -> list[int]:
+    """The places of COLUMNS in a header, in letters of either case.
 
-
-def _rows(file: Iterable[str]) -> Iterator[Sequence[str]]:
-    return csv.reader(file, escapechar="\\")
-
-
-def _indexes(path: str, header: Sequence[str]) -> list[int]:
+    Raises:
+        BadInput: a column is missing.
+    """
     names = [name.lower() for name in header]
     missing = [name for name in COLUMNS if name not in names]
     if missing:

@@ -1,29 +1,17 @@
-"""URIs of files for Spark, and that nothing is written over."""
+"""Where jobs write: URIs for Spark, and that nothing is written over."""
 
 from __future__ import annotations
 
 import os
-import re
 
 from storage.errors import AlreadyExists
 from txnctl.spark import file_systems
 from txnctl.spark.file_systems import is_uri
 
-_GLOB = re.compile(r"([\\*?\[\]{}])")
-
 
 def uri_to_write(path: str) -> str:
     """Return the URI of a path for Spark to write to."""
     return file_systems.spark_uri(path) if is_uri(path) else "file://" + os.path.abspath(path)
-
-
-def uri_to_read(name: str) -> str:
-    """Return the URI of a file for Spark to read, in which no character is a pattern."""
-    return (
-        file_systems.spark_uri(name)
-        if is_uri(name)
-        else "file://" + _GLOB.sub(r"\\\1", os.path.abspath(name))
-    )
 
 
 def check_absent(path: str) -> None:

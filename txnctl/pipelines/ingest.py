@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from txnctl.files import input_parts
-from txnctl.pipelines import file_source
 from txnctl.spark.runtime import requirements
 from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
@@ -70,6 +69,8 @@ def ingest_files(
         TxnctlError
     """
     from pyspark.sql import Observation, functions as f
+
+    from txnctl.pipelines import file_source
 
     with as_txnctl_errors():
         is_bad = f.col("problem").isNotNull()

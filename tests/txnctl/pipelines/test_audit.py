@@ -69,6 +69,15 @@ def test_a_bank_that_agrees_and_one_that_does_not(
     assert found.days[-1] == Day(lines[-1].date, customers, customers)
     assert all(day.topic == day.data for day in found.days)
 
+    (tmp_path / "data" / "more").mkdir(parents=True)
+    as_csv(lines[:50], tmp_path / "data" / "1.csv")
+    as_csv(lines[50:], tmp_path / "data" / "more" / "2.csv")
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    sources = audit.AuditSources(topic, table, str(tmp_path / "data"))
+    again = audit.audit_balances(spark, sources, with_days=True)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert (again.differing, again.days) == (0, found.days)
+
     wrong, missing, *_ = sorted(key for key in totals if not is_settlement(key))
     accounts.put(wrong.encode(), b"0.01")
     accounts.delete(missing.encode())

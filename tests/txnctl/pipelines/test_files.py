@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import AlreadyExists
-from txnctl.pipelines.files import check_absent, uri_to_read, uri_to_write
+from txnctl.pipelines.files import check_absent, uri_to_write
 from txnctl.spark.file_systems import is_uri
 
 
@@ -26,13 +26,7 @@ def test_a_uri_names_its_file_system(path: str, is_one: bool) -> None:
     """It is passed on as it stands."""
     assert is_uri(path) is is_one
     if is_one:
-        assert uri_to_read(path) == uri_to_write(path) == path
-
-
-def test_a_file_is_read_by_its_exact_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though it looks like a pattern."""
-    monkeypatch.chdir(tmp_path)
-    assert uri_to_read("a[1]*.csv") == f"file://{tmp_path}/a\\[1\\]\\*.csv"
+        assert uri_to_write(path) == path
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_bank_data_with_gaps(tmp_path: Path) -> None:
     """Of each account the line of the highest number counts; a line without one never does."""
     place = tmp_path / "bank.csv"
     place.write_text(
-        'extra,ACCOUNT_ID,acct_seq,date,balance\n\n"a,""b",7,2,2024-01-02,5.00\n,7,10,2024-01-03,6\n,7,x,,9\n,8,1\n'
+        'extra,ACCOUNT_ID,acct_seq,date,balance\n\n"a,""b",7,2,2024-01-02,5.00\n,7,10,2024-01-03,6\n,7,x,,9\n,8,1,,\n'
     )
     lines = list(bank_data.read_lines(str(place)))
     assert bank_data.last_balances(lines) == {b"7": 600, b"8": None}
@@ -98,5 +98,8 @@ def test_bank_data_with_gaps(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has no column balance"):
         bank_data.check_columns(str(place))
     place.write_text("")
-    with pytest.raises(BadInput, match="has no column account_id"):
+    with pytest.raises(BadInput, match="is empty, without even a header"):
         bank_data.check_columns(str(place))
+    place.write_text("account_id,acct_seq,date,balance\n7,1,2024-01-02,5.00\n7,2\n")
+    with pytest.raises(BadInput, match=r"bank\.csv: line 3: 2 columns, where the header has 4"):
+        list(bank_data.read_lines(str(place)))
