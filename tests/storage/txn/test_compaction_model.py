@@ -20,46 +20,36 @@ from tests.storage.conftest import check_whole
 from tests.storage.txn.compaction_steps import Row, compact, one_step, read, rows
 
 KEYS = [None, "a", "b", "c"]
-steps = st.lists(
-    st.one_of(
-        st.tuples(
-            st.just("send"), st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=4)
-        ),
-        st.tuples(
-            st.sampled_from(
-                [
-                    "begin",
-                    "txn-send",
-                    "commit",
-                    "abort",
-                    "compact",
-                    "step",
-                    "step",
-                    "trim",
-                    "wait",
-                    "receive",
-                    "reopen",
-                ]
-            ),
-            st.integers(0, 3),
-        ),
-        st.tuples(st.sampled_from(["truncate", "join"]), st.just(0)),
-    ),
-    max_size=40,
+SEND = st.tuples(
+    st.just("send"), st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=4)
 )
+OFTEN = st.tuples(
+    st.sampled_from(["begin", "txn-send", "txn-send", "commit", "abort", "step", "receive"]),
+    st.integers(0, 3),
+)
+SELDOM = st.tuples(
+    st.sampled_from(["compact", "trim", "wait", "join", "reopen", "reopen", "truncate"]), st.integers(0, 3)
+)
+steps = st.lists(st.one_of(SEND, SEND, OFTEN, OFTEN, SELDOM), min_size=10, max_size=40)
+UPKEEP_S = 2
+"""The writers' upkeep, compaction among it, is due after that."""
+NEVER_BYTES = 1 << 40
+"""A threshold that no example reaches: an operator compacts."""
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(steps=steps, limit=st.integers(1, 4))
+@given(
+    steps=steps, limit=st.integers(1, 4), threshold=st.sampled_from([NEVER_BYTES, NEVER_BYTES, 1, 100, 400])
+)
 def test_a_compacted_topic_agrees_with_a_simple_model(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]], limit: int
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]], limit: int, threshold: int
 ) -> None:
     """Readers see the model's messages after every step, and a subscription gets the newest of each key in the end."""
     path, clock = str(tmp_path_factory.mktemp("compacted") / "store"), ManualClock()
     Store.create(path, clock=clock)
     with pytest.MonkeyPatch.context() as patch, Store.open(path, clock=clock) as store:
         patch.setattr(compaction, "COMPACTION_STEP_MESSAGES", 2)
-        history = _History(store, clock, limit)
+        history = _History(store, clock, limit, threshold)
         for what, argument in steps:
             history.do(what, argument)
             history.compare()
@@ -83,9 +73,14 @@ def _place(text: str) -> tuple[int, ...]:
 
 
 class _History:
-    """A topic, and the plain list of what was sent to it."""
+    """A topic, and the plain list of what was sent to it.
 
-    def __init__(self, store: Store, clock: ManualClock, limit: int) -> None:
+    Args:
+        threshold: in bytes, from which writers compact on their way, transactions open or not; tombstones then stay, for
+            no step says in which write they went.
+    """
+
+    def __init__(self, store: Store, clock: ManualClock, limit: int, threshold: int) -> None:
         self.store, self.clock = store, clock
         self.sent: list[_Sent] = []
         self.open: list[TxnID] = []
@@ -96,11 +91,15 @@ class _History:
         self.number = 0
         store.create_topic("t", ledger_entries_max=limit)
         store.admin.topics.set_retention("t", time_ms=0)
-        store.admin.topics.set_compaction("t", threshold=1 << 40, tombstone_retention_ms=60_000)
+        self.compacts_on_the_way = threshold != NEVER_BYTES
+        self.tombstone_ms = 365 * 86_400_000 if self.compacts_on_the_way else 60_000
+        store.admin.topics.set_compaction("t", threshold=threshold, tombstone_retention_ms=self.tombstone_ms)
         store.admin.subscriptions.create_subscription("t", "log", initial_position=EARLIEST)
 
     def do(self, what: str, argument: object) -> None:
         number = argument if isinstance(argument, int) else 0
+        if self.compacts_on_the_way:
+            self.clock.advance(UPKEEP_S)
         if what == "send":
             self._send(argument, None)  # type: ignore[arg-type]
         elif what in ("join", "reopen", "receive"):
@@ -197,7 +196,7 @@ class _History:
                 sent.entered_ms = now_ms
         if expires:
             for sent in self._newest(taken):
-                if self._is_tombstone(sent) and sent.entered_ms <= now_ms - 60_000:  # type: ignore[operator]
+                if self._is_tombstone(sent) and sent.entered_ms <= now_ms - self.tombstone_ms:  # type: ignore[operator]
                     sent.row = ("gone", sent.row[1], None)
                     self.expired.add(sent.row[1])
 
