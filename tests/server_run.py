@@ -24,6 +24,7 @@ PART = (
     "tests/storage/client/test_group.py",
     "tests/storage/client/test_producer.py",
     "tests/storage/client/test_transaction.py",
+    "tests/storage/client/work/test_serializable.py",
     "tests/storage/subscription/test_acknowledge.py",
     "tests/storage/table/test_history.py",
     "tests/storage/table/test_write.py",

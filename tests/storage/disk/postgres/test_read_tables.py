@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,37 @@ def test_a_write_below_a_read_is_refused(store: Store, table: None) -> None:
     with pytest.raises(WriteTooOld):
         older.commit()
     reader.commit()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "inside", "outside"),
+    [
+        ({"start": b"c", "end": b"m"}, [b"c", b"e", b"l"], [b"b", b"m"]),
+        ({"start": b"c", "end": b"m", "reverse": True}, [b"c", b"l"], [b"b", b"m"]),
+        ({"prefix": b"k"}, [b"k", b"kz"], [b"j", b"l"]),
+        ({"limit": 1}, [b"a", b"j", b"k"], [b"ka", b"z"]),
+        ({"limit": 1, "reverse": True}, [b"k", b"z"], [b"j", b"a"]),
+        ({}, [b"a", b"z"], []),
+    ],
+)
+def test_a_write_into_a_range_that_was_read_is_refused(
+    store: Store, table: None, bounds: dict[str, Any], inside: list[bytes], outside: list[bytes]
+) -> None:
+    """Each key of the range, present or not, up to the limit; keys beside the range may be written, and go on."""
+    rows = store.table("t")
+    older = {key: store.transaction() for key in inside + outside}
+    reader = store.transaction()
+    assert [row.key for row in rows.scan(txn=reader, **bounds)] == [b"k"]
+    for key, txn in older.items():
+        rows.put(key, b"new", txn=txn)
+        if key in inside:
+            with pytest.raises(WriteTooOld):
+                txn.commit()
+        else:
+            txn.commit()
+    assert [(row.key, row.value) for row in rows.scan(txn=reader, **bounds)] == [(b"k", b"v")]
+    reader.commit()
+    assert {row.key for row in rows.scan()} == {b"k", *outside}
 
 
 def test_an_emptied_cache_refuses_every_older_write(store: Store, table: None, session: Session) -> None:
