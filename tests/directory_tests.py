@@ -125,6 +125,7 @@ USES = {
     "storage.disk.lmdb": "looks into the engine of directories",
     "storage.process.byte_locks": "locks bytes of files",
     "tests.storage.lmdb_operations": "counts calls of LMDB",
+    "tests.storage.subscription.crowd": "counts looks at leases in the file of locks",
 }
 """Modules, with their parts, and the reason of each."""
 

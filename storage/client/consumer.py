@@ -106,6 +106,8 @@ class Consumer:
     ) -> MessageBatch:
         """Receive the next messages, at most so many: the messages available at once, or the first within `timeout`.
 
+        Beside other consumers of a Shared or Key_Shared subscription these are at most this consumer's share.
+
         Args:
             txn: the transaction for which the messages are received. A transaction that has used a table receives only
                 messages that were committed or plainly published before its begin; where a newer message is next, no
