@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from storage.txn.owner_state import living_process
 from txnctl.output.human import UNKNOWN, duration
 
 TYPE_CHECKING = False
@@ -54,6 +53,8 @@ def alive(row: Owned) -> str:
     """One word about the owning process."""
     if row.orphaned:
         return "ORPHANED"
+    from storage.txn.owner_state import living_process
+
     living = living_process(row)
     state = (row.owner_state if living is None else living.state) or UNKNOWN
     return {"alive": "yes", "unknown-host": "unknown"}.get(state, state)

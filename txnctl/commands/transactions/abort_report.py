@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.txn.owner_state import living_process
 from storage.values.timestamps import rfc3339
 from txnctl.fields.owner import last_user
 from txnctl.output.human import duration, labels_text
@@ -104,6 +103,7 @@ def _state(before: TransactionBefore) -> str:
 def _warnings(result: AbortResult) -> Iterator[_Line]:
     """Warnings against the abort."""
     from storage.limits import ACTIVE_OWNER_MS
+    from storage.txn.owner_state import living_process
 
     before = result.before
     if result.refused is not None:
@@ -122,6 +122,7 @@ def _survivor(before: TransactionBefore) -> Iterator[_Line]:
     from os import getpid
 
     from storage.process.identity import descends_from
+    from storage.txn.owner_state import living_process
 
     living = living_process(before)
     if living is None or living.process.pid == getpid():
@@ -249,6 +250,7 @@ def _content(result: AbortResult) -> Iterator[str]:
 
 def _advice(result: AbortResult, force: bool) -> str | None:
     from storage.admin.abort import TopicAborted
+    from storage.txn.owner_state import living_process
 
     before = result.before
     if result.dry_run:
