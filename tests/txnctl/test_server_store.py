@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +114,21 @@ def test_errors_in_json_name_the_kind(run: Run) -> None:
     failed = run("status", "-o", "json", "--store", "postgresql://127.0.0.1:1/d")
     error = json.loads(failed.err.splitlines()[-1])
     assert (error["code"], error["exitCode"], error["retryable"]) == ("server-unreachable", 6, True)
+
+
+@pytest.mark.kills
+def test_a_worker_that_is_told_to_end_finishes_its_message(
+    url: str, run: Run, start: Any, tmp_path: Path
+) -> None:
+    """SIGTERM to `consume -f --exec`: the handler ends, its message is acknowledged, the next one is not taken."""
+    for line in (("topics", "create", "jobs"), ("produce", "jobs", "-m", "a", "-m", "b")):
+        assert run(*line).status == 0, line
+    os.mkfifo(tmp_path / "go")
+    handler = f"read v; echo took $v; read go < {tmp_path}/go; echo done $v"
+    worker = start("consume", "jobs", "-s", "w", "--from", "earliest", "-f", "--exec", handler)
+    assert worker.stdout.readline() == b"took a\n"
+    worker.send_signal(signal.SIGTERM)
+    (tmp_path / "go").write_text("go\n")
+    out, err = worker.communicate(timeout=60)
+    assert (worker.returncode, out) == (0, b"done a\n"), err
+    assert run("consume", "jobs", "-s", "w", "-o", "value").out == "b\n"
