@@ -93,9 +93,9 @@ _FAULT_SHORTS: Final = {
 }
 
 
-def _fault(kind: str, minutes: float) -> Part:
+def _fault(kind: str, minutes: float, size: float = 1.0) -> Part:
     promise, short = "0 broken promises", _FAULT_SHORTS[kind]
-    return Part(f"faults-{kind}", "faults", f"FAULTS={{}} KINDS={kind}", 1.0, minutes, promise, short, 0.001)
+    return Part(f"faults-{kind}", "faults", f"FAULTS={{}} KINDS={kind}", size, minutes, promise, short, 0.001)
 
 
 PARTS: Final = (
@@ -104,26 +104,26 @@ PARTS: Final = (
     Part("demo-spark", "demo-spark", "", 1, 2, "every check of the story holds",
          "tests/txnctl/demo/test_spark_story.py::test_every_check_of_the_story_holds"),
     *map(_bench, ROWS),
-    Part("curves", "curves", "MESSAGES={} PICTURES=build", 1_000_000, 4, "ends",
+    Part("curves", "curves", "MESSAGES={} PICTURES=build", 1_000_000, 10, "ends",
          "tests/benchmarks/test_curves.py::test_every_axis_has_a_table_and_a_panel", 20_000,
          shows=r"^\||cores", lines=120),
     Part("soak", "soak", "MINUTES={} PICTURES=build", 30, 30, "files, memory and latency stay flat",
          "tests/benchmarks/test_soak.py::test_neither_files_nor_memory_grow", 0.5,
          shows=r"^\||verify", lines=40),
-    Part("crash-sweep", "crash-sweep", "CRASH_ROUNDS={}", 500, 60, "nothing acknowledged is lost, nothing is half",
+    Part("crash-sweep", "crash-sweep", "CRASH_ROUNDS={}", 500, 30, "nothing acknowledged is lost, nothing is half",
          "tests/processes/test_crash_sweep.py::test_a_process_killed_at_random_moments_loses_and_halves_nothing"),
-    _fault("power-cuts", 20), _fault("kills", 40), _fault("refusals", 50),
-    _fault("stale-pages", 10), _fault("flipped-messages", 10), _fault("hostile", 40),
-    Part("flips", "flips", "FLIPS={}", 10_000, 20, "no wrong answer that verify does not find",
+    _fault("power-cuts", 25), _fault("kills", 50), _fault("refusals", 60, 0.5),
+    _fault("stale-pages", 10), _fault("flipped-messages", 10), _fault("hostile", 15),
+    Part("flips", "flips", "FLIPS={}", 10_000, 40, "no wrong answer that verify does not find",
          "tests/processes/test_damage.py::test_a_flipped_bit_is_found_or_does_no_harm"),
     Part("serializability", "serializability", "TRANSACTIONS={}", 100_000, 10, "what was committed is serializable",
          "tests/processes/test_table_serializability.py::test_what_several_processes_did_is_serializable", 3000,
          lines=16),
-    Part("takeovers", "takeovers", "TAKEOVERS={}", 10_000, 30, "no message of a fenced producer is ever seen",
-         "tests/processes/test_takeovers.py::test_no_message_of_a_fenced_producer_is_ever_seen", 200),
-    Part("failovers", "failovers", "FAILOVERS={}", 200, 30, "nothing acknowledged is lost or doubled",
+    Part("takeovers", "takeovers", "TAKEOVERS={}", 10_000, 25, "no message of a fenced producer is ever seen",
+         "tests/processes/test_takeovers.py::test_no_message_of_a_fenced_producer_is_ever_seen", 1000),
+    Part("failovers", "failovers", "FAILOVERS={}", 200, 25, "nothing acknowledged is lost or doubled",
          "tests/processes/postgres/test_failovers.py::test_nothing_acknowledged_is_lost_or_doubled", 3),
-    Part("scale", "scale", "MESSAGES={}", 10_000_000, 20, "14 checks of the cluster hold",
+    Part("scale", "scale", "MESSAGES={}", 10_000_000, 30, "14 checks of the cluster hold",
          "tests/scale/test_scale.py::test_a_cluster_without_lmdb_reads_and_writes_exactly_what_was_produced", 60_000),
     Part("transfers", "transfers", "TRANSFERS={}", 117_805, 20, "every balance is right, by both engines under kills",
          "tests/scale/test_transfers.py::test_transfers_come_through_both_engines_and_kills", 300),

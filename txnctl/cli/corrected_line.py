@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import redirect_stdout
 from difflib import get_close_matches
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from typing import TYPE_CHECKING
 
 import click
@@ -169,7 +169,7 @@ def _tried(ctx: click.Context, words: Sequence[str]) -> tuple[click.Context, Ref
     command, store = ctx.command, named_store()
     trial = Trial(command, info_name=ctx.info_name, parent=ctx.parent, **command.context_settings)
     try:
-        with redirect_stdout(StringIO()):
+        with redirect_stdout(TextIOWrapper(BytesIO())):
             command.parse_args(trial, list(words))
     except (click.UsageError, BadInput) as error:
         return trial, error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import pytest
 
@@ -41,6 +43,14 @@ def test_a_trial_names_no_store_and_prints_nothing(capsys: pytest.CaptureFixture
     words = below(click.Context(root(), info_name="txnctl"), ["topics", "stats", "--store", "/a", "--help"])
     assert words == ["topics", "stats", "--store", "/a", "--help"]
     assert (named_store(), capsys.readouterr().out) == (None, "")
+
+
+def test_a_trial_may_meet_help_among_wrong_options(run: Any) -> None:
+    """Help that a trial prints goes nowhere, and the error stays that of the typed line."""
+    outcome = run("check", "--from", "--help", "--reverse", "0ms", "--to")
+    assert outcome.status == 2
+    assert "unexpected" not in outcome.err
+    assert outcome.out == ""
 
 
 def test_near_options_are_those_that_begin_so_or_the_nearest() -> None:
