@@ -19,17 +19,14 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import delivery as deliveries, message_set
 from storage.subscription.acknowledge import Item, add_item
 from storage.subscription.dispatch.blocked_keys import MessageOrder
-from storage.subscription.dispatch.delay_walk import early
+from storage.subscription.dispatch.held_keys import EntryKeys, held_keys
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
-from storage.subscription.dispatch.span_keys import UNREAD, EntryKeys, SpanKeys
-from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.dispatch.span_keys import SpanKeys
+from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.topic import log
-from storage.topic.entry import Entry
-from storage.txn import record as records
 from storage.values.position import Position
-from storage.values.txn_state import TransactionState
 
 KeyBlockers = dict[bytes, MessageOrder]
 """Blocked keys, each with the first message that blocks the key: ledger, entry, batch index."""
@@ -106,7 +103,7 @@ class KeyOrder:
 
     def _block(self, view: ReadView, blockers: KeyBlockers, at: Position, messages: int) -> None:
         entry = log.stored(view, self._subscription.topic_id, at)
-        block_keys(blockers, entry, messages)
+        _block_keys(blockers, at, messages, held_keys(view, self._subscription, entry))
 
     def _send_back(self, batch: WriteBatch, messages: Messages) -> Messages:
         if messages:
@@ -114,15 +111,12 @@ class KeyOrder:
         return messages
 
 
-def block_keys(blockers: KeyBlockers, entry: Entry, messages: int) -> None:
-    """Add messages of an entry as blockers of their keys; a message without a key blocks nothing."""
-    keys = entry.keys
-    if not keys:
-        return
+def _block_keys(blockers: KeyBlockers, at: Position, messages: int, keys: EntryKeys) -> None:
+    """Add messages of an entry as blockers of the keys that they hold."""
     for index in message_set.indexes(messages):
-        key = keys[index]
-        if key is not None:
-            here = (entry.ledger_id, entry.entry_id, index)
+        key = keys[index] if index < len(keys) else None
+        if isinstance(key, bytes):
+            here = (*at, index)
             blockers[key] = min(blockers.get(key, here), here)
 
 
@@ -135,20 +129,8 @@ def blockers_before(
     were so not yet at the last call with `known`.
     """
 
-    now_ms = view.clock.wall_ms()
-
     def read(at: Position) -> EntryKeys:
-        entry = log.stored(view, subscription.topic_id, at)
-        keys: EntryKeys = list(entry.keys or ())
-        delivery = deliveries.find(view, subscription.subscription_id, at) if entry.delivery_times else None
-        if delivery is not None:
-            for messages in early(entry, delivery, message_set.everything(entry.count), now_ms).values():
-                for index in message_set.indexes(messages) if keys else ():
-                    keys[index] = UNREAD
-        filters = entry.txn and subscription.level is not IsolationLevel.READ_UNCOMMITTED
-        if filters and records.state_of(view, entry.txn) is TransactionState.OPEN:
-            return [UNREAD]
-        return [] if _is_left_out(view, subscription, entry) else keys
+        return held_keys(view, subscription, log.stored(view, subscription.topic_id, at))
 
     blockers, waiting = KeyBlockers(), dict[Position, int]()
     for record in deliveries.records(view, subscription.subscription_id):
@@ -156,23 +138,13 @@ def blockers_before(
         if elsewhere and record.is_span:
             waiting[record.at] = elsewhere
         elif elsewhere:
-            entry = log.stored(view, subscription.topic_id, record.at)
-            if not _is_left_out(view, subscription, entry):
-                elsewhere &= ~sum(early(entry, record, elsewhere, now_ms).values())
-                block_keys(blockers, entry, elsewhere)
+            _block_keys(blockers, record.at, elsewhere, read(record.at))
     known.load(waiting.items(), read)
     for key in keys:
         first = known.first(key)
         if first is not None:
             blockers[key] = min(blockers.get(key, first), first)
     return blockers
-
-
-def _is_left_out(view: ReadView, subscription: Subscription, entry: Entry) -> bool:
-    """Whether dispatch passes the entry over, so that the entry blocks nothing."""
-    if not entry.txn or subscription.level is IsolationLevel.READ_UNCOMMITTED:
-        return False
-    return records.state_of(view, entry.txn) is TransactionState.ABORTED
 
 
 def behind(queue: ReceiverQueue, blockers: KeyBlockers) -> Messages:

@@ -28,10 +28,10 @@ from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import compacted_walk, share
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
+from storage.subscription.dispatch.held_keys import EntryKeys, held_keys
 from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.share import KeyShare
 from storage.subscription.dispatch.skip_walk import SkipWalk
-from storage.subscription.dispatch.span_keys import EntryKeys
 from storage.subscription.dispatch.spans_again import SpansAgain
 from storage.subscription.dispatch.walk_keys import WalkKeys
 from storage.subscription.dispatch.walk_result import WHOLE, Selection
@@ -156,13 +156,10 @@ class Walk:
         return chosen & record.through(self._cursor.read, -1)
 
     def _keys_at(self, at: Position) -> EntryKeys:
-        """The keys of the messages of an entry, each None without a key; of an entry that is not delivered none."""
+        """The keys that the messages of an entry hold."""
         if at[0] < self._topic.state.first_ledger:
             return []
-        entry = log.stored(self._view, self._subscription.topic_id, at)
-        if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
-            return []
-        return list(entry.keys or ())
+        return held_keys(self._view, self._subscription, log.stored(self._view, self._opened.topic_id, at))
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""

@@ -10,17 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import Final
 
 from storage.subscription import message_set, span
 from storage.subscription.dispatch.blocked_keys import MessageOrder
+from storage.subscription.dispatch.held_keys import UNREAD, EntryKeys
 from storage.values.position import Position
-
-UNREAD: Final = object()
-"""In place of a key: not read yet, or of an open transaction. Such a message blocks nothing, and is read again."""
-
-EntryKeys = list[object]
-"""The keys of the messages of an entry, each None without a key; empty for an entry that blocks nothing; or UNREAD."""
 
 ReadKeys = Callable[[Position], EntryKeys]
 

@@ -40,7 +40,7 @@ _settle = st.one_of(
     st.tuples(st.just("give back"), _one, _one, st.sampled_from([0, 3])),
 )
 _operator = st.tuples(st.just("operator"), st.integers(0, 3), st.sampled_from([0, 1, 2, 3]))
-_rejoin = st.tuples(st.just("rejoin"), _one, st.integers(1, 3))
+_rejoin = st.tuples(st.sampled_from(["rejoin", "rejoin", "evict", "switch"]), _one, st.integers(1, 3))
 _rounds = st.tuples(
     st.lists(_sends, min_size=1, max_size=3),
     st.lists(_receive, max_size=2),
@@ -261,6 +261,22 @@ class Program:
             if message.receiver is consumer:
                 message.receiver = None
         self.consumers[place] = self._join(window)
+
+    def evict(self, place: int, window: int) -> None:
+        """An operator takes everything from a consumer, whose next call fails."""
+        consumer = self.consumers[place]
+        self.store.admin.subscriptions.evict_consumers("t", "a", consumer.consumer_name)
+        self.rejoin(place, window)
+
+    def switch(self, place: int, window: int) -> None:
+        """All consumers leave, and on-open changes, where the level knows it."""
+        if self.level is RC:
+            for consumer in self.consumers:
+                consumer.close()
+            self.on_open = OnOpen.BLOCK if self.on_open is OnOpen.SKIP else OnOpen.SKIP
+            self.store.admin.subscriptions.update_subscription("t", "a", on_open=self.on_open)
+            self.rejoin(1 - place, window)
+        self.rejoin(place, window)
 
     def later(self) -> None:
         self.clock.advance(STEP_S)

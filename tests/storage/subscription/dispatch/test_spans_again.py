@@ -7,7 +7,7 @@ import pytest
 from storage import Consumer, Store
 from storage.process.clock import ManualClock
 from storage.subscription import span
-from storage.subscription.dispatch import span_keys
+from storage.subscription.dispatch import held_keys, span_keys
 from storage.topic import log
 from storage.values.position import Position
 from tests.storage.lmdb_operations import counted
@@ -100,8 +100,8 @@ def test_waiting_messages_of_a_key_in_any_order() -> None:
 
     keys, first = span_keys.SpanKeys(), Position(1, 0)
 
-    def read(at: Position) -> span_keys.EntryKeys:
-        return [b"odd" if at.entry_id % 2 else span_keys.UNREAD if at.entry_id == 4 else None]
+    def read(at: Position) -> held_keys.EntryKeys:
+        return [b"odd" if at.entry_id % 2 else held_keys.UNREAD if at.entry_id == 4 else None]
 
     keys.load([(first, 0b11110)], read)
     assert keys.first(b"odd") == (1, 1, 0)
@@ -117,7 +117,7 @@ def test_waiting_messages_of_a_key_in_a_batch() -> None:
     """Of an entry of three the first that waits, whichever went before, and again once it waits again."""
     keys, first = span_keys.SpanKeys(), Position(1, 0)
 
-    def read(at: Position) -> span_keys.EntryKeys:
+    def read(at: Position) -> held_keys.EntryKeys:
         return [b"a", b"b", b"a"] if at.entry_id else [b"b"]
 
     def load(messages: int) -> None:
