@@ -12,7 +12,7 @@ LIMITS = {
     "send": 80,
     "transaction of 3 x 10 messages": 284,
     "begin + abort": 63,
-    "transfer": 360,
+    "transfer": 364,
     "put": 224,
     "scan, per row": 5,
     "receive + ack by 100 of single messages, per message": 36,
