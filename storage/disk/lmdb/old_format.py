@@ -57,6 +57,11 @@ class OldFormatView(ReadView):
     def count(self, database: Database) -> int:
         return 0 if self.lacks(database) else super().count(database)
 
+    def figures_of(self, database: Database) -> dict[str, int]:
+        if not self.lacks(database):
+            return super().figures_of(database)
+        return dict.fromkeys(("psize", "entries", "branch_pages", "leaf_pages", "overflow_pages"), 0)
+
 
 def refusal(path: str, format_number: int) -> OldFormat:
     """The error for a change of a store of an earlier format."""
