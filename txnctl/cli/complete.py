@@ -8,6 +8,8 @@ typed line on and replaces only the text after the last colon.
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from click.shell_completion import (
@@ -21,7 +23,7 @@ from click.shell_completion import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import click
 
@@ -35,6 +37,8 @@ VARIABLE = "_TXNCTL_COMPLETE"
 SCRIPTS = {"bash": "txnctl.bash", "zsh": "_txnctl", "fish": "txnctl.fish"}
 """The shells, and the file in completions/ that holds the script of each."""
 
+_LOOK_S = 1.0
+"""Seconds in which the store must answer."""
 _AUDITED = 1000
 """Records of the audit trail that completion reads at most."""
 _NUMBERED = 100
@@ -264,6 +268,22 @@ def _age_and_owner(row: TransactionRow) -> str:
     return f"{duration(row.age_ms)}, {row.owner}"
 
 
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the block once the seconds are over: a server that is silent is as good as none."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _looked_up(
     context: click.Context, find: Callable[[Store], list[CompletionItem]], incomplete: str
 ) -> list[CompletionItem]:
@@ -274,7 +294,7 @@ def _looked_up(
         from storage import Store
 
         path = settings.store(shared(context, "store")).value or ""
-        with Store.open(path, read_only=True, lock_timeout=0.0) as store:
+        with _within(_LOOK_S), Store.open(path, read_only=True, lock_timeout=0.0) as store:
             items = [item for item in find(store) if item.value.startswith(incomplete)]
         from txnctl.output.escape import printable
 

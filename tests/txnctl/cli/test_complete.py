@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,12 @@ from txnctl.cli.complete import SCRIPTS, script
 from txnctl.cli.main import root
 from txnctl.cli.value_types import TransactionGrammar
 from txnctl.generate import __main__ as generate
+
+
+def _noted(seen: list[float], call: Callable[[int, float], object], timer: int, seconds: float) -> object:
+    """Note the seconds of a call."""
+    seen.append(seconds)
+    return call(timer, seconds)
 
 
 def completed_in_bash(line: str, environment: dict[str, str], listing: bool = False) -> list[str]:
@@ -243,6 +253,21 @@ class TestCompletion:
                 outcome = run()
                 assert (outcome.status, outcome.out.strip(), outcome.err) == (0, "", "")
         assert sorted(tmp_path.rglob("*")) == before
+
+    def test_a_server_that_does_not_answer_is_waited_for_no_longer_than_a_moment(
+        self, run: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The alarm ends the look, with nothing offered, while the server has not said a word."""
+        alarms = []
+        monkeypatch.setattr(signal, "setitimer", partial(_noted, alarms, signal.setitimer))
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            monkeypatch.setenv("TXNCTL_STORE", f"postgresql://x@127.0.0.1:{port}/x?store=s")
+            monkeypatch.setenv("_TXNCTL_COMPLETE", "bash_complete")
+            monkeypatch.setenv("COMP_LINE", "txnctl topics stats ")
+            outcome = run()
+        assert (outcome.status, outcome.out.strip(), outcome.err) == (0, "", "")
+        assert alarms == [1.0, 0]
 
     def test_sessions_come_with_name_and_lease(
         self, run: Any, monkeypatch: pytest.MonkeyPatch, environment: Any
