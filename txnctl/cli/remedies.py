@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REMEDIES = {
-    "already-exists": "Take what is there (--if-not-exists), or choose another name.",
+    "already-exists": "Choose another name, or use what is there.",
     "bad-input": "Correct the value; --help of the command says what it takes.",
     "bad-line": "Mend the line, or leave it out (`produce --on-error skip`).",
     "busy": "Try again; `txnctl store locks` shows who uses the store.",

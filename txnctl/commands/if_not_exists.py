@@ -27,8 +27,9 @@ def create_unless_there(may_exist: bool, create: Callable[[], object]) -> bool:
     """
     try:
         create()
-    except AlreadyExists:
+    except AlreadyExists as error:
         if not may_exist:
+            error.hint = error.hint or "Take what is there (--if-not-exists), or choose another name."
             raise
         return False
     return True
