@@ -37,6 +37,7 @@ MEANINGS = {
     "lost to another transaction over a key or an acknowledgement, a write in a read-committed transaction",
     STORE_BUSY: "store busy: a lock not obtained within --lock-timeout (retryable)",
     STORE_INVALID: "store invalid: none there, not a store, unknown format, corrupt, full, not permitted; "
+    "the device of the output is full; "
     "a server not reached or lost (retryable)",
     TIMED_OUT: "waited and timed out",
     CONDITION_FOUND: "condition found, with --exit-code",
@@ -59,7 +60,10 @@ COMMAND_LINE_ERRORS = {
         UNEXPECTED,
         "The command of `consume --exec` failed, and the message was given back. The exit code is the command's own.",
     ),
-    "output-failed": (UNEXPECTED, "The result could not be written to standard output; a full disk, mostly."),
+    "output-failed": (
+        STORE_INVALID,
+        "The result could not be written to standard output; a full disk, mostly.",
+    ),
     "usage": (USAGE, "The command line itself is wrong: an unknown command or option, a missing argument."),
     "hung-up": (
         HUNG_UP,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class OutputFailed(TxnctlError):
     """The result could not be written to standard output; a full disk, mostly."""
 
-    code = "output-failed"
+    code, exit_code = "output-failed", 6
 
 
 class OutputStream:

@@ -279,9 +279,31 @@ class TestProcess:
         with open("/dev/full", "wb") as full:
             process = self.started("context.out.write('x')", stdout=full)
             _, err = process.communicate(timeout=20)
-        assert process.returncode == exit_codes.UNEXPECTED
+        assert process.returncode == exit_codes.STORE_INVALID
         assert b"cannot write the result to standard output: No space left on device" in err
         assert b"bug" not in err
+
+    @pytest.mark.parametrize(
+        "words",
+        ["--help", "version", "errors", "topics --help", "completion bash", "store info", "topics list"],
+    )
+    def test_every_kind_of_output_ends_with_6_on_a_full_disk(self, words: str, tmp_path: Path) -> None:
+        """Help, lists and reports, at a write as at the last flush; a full standard error changes no outcome."""
+        where = str(tmp_path / "store")
+        Store.create(where)
+        with Store.open(where) as store:
+            store.create_topic("orders")
+        command = [sys.executable, "-m", "txnctl", *words.split()]
+        environment = {**os.environ, "TXNCTL_STORE": where}
+        with open("/dev/full", "wb") as full:
+            ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, env=environment)
+            assert ended.returncode == exit_codes.STORE_INVALID
+            assert b"No space left on device" in ended.stderr
+            assert b"bug" not in ended.stderr
+            noted = subprocess.run(
+                command, stdout=subprocess.DEVNULL, stderr=full, check=False, env=environment
+            )
+            assert noted.returncode == exit_codes.DONE
 
     def test_closed_streams_take_no_descriptor_of_the_store(self) -> None:
         """Opened later, a file must never become number 0, 1 or 2."""
