@@ -192,7 +192,7 @@ class Context:
         from txnctl.output import render
 
         output = self._declared_output()
-        form = render.RowForm(output.fields, output.name_field)
+        form = render.RowForm(output.fields, output.name_field, self.out.terminal)
         self.out.write(render.one(row, self.output, form, table, self.width))
 
     def show_missing(self, error: NotFound) -> None:
@@ -215,7 +215,7 @@ class Context:
             rows = list(rows)
             if not rows and not self._has_noted:
                 self.note("there is nothing to list")
-        form = render.RowForm(output.fields, output.name_field)
+        form = render.RowForm(output.fields, output.name_field, self.out.terminal)
         texts = render.many(rows, self.output, form, table, self.width, self._table_width)
         for text in texts:
             self.out.write(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.values.txn_id import TxnID
-from txnctl.output.escape import printable_bytes
 from txnctl.output.field import Help
 
 TYPE_CHECKING = False
@@ -75,7 +74,7 @@ class ReadRow(NamedTuple):
 class KeyName(NamedTuple):
     """A key for `-o name`: one line each, for any bytes."""
 
-    key: str
+    key: bytes
 
 
 def row_of(row: Row) -> ReadRow:
@@ -85,8 +84,8 @@ def row_of(row: Row) -> ReadRow:
 
 
 def name_of(key: bytes) -> KeyName:
-    """The key in text that is harmless on a terminal."""
-    return KeyName(printable_bytes(key))
+    """The key alone."""
+    return KeyName(key)
 
 
 def version_ms(version_ns: int) -> int:

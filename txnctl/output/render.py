@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import NamedTuple, TypeVar
 
+from storage.errors import InvalidValue
 from storage.json_form import to_json
 from txnctl.output import json_text
-from txnctl.output.escape import printable, printable_row
+from txnctl.output.escape import printable, printable_bytes, printable_row
 from txnctl.output.shell import spell
 
 TYPE_CHECKING = False
@@ -19,10 +21,11 @@ R = TypeVar("R")
 
 
 class RowForm(NamedTuple):
-    """The fields of rows, and the field that stands for a row in `-o name`."""
+    """The fields of rows, the field that stands for a row in `-o name`, and whether names go to a terminal."""
 
     fields: Iterable[Field]
     name_field: str
+    terminal: bool = False
 
 
 def one(
@@ -46,7 +49,7 @@ def one(
     if output == "ndjson":
         return json_text.one_line(shown) + "\n"
     if output == "name":
-        return _name(shown, form.name_field)
+        return _name(shown, form)
     from txnctl.output.table import object_table
 
     return _ended(object_table(shown, form.fields).split("\n"), width)
@@ -73,7 +76,7 @@ def many(
             yield json_text.one_line(to_json(row, spell)) + "\n"
     elif output == "name":
         for row in rows:
-            yield _name(to_json(row, spell), form.name_field)
+            yield _name(to_json(row, spell), form)
     elif table is None:
         from txnctl.output.table import list_table
 
@@ -82,9 +85,27 @@ def many(
         yield _ended(table([printable_row(row) for row in rows]), width)
 
 
-def _name(row: Mapping[str, object], name_field: str) -> str:
-    value = row.get(name_field)
-    return "" if value is None else f"{printable(str(value))}\n"
+def _name(row: Mapping[str, object], form: RowForm) -> str:
+    """The name of a row on a line: harmless on a terminal, else the very bytes, which an argument takes again.
+
+    Raises:
+        InvalidValue: the name has a line end, so that a line cannot be told from two names.
+    """
+    name_field = form.name_field
+    value, encoded = row.get(name_field), row.get(f"{name_field}Base64")
+    if isinstance(encoded, str):
+        value = b64decode(encoded).decode("utf-8", "surrogateescape")
+    if value is None:
+        return ""
+    name = str(value)
+    if form.terminal:
+        return f"{printable_bytes(name.encode('utf-8', 'surrogateescape'))}\n"
+    if "\n" in name:
+        raise InvalidValue(
+            f"{name_field} {printable(name)} has a line end: it is no line of -o name",
+            hint="Use -o ndjson, which has every name whole.",
+        )
+    return f"{name}\n"
 
 
 def _ended(text: str | Iterable[str], width: int | None) -> str:

@@ -39,7 +39,7 @@ class TestReports:
         assert held == {("0:4", "high", "detached")}
         (row,) = run("tables", "intents", "limits", "-o", "json").json
         assert row == {**rows[2], "ageMs": row["ageMs"]}
-        assert run("tables", "intents", "-o", "name").out == "B1\nB2\n\\xff\\xfe\\x00\n"
+        assert run("tables", "intents", "-o", "name").out_bytes == b"B1\nB2\n" + BINARY + b"\n"
         assert len(run("tables", "intents", "-n", "1").out.splitlines()) == 2
         run("transactions", "commit", "0:4")
         assert "there are no write intents in accounts" in run("tables", "intents", "accounts").err
