@@ -57,6 +57,9 @@ class PagedTable:
                 yield now
                 joined = _FURTHER + cell
             now = joined
+            while len(now.rstrip()) > self._width:
+                yield now[: self._width]
+                now = _FURTHER + now.rstrip()[self._width :]
         if len(now) + 2 + min(self._widths[self._shown[-1]], _CONTENT_MIN) > self._width:
             yield now
             now = _FURTHER[2:]

@@ -3,7 +3,7 @@
 A table that fits is left whole. Else, as far as needed and in this order: empty columns go; constant columns go to a
 line above; words are shortened; columns go by rank, and a line below names these columns and the option `-o wide`;
 texts are folded; columns that still do not fit go to further lines of each row. Ids, positions and times are copied
-from tables: never folded, never shortened.
+from tables: folded only where wider than the terminal, never shortened.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class TextTable:
 
 
 def laid_out(columns: Sequence[LaidColumn], width: int | None) -> TextTable:
-    """The table, at most `width` wide where ids allow.
+    """The table, at most `width` wide.
 
     Args:
         columns: at least one; all with as many cells.
@@ -247,11 +247,20 @@ def _folded(columns: list[LaidColumn], width: int) -> list[LaidColumn]:
         widths[at] -= step
         over -= step
     return [
-        column._replace(cells=[_fold(cell, wide, column.kind) for cell in column.cells])
+        column._replace(cells=[_cut(_fold(cell, wide, column.kind), width) for cell in column.cells])
         if wide < column.width
-        else column
+        else column._replace(cells=[_cut(cell, width) for cell in column.cells])
         for column, wide in zip(columns, widths, strict=True)
     ]
+
+
+def _cut(cell: str, width: int) -> str:
+    """The cell with the lines that are wider than the terminal, such as a long name or key, in several."""
+    if len(cell) <= width:
+        return cell
+    return "\n".join(
+        [line[at : at + width] for line in cell.split("\n") for at in range(0, max(len(line), 1), width)]
+    )
 
 
 def _fold(cell: str, width: int, kind: str) -> str:

@@ -36,3 +36,10 @@ def test_no_rows_are_nothing() -> None:
     assert table.page([]) == ""
     table.page([{"ID": "1"}])
     assert table.page([]) == ""
+
+
+def test_a_key_that_is_wider_than_the_terminal_goes_on_below() -> None:
+    """Whole, in lines of the width."""
+    text = PagedTable(("KEY", "VALUE"), 60).page([{"KEY": "k" * 300, "VALUE": "v" * 100}])
+    assert max(map(len, text.splitlines())) <= 60
+    assert (text.count("k"), text.count("v")) == (300, 100)

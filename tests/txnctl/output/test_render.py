@@ -79,8 +79,9 @@ class TestFolding:
         )
 
     def test_what_cannot_be_made_to_fit_stays_readable(self) -> None:
-        """An id stays in one piece, and no column is narrower than its heading, nor than 20."""
-        assert max(map(len, self.lines(10))) == len("12:4471:" + "3" * 30)
+        """An id that is wider than the terminal goes on below, and nothing is lost."""
+        assert max(map(len, self.lines(10))) <= len("MESSAGE ID")
+        assert "".join([line.strip() for line in self.lines(10)]).count("3") >= 30
 
     @pytest.mark.parametrize(("width", "folds"), [(70, True), (200, False)])
     def test_the_width_is_that_of_the_terminal(

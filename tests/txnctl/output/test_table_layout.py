@@ -108,3 +108,12 @@ def test_no_line_is_wider_and_no_id_is_changed(declared: list[tuple[str, str, st
     for column in columns:
         if column.kind == "id":
             assert all(cell in text for cell in column.cells)
+
+
+def test_a_name_that_is_wider_than_the_terminal_goes_on_below() -> None:
+    """Nothing is cut off, and no line is wider."""
+    name = "n" * 50 + "o" * 78
+    shown = lines(LaidColumn("NAME", "id", [name]), LaidColumn("KEYS", "list", ["k" * 300]), width=60)
+    assert max(map(len, shown)) <= 60
+    assert "".join([line.strip() for line in shown]).startswith(f"NAMEKEYS{name}kkk")
+    assert "".join(shown).count("k") == 300
