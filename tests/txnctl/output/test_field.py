@@ -44,7 +44,10 @@ class TestRendering:
 
     def test_names_are_alone_on_their_lines(self) -> None:
         """For `xargs`."""
-        assert "".join(render.many(ROWS, "name", render.RowForm(FIELDS, "topic"), None)) == "orders\\x1b\nb\n"
+        assert (
+            "".join(render.many(ROWS, "name", render.RowForm(FIELDS, "topic", terminal=True), None))
+            == "orders\\x1b\nb\n"
+        )
 
     def test_an_empty_table_is_nothing(self) -> None:
         """No heading over nothing: scripts count lines."""

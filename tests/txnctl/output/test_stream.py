@@ -81,7 +81,7 @@ class TestClosedOutput:
             store.create_producer("t").send(b"x")
             commits = store.reports.store_info().commits
         status, complaint = self.closed(tmp_path / "s", *words)
-        assert status == 1
+        assert status == 6
         assert "standard output is closed: " in complaint
         with Store.open(tmp_path / "s", read_only=True) as store:
             assert store.reports.store_info().commits == commits
