@@ -40,6 +40,7 @@ class Engine:
         if not connection.read_only and self._writer.prologue is None:
             self._writer.prologue = self.upkeep
             self._writer.holder_ends = self.reaper
+            self._writer.make_room = self._make_room
 
     @classmethod
     def open(
@@ -157,6 +158,9 @@ class Engine:
         if retention.are_set(batch):
             has_more |= self.topic_upkeep.keep_some(batch, TRIM_TOPICS_LOOKED_AT)
         return batch.now_ns if has_more else due_ns
+
+    def _make_room(self, batch: WriteBatch, topic_id: int) -> bool:
+        return self.topic_upkeep.make_room(batch, topic_id)
 
     def _purge_some(self, batch: WriteBatch) -> bool:
         from storage.subscription import subscription_purge

@@ -226,6 +226,14 @@ class TopicFull(Conflict):
 
     code = "topic-full"
 
+    def __init__(self, message: str, *, upkeep_of: int = 0, **more: Any) -> None:
+        """Args:
+        upkeep_of: the id of the topic, if a limit may let go of messages in the way; 0 otherwise. The writer does a
+            step of the topic's upkeep, and decides again.
+        """
+        super().__init__(message, **more)
+        self.upkeep_of = upkeep_of
+
 
 class ProducerFenced(Conflict):
     """The topic was taken over (ExclusiveWithFencing), an operator fenced its producers (`producers fence`,

@@ -1,6 +1,7 @@
 """Runs of changes on batches, the same for every engine: the prologue first, then the change.
 
-A change that holders refuse which any next batch might end runs again without these holders (docs/decisions/0032). A
+A change that holders refuse which any next batch might end runs again without these holders (docs/decisions/0032). So
+does a change that a full topic refuses, after a step of the topic's upkeep, which stays if the topic is full still. A
 change that only rehearses runs on an overlay over one view.
 
 Must not know: the meaning of a change, and how an engine commits.
@@ -15,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import Conflict, StoreInvalid
+from storage.errors import Conflict, StoreInvalid, TopicFull
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class HolderEnds(Protocol):
 
 
 class RunAgain(Exception):
-    """The change was refused over holders that may be ended; they are noted in the task."""
+    """The change was refused over holders that may be ended, or a full topic; both are noted in the task."""
 
 
 class Task(Generic[T]):
@@ -39,16 +40,18 @@ class Task(Generic[T]):
 
     Attributes:
         asked_ns: boot time at which the task asked for the writer gate.
+        full: the refusals by full topics, on each of which a further batch does a step of upkeep before the change.
         in_the_way: holders that have refused the change, and that each further batch ends before the change.
         upgrades: whether the change brings a store of an earlier format to the present one.
     """
 
-    __slots__ = ("asked_ns", "change", "dry_run", "in_the_way", "naming", "upgrades")
+    __slots__ = ("asked_ns", "change", "dry_run", "full", "in_the_way", "naming", "upgrades")
 
     def __init__(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool, upgrades: bool) -> None:
         self.change = change
         self.naming = naming
         self.dry_run = dry_run
+        self.full: list[TopicFull] = []
         self.in_the_way: list[int] = []
         self.upgrades = upgrades
         self.asked_ns = 0
@@ -61,6 +64,7 @@ class BatchRuns(ABC):
         prologue: called at the start of a batch, with whether the prologue is due; a due one returns the next
             `prologue_due_ns`.
         holder_ends: ends holders that refuse a change; None ends none.
+        make_room: does a step of upkeep on a full topic, by its id; whether the topic has room then.
         prologue_due_ns: the store clock from which the prologue is due. Before that time, a batch calls the prologue
             only while a deadline is recorded. A dropped batch leaves the prologue due.
         trims_on_the_way: whether the prologue may trim topics; gc does so itself, and counts.
@@ -69,6 +73,7 @@ class BatchRuns(ABC):
     def __init__(self) -> None:
         self.prologue: Callable[[WriteBatch, bool], int] | None = None
         self.holder_ends: HolderEnds | None = None
+        self.make_room: Callable[[WriteBatch, int], bool] | None = None
         self.prologue_due_ns = 0
         self.trims_on_the_way = True
 
@@ -107,14 +112,23 @@ class BatchRuns(ABC):
 
         Raises:
             RunAgain
-            DurableRefusal, TxnctlError: by the change.
+            DurableRefusal: by the change, or because a topic is full still after a step of upkeep.
+            TxnctlError: by the change.
         """
         if self.holder_ends is not None and task.in_the_way:
             self.holder_ends.end(batch, task.in_the_way)
+        if self.make_room is not None and task.full:
+            # The steps stay even if the last refusal holds.
+            have_room = [self.make_room(batch, full.upkeep_of) for full in task.full]
+            if not all(have_room):
+                raise batch.refuse(task.full[-1])
         try:
             return task.change(batch)
         except (DurableRefusal, Conflict) as raised:
             error = raised.error if isinstance(raised, DurableRefusal) else raised
+            if isinstance(error, TopicFull) and self._may_make_room(error, task):
+                task.full.append(error)
+                raise RunAgain from error
             if self.holder_ends is None or not isinstance(error, Conflict) or not error.held_by:
                 raise
             due = self.holder_ends.find_due(batch, error.held_by)
@@ -122,6 +136,10 @@ class BatchRuns(ABC):
                 raise
             task.in_the_way += due
             raise RunAgain from error
+
+    def _may_make_room(self, error: TopicFull, task: Task[T]) -> bool:
+        known = [full.upkeep_of for full in task.full]
+        return self.make_room is not None and error.upkeep_of not in (0, *known)
 
     def _run_prologue(self, batch: WriteBatch) -> int:
         """Call the prologue if due, or if a deadline is recorded; return the next `prologue_due_ns`."""

@@ -80,11 +80,12 @@ class Writer(Protocol):
     """Runs changes on batches; see `batch_runs.py` for the prologue.
 
     Attributes:
-        prologue, prologue_due_ns, holder_ends, trims_on_the_way: as `BatchRuns` has them.
+        prologue, prologue_due_ns, holder_ends, make_room, trims_on_the_way: as `BatchRuns` has them.
     """
 
     prologue: Callable[[WriteBatch, bool], int] | None
     holder_ends: HolderEnds | None
+    make_room: Callable[[WriteBatch, int], bool] | None
     prologue_due_ns: int
     trims_on_the_way: bool
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from storage.actions import Action, Hint
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TopicFull
-from storage.subscription import trimming
+from storage.subscription import catalogue as subscriptions, trimming
+from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.trimming import Hold
 from storage.topic import log, retention
 from storage.topic.open_topic import OpenTopic
@@ -34,11 +35,19 @@ def check_room(topic: OpenTopic[WriteBatch]) -> None:
     Raises:
         TopicFull: names the subscription or transaction that is furthest back.
     """
-    batch = topic.view
-    limits = trimming.trusted(batch, retention.of_topic(batch, topic.topic_id), trust_clock=False)
-    full = fullness(topic, limits, batch.now_ms)
+    limits = _limits(topic)
+    full = fullness(topic, limits, topic.view.now_ms)
     if full is not None:
         raise _refused(topic, full, limits)
+
+
+def has_room(topic: OpenTopic[WriteBatch]) -> bool:
+    """Whether a topic may take a message."""
+    return fullness(topic, _limits(topic), topic.view.now_ms) is None
+
+
+def _limits(topic: OpenTopic[WriteBatch]) -> RetentionLimits:
+    return trimming.trusted(topic.view, retention.of_topic(topic.view, topic.topic_id), trust_clock=False)
 
 
 def fullness(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int) -> Fullness | None:
@@ -55,7 +64,7 @@ def fullness(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int) -
     return Fullness(hold, size, first.publish_time) if is_large or is_old else None
 
 
-def _refused(topic: OpenTopic[ReadView], full: Fullness, limits: RetentionLimits) -> TopicFull:
+def _refused(topic: OpenTopic[WriteBatch], full: Fullness, limits: RetentionLimits) -> TopicFull:
     hold, is_large = full.hold, limits.bytes and full.bytes > limits.bytes
     keeps = (
         f"{full.bytes:,} bytes, beyond {limits.bytes:,}"
@@ -68,8 +77,24 @@ def _refused(topic: OpenTopic[ReadView], full: Fullness, limits: RetentionLimits
     return TopicFull(
         f"topic {topic.name} is full: {hold.kind} {hold.name} keeps {keeps}",
         hint=Hint("Let it catch up, or let go of them: `{}`.", look),
+        upkeep_of=topic.topic_id if _may_let_go(topic, full, limits) else 0,
         held_by=[TxnID.parse(hold.name).least] if hold.kind == "transaction" else (),
         topic=topic.name,
         holder=f"{hold.kind} {hold.name}",
         bytes=full.bytes,
     )
+
+
+def _may_let_go(topic: OpenTopic[WriteBatch], full: Fullness, limits: RetentionLimits) -> bool:
+    """Whether the time is over of the first message in the way, or of the subscription that holds it."""
+    batch = topic.view
+    if full.hold.kind == "transaction":
+        return False
+    if limits.ttl_ms is not None and batch.now_ms - full.since_at_ms >= limits.ttl_ms:
+        return True
+    if limits.expire_after_ms is None:
+        return False
+    from storage.subscription import subscription_expiry
+
+    subscription = subscriptions.by_name(batch, topic.topic_id, full.hold.name)
+    return subscription_expiry.is_due(OpenSubscription(batch, subscription), limits.expire_after_ms)

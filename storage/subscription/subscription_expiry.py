@@ -102,12 +102,12 @@ def _delete_first(
     for subscription in among:
         opened = OpenSubscription(batch, subscription)
         cursor = opened.cursor
-        if attached_consumers.living(batch, batch.locks, subscription.subscription_id):
+        if not is_due(opened, expire_after_ms):
             continue
         if cursor.vacated_ms is None:
             cursor.vacated_ms = batch.now_ms
             continue
-        if batch.now_ms - cursor.vacated_ms < expire_after_ms or update.is_pending(opened):
+        if update.is_pending(opened):
             continue
         effects = SubscriptionExpired(
             subscription.type.value, Position(*cursor.mark_delete), unacknowledged(topic, opened),
@@ -118,6 +118,13 @@ def _delete_first(
         audit_trail.record(batch, process, "subscription expired", target, REASON, effects)
         return subscription.name
     return None
+
+
+def is_due(opened: OpenSubscription[WriteBatch], expire_after_ms: int) -> bool:
+    """Whether a subscription has no consumer, and is past the time or lacks the begin of it."""
+    batch, vacated_ms = opened.view, opened.cursor.vacated_ms
+    is_past = vacated_ms is None or batch.now_ms - vacated_ms >= expire_after_ms
+    return is_past and not attached_consumers.living(batch, batch.locks, opened.subscription_id)
 
 
 def unacknowledged(topic: OpenTopic[ReadView], opened: OpenSubscription[ReadView]) -> int:

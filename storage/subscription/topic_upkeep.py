@@ -128,6 +128,14 @@ class Upkeep:
         self._forget_some_sequences(batch)
         return False
 
+    def make_room(self, batch: WriteBatch, topic_id: int) -> bool:
+        """Do a step on a topic that was full; whether the topic takes messages now."""
+        from storage.subscription import full_topic
+
+        topic = OpenTopic.load(batch, topic_id)
+        step(topic, self._force, is_run=False)
+        return full_topic.has_room(topic)
+
     def _forget_some_sequences(self, batch: WriteBatch) -> None:
         """Look at the next ranges of sequence ids, and forget ranges past the retention."""
         after = self._next_sequence

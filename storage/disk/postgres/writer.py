@@ -119,6 +119,7 @@ class PostgresWriter(BatchRuns):
                     self._is_alone = True
                     return result
                 del task.in_the_way[before:]
+                task.full.clear()
             with suppress(RunAgain), environment.gate(wait) as passed:
                 return self._write_once(task, passed, None)
 
