@@ -197,7 +197,8 @@ class Ended:
 
     def __init__(self, status: int, out: bytes, err: bytes) -> None:
         self.status = status
-        self.out = out.decode()
+        # `-o name` prints the bytes of keys, which need not be text.
+        self.out = out.decode(errors="backslashreplace")
         self.err = err.decode()
 
 
