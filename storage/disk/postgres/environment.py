@@ -433,7 +433,7 @@ class PostgresEnvironment:
         """
         with self._using_batches(wait):
             self.check_usable()
-            self._batch_leases.forget()
+            self._batch_leases.forget(in_gate=False)
             self.known_passes = self.read_tables.passes
             with self._losing():
                 self._end_left_open()

@@ -22,7 +22,7 @@ from storage.disk.postgres.layout import (
     LOWEST_TIMESTAMP,
     TRY_LEASE,
 )
-from storage.disk.postgres.session import Session, Step
+from storage.disk.postgres.session import Overtaken, Session, Step
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, is_stopped
 from storage.process.open_timestamps import HeldTimestamps
@@ -76,20 +76,32 @@ class ServerLeases:
     record was committed.
     """
 
-    __slots__ = ("_class", "_held_by_all", "_own", "_session")
+    __slots__ = ("_class", "_held_by_all", "_in_gate", "_own", "_session")
 
     def __init__(self, session: Session, lock_class: int, own: SharedLeases) -> None:
         self._session = session
         self._class = lock_class
         self._own = own
         self._held_by_all: set[int] | None = None
+        self._in_gate = True
 
-    def forget(self) -> None:
-        """Ask the server again from now on: a view or batch begins."""
-        self._held_by_all = None
+    def forget(self, *, in_gate: bool = True) -> None:
+        """Ask the server again from now on: a view or batch begins.
+
+        Args:
+            in_gate: False for a batch that is made without the gate.
+        """
+        self._held_by_all, self._in_gate = None, in_gate
 
     def hold(self, lease: int) -> bool:
-        """Hold a lease as long as the session lives; False if the lease is taken."""
+        """Hold a lease as long as the session lives; False if the lease is taken.
+
+        Raises:
+            Overtaken: the batch is made without the gate, so that the number may be of a process that recorded the
+                number behind the last commit known here, and died: its records would pass as those of this process.
+        """
+        if not self._in_gate:
+            raise Overtaken
         if lease in self._own.held:
             return False
         (rows,) = self._session.run_steps(((TRY_LEASE, (int4(self._class), int4(lease))),))
