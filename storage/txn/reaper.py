@@ -163,8 +163,9 @@ class Reaper:
 
     def _end_orphaned(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
-        for key in list(batch.keys(LEASES)):
-            lease, left = int.from_bytes(key, "big"), limit - len(ended)
+        # A lease whose record is lost still owns transactions.
+        for lease in sorted({int.from_bytes(key, "big") for key in batch.keys(LEASES)}.union(_owners(batch))):
+            left = limit - len(ended)
             if batch.locks.leases.is_held(lease):
                 continue
             # One more than may be ended: one of them may be exempt.
@@ -172,7 +173,7 @@ class Reaper:
             due = [txn_id for txn_id in owned if txn_id != batch.naming][:left]
             ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD, text) for txn_id in due]
             if not owned:
-                batch.delete(LEASES, key)
+                batch.delete(LEASES, key1(lease))
         return ended
 
     def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason, text: str | None) -> Ended:

@@ -279,6 +279,45 @@ def test_a_look_at_the_transactions_of_a_dead_process_is_bounded(
     store.admin.transactions.reap_transactions()
 
 
+class TestLeaseWithoutRecord:
+    """A transaction whose lease no process has recorded, as a lost record leaves it."""
+
+    LEASE = 99
+
+    @pytest.fixture
+    def txn(self, store: Store) -> TxnID:
+        """With a message."""
+
+        def begin(batch: WriteBatch) -> TxnID:
+            return store.engine.coordinator.begin(
+                batch, store.engine.process, self.LEASE, NewTransaction(3_600_000)
+            ).id
+
+        txn = store.connection.write(begin)
+        store.create_producer("t", connected=False).send(b"of nobody", txn=txn)
+        return txn
+
+    def test_the_next_writer_aborts_it(self, store: Store, clock: ManualClock, txn: TxnID) -> None:
+        """What a waiting process finds due is what the look of its write ends; both producers go on behind it."""
+        with store.connection.view() as view:
+            assert reaper.is_due(view, store.engine.locks)
+        clock.advance(2)
+        first, second = store.create_producer("t"), store.create_producer("t")
+        first.send(b"1")
+        second.send(b"2")
+        assert states(store, txn) == [("ABORTED", "owner-dead")]
+        assert [message.value for message in store.reader("t")] == [b"1", b"2"]
+        with store.connection.view() as view:
+            assert not reaper.is_due(view, store.engine.locks)
+        assert store.maintenance.verify_store(full=True) == []
+
+    def test_an_operator_reaps_it(self, store: Store, txn: TxnID) -> None:
+        """Under any policy, and without a wait for the look."""
+        reaped = row_json(store.admin.transactions.reap_transactions())
+        assert [row["txnId"] for row in reaped] == [str(txn)]
+        assert states(store, txn) == [("ABORTED", "owner-dead")]
+
+
 class TestReap:
     """`transactions reap`."""
 
