@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import Store
+from storage import Store, TransactionState
 from storage.disk.codec import key1, unpack
 from storage.disk.schema import LEASES
 from storage.disk.view import WriteBatch
-from storage.errors import StoreClosed, StoreInvalid
+from storage.errors import ProducerBusy, StoreClosed, StoreInvalid
 from storage.process.clock import ManualClock
 from storage.process.identity import ProcessIdentity
 
@@ -71,20 +71,71 @@ class TestLeases:
             assert store.connection.environment.locks.leases.is_held(number)
         assert not store.connection.environment.locks.leases.is_held(number)
 
-    def test_a_number_whose_commit_failed_stays_its_own(
-        self, store: Store, path: str, clock: ManualClock
-    ) -> None:
-        """The next one who is given it finds it held, and goes on."""
+    def fail(self, store: Store) -> None:
+        """Take the lease in a batch that comes to nothing."""
 
-        def fail(batch: WriteBatch) -> None:
+        def change(batch: WriteBatch) -> None:
             store.connection.lease(batch)
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            store.connection.write(fail)
+            store.connection.write(change)
+
+    def recorded(self, store: Store) -> set[int]:
+        """The leases that the store has records of."""
+        with store.connection.view() as view:
+            return {int.from_bytes(key, "big") for key in view.keys(LEASES)}
+
+    def test_a_number_whose_commit_failed_stays_its_own(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
+        """The next one who is given it finds it held, and goes on."""
+        self.fail(store)
         with Store.open(path, clock=clock) as second:
             theirs = self.lease(second)
             assert self.lease(store) != theirs
+
+    def test_the_next_batch_records_a_lease_whose_commit_failed(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
+        """What hangs on the lease outlives the look of others for dead owners, and ends when the handle does."""
+        with Store.open(path, clock=clock) as owner:
+            self.fail(owner)
+            assert self.recorded(store) == set()
+            theirs = self.lease(store)
+            producer = owner.create_producer("t", access_mode="Exclusive", producer_name="owner")
+            assert self.recorded(store) == {theirs, self.lease(owner)}
+            txn = owner.transaction()
+            producer.send(b"1", txn=txn)
+            txn.flush()
+            clock.advance(2)
+            with pytest.raises(ProducerBusy, match="owner"):
+                store.create_producer("t")
+            store.create_topic("u")
+            producer.send(b"2", txn=txn)
+            txn.commit()
+            left = owner.transaction()
+            producer.send(b"never shown", txn=left)
+            left.flush()
+        clock.advance(2)
+        store.create_producer("t", access_mode="Exclusive").send(b"3")
+        assert store.reports.show_transaction(left.id).row.state is TransactionState.ABORTED
+        assert [message.value for message in store.reader("t")] == [b"1", b"2", b"3"]
+
+    def test_a_lease_that_no_batch_recorded_leaves_nothing(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
+        """A handle that closes after a refusal has no record, and the next process is given the number."""
+        store.create_producer("t", access_mode="Exclusive")
+        mine = self.lease(store)
+        with Store.open(path, clock=clock) as refused:
+            for _ in range(2):
+                with pytest.raises(ProducerBusy):
+                    refused.create_producer("t")
+            assert store.connection.environment.locks.leases.is_held(mine + 1)
+        assert self.recorded(store) == {mine}
+        with Store.open(path, clock=clock) as next_one:
+            assert self.lease(next_one) == mine + 1
 
 
 class TestWaiting:

@@ -7,8 +7,10 @@ from functools import partial
 import pytest
 
 from storage import IsolationLevel, Store, SubscriptionType
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import CONSUMERS
 from storage.disk.view import WriteBatch
-from storage.errors import SubscriptionBusy
+from storage.errors import ConsumerEvicted, SubscriptionBusy
 from storage.limits import CONSUMERS_LOOKED_AT
 from storage.process.clock import ManualClock
 from storage.subscription import attached_consumers, catalogue as subscriptions
@@ -69,6 +71,34 @@ class TestMode:
         with Store.open(path, clock=clock) as other:
             attach(other, EXCLUSIVE, RU, name="dead")
         assert attach(store, SHARED, RC).subscription_type is SHARED
+
+    @pytest.mark.parametrize("type_", TYPES)
+    def test_a_consumer_whose_lease_nobody_recorded_is_dead(
+        self, store: Store, type_: SubscriptionType
+    ) -> None:
+        """The next consumer gets what the dead one held, and receives and acknowledges on."""
+        send(store, "0", "1", "2")
+        lost = attach(store, type_)
+        held = lost.receive_batch(2, timeout=0)
+
+        def name_no_process(batch: WriteBatch) -> None:
+            ((key, payload),) = [
+                (bytes(key), unpack(record)) for key, record in batch.scan(CONSUMERS, key1(1))
+            ]
+            batch.put(CONSUMERS, key, pack([payload[0], 99, *payload[2:]]))
+
+        store.connection.write(name_no_process)
+        consumer = attach(store, type_)
+        assert row_json(store.reports.subscription_stats("t", "a"))["unackedMessages"] == 0
+        received = consumer.receive_batch(9, timeout=0)
+        assert [message.value for message in received] == [b"0", b"1", b"2"]
+        assert [message.redelivery_count for message in received] == [1] * len(held) + [0]
+        for message in received:
+            consumer.acknowledge(message)
+        with pytest.raises(ConsumerEvicted):
+            lost.acknowledge(held[0])
+        send(store, "3")
+        assert values(consumer) == [b"3"]
 
     def test_with_nobody_attached_both_may_change(self, store: Store) -> None:
         """The cursor stays where it is."""

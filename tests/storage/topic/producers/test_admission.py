@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, AccessMode, Store
+from storage.disk.view import WriteBatch
 from storage.errors import (
     InvalidName,
     InvalidValue,
@@ -16,6 +17,8 @@ from storage.errors import (
     TopicNotFound,
     WaitTimeout,
 )
+from storage.topic import catalogue as topics
+from storage.topic.producers import session as sessions
 from tests.row_json import row_json
 from tests.storage.topic.producers.modes import EXCLUSIVE, FENCING, MODES, SHARED, WAITING
 from tests.storage.topic.producers.rivals import (
@@ -73,6 +76,30 @@ class TestExclusive:
         owner_process.create_producer("t", access_mode=EXCLUSIVE)
         owner_process.close()
         assert rivals.produce(EXCLUSIVE).topic_epoch == 1
+
+    @pytest.mark.parametrize("mode", [EXCLUSIVE, SHARED])
+    def test_a_session_whose_lease_nobody_recorded_is_dead(
+        self, store: Store, rivals: Rivals, mode: str
+    ) -> None:
+        """The next owner gets the topic and publishes on; the dead session is fenced and its transaction aborted."""
+        lost = rivals.produce(mode, producer_name="lost")
+        lost.send(b"1")
+        txn = store.begin_transaction()
+        lost.send(b"never shown", txn=txn)
+
+        def name_no_process(batch: WriteBatch) -> None:
+            (session,) = sessions.every(batch, topics.get(batch, "t").topic_id)
+            session.lease = 99
+            sessions.save(batch, session)
+
+        store.connection.write(name_no_process)
+        owner = rivals.produce(EXCLUSIVE, producer_name="owner")
+        owner.send(b"2")
+        assert_fenced(lost)
+        with pytest.raises(ProducerBusy, match="owner"):
+            rivals.produce(SHARED)
+        owner.send(b"3")
+        assert [row["producerName"] for row in row_json(store.reports.list_producers("t"))] == ["owner"]
 
     def test_existing_shared_producers_refuse_an_exclusive_one(self, store: Store, rivals: Rivals) -> None:
         """Upstream: as long as one of them is connected; the refusal names them."""
