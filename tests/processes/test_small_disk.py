@@ -76,15 +76,15 @@ txnctl("txnctl store init")
 txnctl("txnctl topics create t")
 with Store.open(path) as store:
     fill(store, "t")
-said = txnctl(f"txnctl report --html {disk}/page.html", status=1)
+said = txnctl(f"txnctl report --html {disk}/page.html", status=6)
 assert "Make room where the output goes" in said and "kept" not in said, said
 run = subprocess.run(
     [sys.executable, "-m", "txnctl", "store", "gc", "--store", path], stdout=open("/dev/full", "w"), stderr=-1, text=True
 )
-assert run.returncode == 1 and "What the command changed is kept" in run.stderr, run.stderr
+assert run.returncode == 6 and "What the command changed is kept" in run.stderr, run.stderr
 run = subprocess.run(
     [sys.executable, "-m", "txnctl", "topics", "list", "--store", path], stdout=open("/dev/full", "w"), stderr=-1, text=True
 )
-assert run.returncode == 1 and "Make room" in run.stderr and "kept" not in run.stderr, run.stderr
+assert run.returncode == 6 and "Make room" in run.stderr and "kept" not in run.stderr, run.stderr
 """,
     )

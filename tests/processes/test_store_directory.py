@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import lmdb
 import pytest
@@ -203,14 +201,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes | None], None]:
     """Make the engine read this as the list of mounts; None is a system that has no such list."""
 
     def patch(text: bytes | None) -> None:
-        def opened(file: Any, *arguments: Any) -> Any:
-            if file != "/proc/self/mountinfo":
-                return open(file, *arguments)
-            if text is None:
-                raise FileNotFoundError(file)
-            return BytesIO(text)
-
-        monkeypatch.setattr(place, "open", opened, raising=False)
+        monkeypatch.setattr(place, "proc_file", {"self/mountinfo": text}.get)
 
     return patch
 
