@@ -11,6 +11,7 @@ from storage.actions import Action, Hint
 from storage.disk.connection import Connection
 from storage.errors import InvalidValue, RequestTooOld
 from storage.table import other_lives
+from storage.table.catalogue import TableEntry, check_exists
 from storage.txn import record as records
 from storage.values.named_tuple import NamedTuple
 from storage.values.timestamps import rfc3339
@@ -32,12 +33,13 @@ class FinalVersion(NamedTuple):
     waits_for: TxnID | int | None
 
 
-def find_final(connection: Connection, table: str, at: int | None) -> FinalVersion:
+def find_final(connection: Connection, table: TableEntry, at: int | None) -> FinalVersion:
     """The newest final version at or below a timestamp; at None the newest of all.
 
     Raises:
         InvalidValue: the timestamp is no version, or lies in the future.
         RequestTooOld: the timestamp is of another incarnation of the store, or of a former table of the name.
+        TableNotFound: the table was deleted since the handle was made, and a timestamp is given.
         WriterBusy
         StoreInvalid: the handle is open for reading only, and cannot show the commit of a killed process.
     """
@@ -46,9 +48,11 @@ def find_final(connection: Connection, table: str, at: int | None) -> FinalVersi
     with connection.view() as view:
         issued, wall_ns = view.superblock.last_timestamp, view.clock.wall_ns()
         if at is not None and at // 1_000_000 > wall_ns // 1_000_000:
-            _check_issued(at, connection.environment.read_cache.last_issued(view.superblock), table)
+            _check_issued(at, connection.environment.read_cache.last_issued(view.superblock), table.name)
         if at is not None:
-            other_lives.check_version(view, table, at)
+            if table.table_id > 0:
+                check_exists(view, table)
+            other_lives.check_version(view, table.name, at)
     newest = issued if at is None else min(at, issued)
     # Locks first, then records: a transaction lets go of its timestamp when its record is committed.
     held = connection.environment.locks.open_timestamps.lowest(newest)

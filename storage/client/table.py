@@ -222,7 +222,7 @@ class Table:
         """
         from storage.client.final_version import find_final
 
-        return find_final(self._connection, self._entry.name, at)
+        return find_final(self._connection, self._entry, at)
 
     def changes(self, *, since: int | None = None, until: int | FinalVersion | None = None) -> TableChanges:
         """The changes after one version up to another, in the order of versions; iterate over the result.

@@ -34,7 +34,7 @@ class TableChanges:
         self._table = table
         with connection.view() as view:
             self._seen = view.commit
-        self.final = until if isinstance(until, FinalVersion) else find_final(connection, table.name, until)
+        self.final = until if isinstance(until, FinalVersion) else find_final(connection, table, until)
         with connection.view() as view:
             check_exists(view, table)
             oldest = change_index.horizon(view, table.table_id)
@@ -45,7 +45,7 @@ class TableChanges:
                 other_lives.check_version(view, table.name, since)
         if since is not None and since > self.final.version:
             # An open transaction may still write before it: the changes since then would lack its own.
-            since = max(oldest, find_final(connection, table.name, since).version)
+            since = max(oldest, find_final(connection, table, since).version)
         self.since = oldest if since is None else since
         self.until = max(self.since, self.final.version)
 
