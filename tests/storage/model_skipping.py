@@ -186,13 +186,19 @@ class Walk:
                 self.moved.add(index)
 
     def _holder(self, key: bytes, slot: Slot) -> int:
-        """The awaited transaction whose message of this key, not acknowledged, comes first before a message."""
+        """The awaited transaction that keeps a message waiting, by its first message of the key not acknowledged.
+
+        One that waits behind the transaction counts too: its own may be acknowledged once it has ended.
+        """
+        behind = self.mine.passing.behind
         for index in range(slot[0] + 1):
-            txn = self.topic.log[index].txn
-            if txn not in self.awaited or txn in self.done or slot[0] <= self.awaited[txn]:
+            if self.topic.log[index].kind != "messages":
                 continue
             for each in self.topic.slots(index):
-                if self.topic.log[index].kind != "messages" or each >= slot or self.mine.is_acked(each):
+                txn = behind.get(each, self.topic.log[index].txn)
+                if txn not in self.awaited or txn in self.done or slot[0] <= self.awaited[txn]:
+                    continue
+                if each >= slot or self.mine.is_acked(each):
                     continue
                 if self.topic.message(each).key == key and self.mine.holds_key(each):
                     return txn
