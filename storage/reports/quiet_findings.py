@@ -39,10 +39,9 @@ def quiet(facts: Facts) -> Iterator[Finding]:
 
 def peek_of(row: QuietConsumer) -> Action:
     """A look at the messages of the key that a consumer is stuck with, or at the first ones of its subscription."""
-    place = {"subscription": row.subscription}
     if row.key is None:
-        return Action("store.reports.peek_messages", row.name, **place)
-    return Action("store.reports.peek_key", row.name, **place, key=row.key)
+        return Action("store.reports.peek_messages", row.name, subscription=row.subscription)
+    return Action("store.reports.peek_key", row.name, subscription=row.subscription, key=row.key)
 
 
 def _evict(row: QuietConsumer) -> Action:

@@ -84,7 +84,7 @@ def sample(call: str, arguments: int, options: tuple[tuple[str, Any], ...]) -> A
     if call in PROCESS_WORDS:
         return Action(call, 42)
     bound = signature(method_of(call)).bind_partial(*["orders"] * arguments, **dict(options))
-    values = {"txn": "0:7", "session": "00000000-1-1-0000000000000000"}
+    values = {"txn": "0:7", "message_ids": "1:0", "session": "00000000-1-1-0000000000000000"}
     return Action(
         call, *[values.get(name, "orders") for name in [*bound.arguments][:arguments]], **dict(options)
     )
