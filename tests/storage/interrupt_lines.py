@@ -30,20 +30,25 @@ class _Interrupt:
         return self
 
 
+def is_interrupted(line: int, action: Callable[[], object], *modules: ModuleType) -> bool:
+    """Run an action with an interrupt at its n-th line in the modules; whether the action came so far."""
+    interrupt, before = _Interrupt(line, modules), sys.gettrace()
+    sys.settrace(interrupt)
+    with suppress(KeyboardInterrupt):
+        action()
+    sys.settrace(before)
+    return interrupt.left <= 0
+
+
 def interrupted_runs(action: Callable[[], object], *modules: ModuleType) -> Iterator[int]:
     """Run an action with an interrupt at its first line in the modules, at the second and so on.
 
     Yields:
         the number of the line, after the interrupt; at last 0, after a run without one.
     """
-    line, left = 0, 0
-    while left <= 0:
+    line = 1
+    while is_interrupted(line, action, *modules):
+        yield line
         line += 1
-        interrupt, before = _Interrupt(line, modules), sys.gettrace()
-        sys.settrace(interrupt)
-        with suppress(KeyboardInterrupt):
-            action()
-        sys.settrace(before)
-        left = interrupt.left
-        yield line if left <= 0 else 0
+    yield 0
     assert line > 1, "the action runs through the modules"

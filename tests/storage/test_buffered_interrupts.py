@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pkgutil import walk_packages
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from storage import Producer, Store, Table, TransactionState
+from storage import Producer, Store, Table, TransactionState, client, faults
 from storage.client.work import batch_outcome, buffers, handle, outbox, work, write_behind, write_set
+from storage.errors import OutcomeUnknown
 from storage.process.clock import ManualClock
+from tests.storage.going_on import STEPS, GoingOn, Step
+from tests.storage.interrupt_lines import is_interrupted
 
 FILES = {
     module.__file__ for module in (batch_outcome, buffers, handle, outbox, work, write_behind, write_set)
 }
+CLIENT = tuple(import_module(found.name) for found in walk_packages(client.__path__, "storage.client."))
+"""The modules of what an application holds."""
+
+STRIDE = 29
+"""Lines from one interrupt to the next, as a dozen commits follow each; with 1 each line is tried, for minutes."""
 
 
 class Interrupt:
@@ -106,3 +117,50 @@ def test_an_interrupted_commit_can_be_repeated(
         assert last_values(store, 1) == [(b"%d" % line, str(sent))]
         assert (len(list(store.reader("t"))), table.get(b"k")) == (line, b"%d" % line)
     assert line > 50
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_all_objects_go_on_behind_an_interrupt(store: Store, step: Step) -> None:
+    """The cut call is repeated; the same objects and those beside lose and double nothing in what follows."""
+    going_on, line, was_interrupted = GoingOn(store), 1, True
+    while was_interrupted:
+        call, repeat = step(going_on)
+        was_interrupted = is_interrupted(line, call, *CLIENT)
+        repeat()
+        going_on.go_on()
+        line += STRIDE
+    assert line > 2 * STRIDE
+    going_on.check_end()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OutcomeUnknown])
+@pytest.mark.parametrize("point", ["environment.before_commit", "environment.after_commit"])
+def test_all_objects_go_on_behind_a_lost_answer(store: Store, point: str, error: type[BaseException]) -> None:
+    """Of a commit that was made, or not: the cut call is repeated, and nothing is lost or doubled behind it."""
+    going_on = GoingOn(store)
+    for step in STEPS:
+        call, repeat = step(going_on)
+        lost = LostAnswer(error)
+        faults.arm(point, lost)
+        try:
+            with suppress(error):
+                call()
+        finally:
+            faults.disarm()
+        assert lost.came, step.__name__
+        repeat()
+        going_on.go_on()
+    going_on.check_end()
+
+
+class LostAnswer:
+    """Raises an error the first time that a fault point is reached."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self._error = error
+        self.came = False
+
+    def __call__(self) -> None:
+        if not self.came:
+            self.came = True
+            raise self._error("the answer is lost")
