@@ -7,9 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import AccessMode, Store, TransactionState
-from storage.errors import OutcomeUnknown, ServerLost, ServerUnreachable, StoreClosed, TxnctlError
+from storage import EARLIEST, AccessMode, Store, TransactionState
+from storage.errors import (
+    OutcomeUnknown,
+    ProducerBusy,
+    ServerLost,
+    ServerUnreachable,
+    StoreClosed,
+    TxnctlError,
+)
 from tests.processes.postgres.servers import Server
+from tests.row_json import row_json
 
 
 class Sending(threading.Thread):
@@ -45,14 +53,17 @@ def made(primary: Server, standby: Server) -> str:
 
 @pytest.mark.parametrize("survivor", ["primary", "standby"])
 def test_the_primary_is_killed_in_a_commit(pair: tuple[Server, Server], survivor: str) -> None:
-    """The outcome is unknown, with exit code 10; afterwards sequence id and transaction tell it."""
+    """The outcome is unknown, with exit code 10; afterwards sequence id and transaction tell it, and both producers go on."""
     primary, standby = pair
     url = made(primary, standby)
     with Store.open(url) as store:
         producer = store.create_producer("t", producer_name="p")
         producer.send(b"1", sequence_id=1)
+        consumer = store.subscribe("t", "a", initial_position=EARLIEST)
+        (first,) = consumer.receive_batch(9, timeout=0)
         txn = store.begin_transaction()
         producer.send(b"2", sequence_id=2, txn=txn)
+        consumer.acknowledge(first, txn=txn)
         standby.kill()
         sending = Sending(lambda: store.commit_transaction(txn))
         primary.wait_for_standby_wait()
@@ -60,40 +71,80 @@ def test_the_primary_is_killed_in_a_commit(pair: tuple[Server, Server], survivor
         standby.start()
         error = sending.ended()
         assert isinstance(error, OutcomeUnknown) and error.exit_code == 10
-        with pytest.raises(StoreClosed, match="unusable"):
-            producer.send(b"3")
+        for call in (
+            lambda: producer.send(b"3"),
+            lambda: consumer.receive(timeout=0),
+            lambda: consumer.acknowledge(first),
+            lambda: store.commit_transaction(txn),
+            lambda: producer.send_async(b"3").result(30),
+        ):
+            with pytest.raises(StoreClosed, match="unusable"):
+                call()
     if survivor == "standby":
         standby.promote()
         primary.follow(standby)
     else:
         primary.start()
         primary.wait_for_standby()
-    with Store.open(url) as store:
+    with Store.open(url) as store, Store.open(url) as other:
         state = store.reports.show_transaction(txn).row.state
         is_stored = state == TransactionState.COMMITTED
         assert is_stored is (survivor == "primary")
-        producer = store.create_producer("t", producer_name="p")
+        producer, second = store.create_producer("t", producer_name="p"), other.create_producer("t")
         producer.send(b"2", sequence_id=2)
         assert [message.value for message in store.reader("t")] == [b"1", b"2"]
+        consumer = other.subscribe("t", "a")
+        received = consumer.receive_batch(9, timeout=0)
+        assert [message.value for message in received] == ([b"2"] if is_stored else [b"1", b"2"])
+        with other.transaction() as later:
+            second.send(b"3", txn=later)
+            consumer.acknowledge_cumulative(received[-1], txn=later)
+        producer.send(b"4", sequence_id=4)
+        (third, fourth) = consumer.receive_batch(9, timeout=0)
+        consumer.acknowledge(third)
+        consumer.acknowledge(fourth)
+        assert [message.value for message in store.reader("t")] == [b"1", b"2", b"3", b"4"]
+        assert row_json(store.reports.subscription_stats("t", "a"))["msgBacklog"] == 0
         assert store.maintenance.verify_store(full=True) == []
 
 
 def test_a_session_ended_by_the_server(server: Server, path: str) -> None:
-    """Nothing was done, the handle is of no use, its leases are free; a new handle goes on."""
+    """Nothing was done, the handle is of no use, its leases are free; new handles get what it held, and go on."""
     store = Store.open(path)
     producer = store.create_producer("t", producer_name="p", access_mode=AccessMode.EXCLUSIVE)
     producer.send(b"1")
+    consumer = store.subscribe("t", "a", initial_position=EARLIEST)
+    (held,) = consumer.receive_batch(9, timeout=0)
+    txn = store.transaction()
+    consumer.acknowledge(held, txn=txn)
+    producer.send(b"never shown", txn=txn)
+    txn.flush()
     server.psql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'txnctl:%'"
     )
     with pytest.raises(ServerLost, match="terminating connection due to administrator command"):
         producer.send(b"2")
-    with pytest.raises(StoreClosed, match="terminating connection"):
-        producer.send(b"2")
-    with Store.open(path) as again:
+    for call in (lambda: producer.send(b"2"), lambda: consumer.receive(timeout=0), txn.commit):
+        with pytest.raises(StoreClosed, match="terminating connection"):
+            call()
+    with Store.open(path) as again, Store.open(path) as third:
         other = again.create_producer("t", producer_name="p", access_mode=AccessMode.EXCLUSIVE)
         other.send(b"2")
-        assert [message.value for message in again.reader("t")] == [b"1", b"2"]
+        with pytest.raises(ProducerBusy):
+            third.create_producer("t")
+        beside = third.subscribe("t", "a")
+        received = beside.receive_batch(9, timeout=0)
+        assert [(message.value, message.redelivery_count) for message in received] == [(b"1", 1), (b"2", 0)]
+        for message in received:
+            beside.acknowledge(message)
+        other.close()
+        third.create_producer("t").send(b"3")
+        (last,) = beside.receive_batch(9, timeout=0)
+        with again.transaction() as later:
+            again.create_producer("t").send(b"4", txn=later)
+        beside.acknowledge(last)
+        assert [message.value for message in again.reader("t")] == [b"1", b"2", b"3", b"4"]
+        assert again.maintenance.verify_store(full=True) == []
     store.close()
 
 
