@@ -72,7 +72,10 @@ def judge(situation: Situation) -> Advice:
         why = f"{_named(living)} is stopped: continue it (SIGCONT), or abort the transaction."
         return Advice("continue", False, why, Action("resume_process", living.process.pid))
     if situation.idle_ms < ACTIVE_OWNER_MS and situation.owner_state != "unknown-host":
-        why = "It was used within the last minute: somebody is at work in it. Let it finish."
+        used = "used within the last minute"
+        if situation.last_user_state in GONE:
+            used += " by a process that has ended, as a script's command does"
+        why = f"It was {used}: somebody may be at work in it. Let it finish."
         return Advice("wait", False, why, Action("store.reports.wait_for_transaction", txn, timeout=60))
     if not situation.frees and situation.before is not None:
         first = situation.before

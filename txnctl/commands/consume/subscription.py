@@ -39,7 +39,7 @@ def take(context: Context, topic: str, lines: Lines, patience: Patience, options
     with context.open_store(context.store_path, read_only=False) as store:
         if txn is not None:
             store.use_transaction(txn)  # before anything is handed out
-        consumer = _subscribe(context, store, topic, patience, options)
+        consumer = _subscribe(context, store, topic, options)
         hidden = Hidden(context, topic, consumer.blocked_by)
         newer, delayed = _NewerMessages(context, consumer, txn), DelayedNote(context, topic, consumer)
         taking = _Taking(consumer, lines, patience, (hidden, delayed), newer)
@@ -56,9 +56,7 @@ def take(context: Context, topic: str, lines: Lines, patience: Patience, options
         consumer.close()
 
 
-def _subscribe(
-    context: Context, store: Store, topic: str, patience: Patience, options: ConsumeOptions
-) -> Consumer:
+def _subscribe(context: Context, store: Store, topic: str, options: ConsumeOptions) -> Consumer:
     """A consumer; a note on stderr names a new subscription, a changed mode, or an unused --from."""
     from storage import LATEST
 
@@ -76,7 +74,7 @@ def _subscribe(
         initial_position=start,
         consumer_name=options.consumer_name,
         # A command may take long over a message: the queue of one message leaves the rest to further consumers.
-        receiver_queue_size=1 if options.run is not None else min(WINDOW, patience.left),
+        receiver_queue_size=1 if options.run is not None else min(WINDOW, options.limit or WINDOW),
         dead_letter_topic=options.dead_letter_topic,
         max_redeliver_count=options.max_redeliver_count,
         read_compacted=options.read_compacted,

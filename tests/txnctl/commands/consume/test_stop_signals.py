@@ -15,6 +15,7 @@ import pytest
 
 from storage import Store
 from storage.process.identity import process_facts
+from tests.storage.held_gate import held_gate
 from tests.txnctl.commands.consume.consume_steps import backlog, send, send_batch
 from tests.txnctl.processes import drained, shown
 from tests.waiting import wait_for
@@ -92,6 +93,17 @@ class TestTerminated:
         assert (process.returncode, out) == (0, b"done a\n"), err
         assert b"1 message done, 0 failed" in err
         assert backlog(path) == 1
+
+    def test_before_the_consumer_is_attached_nothing_is_taken(self, consume: Any, path: Path) -> None:
+        """The signal comes while the command waits for the writer gate, to subscribe."""
+        send(path, b"a")
+        with Store.open(path) as store, held_gate(store):
+            process = consume(*TAKE, "-f", "-o", "value")
+            assert b"waiting" in process.stderr.readline()
+            process.send_signal(signal.SIGTERM)
+            heard(process)
+        assert process.communicate(timeout=30)[0] == b""
+        assert process.returncode == 0
 
     def test_without_follow_the_exit_code_is_that_of_the_signal(
         self, consume: Any, path: Path, fifo: Path
