@@ -284,7 +284,7 @@ class TestFile:
             check=False,
             timeout=60,
         )
-        assert done.returncode == 1
+        assert done.returncode == 6
         assert f"cannot write '{path}': File too large" in done.stderr
         assert path.read_text() == "old"
         assert sorted(tmp_path.iterdir()) == before
