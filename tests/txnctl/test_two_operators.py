@@ -59,7 +59,7 @@ class TestTwoOperators:
 
     def test_both_abort_the_same_transaction(self, run: Any) -> None:
         """One aborts it; the other hears when, why and by whom it was done."""
-        run("transactions", "begin")
+        both(("transactions", "begin"))  # By a process that has ended, as a shell's.
         found = both(*[("transactions", "abort", "0:1", "--reason", f"operator {n}") for n in (1, 2)])
         assert [code for code, _, _ in found] == [0, 0]
         did = [out for _, out, _ in found if out.startswith("Aborted 0:1 (OPEN")]
@@ -70,7 +70,7 @@ class TestTwoOperators:
 
     def test_both_abort_the_version_that_they_looked_at(self, run: Any) -> None:
         """The abort followed the version that both looked at: the other is told, and may ask again."""
-        run("transactions", "begin")
+        both(("transactions", "begin"))  # By a process that has ended, as a shell's.
         found = both(*[("transactions", "abort", "0:1", "--if-version", "1") for _ in range(2)])
         assert [code for code, _, _ in found] == [0, 0]
         assert sum("was aborted already at" in out for _, out, _ in found) == 1
@@ -79,7 +79,7 @@ class TestTwoOperators:
 
     def test_one_commits_and_the_other_aborts(self, run: Any) -> None:
         """Exactly one of both happens, and the other says which."""
-        run("transactions", "begin")
+        both(("transactions", "begin"))  # By a process that has ended, as a shell's.
         found = both(("transactions", "commit", "0:1"), ("transactions", "abort", "0:1"))
         assert [code for code, _, _ in found] == [0, 4]
         state = run("transactions", "show", "0:1", "-o", "json").json["state"]
@@ -97,7 +97,7 @@ class TestTwoOperators:
 
     def test_a_transaction_used_meanwhile_is_not_the_one_looked_at(self, run: Any, path: Path) -> None:
         """The dry run's version is refused, and nothing is lost."""
-        run("transactions", "begin")
+        both(("transactions", "begin"))  # By a process that has ended, as a shell's.
         dry = run("transactions", "abort", "0:1", "--dry-run", "-o", "json").json
         with Store.open(path) as store:
             store.create_producer("orders").send(b"meanwhile", txn="0:1")
