@@ -168,12 +168,13 @@ class Cluster:
         """End every process by -9, as the end of the machine would; nothing if the server does not run."""
         if self._process is None:
             return
-        # A stopped main process starts no more children, and says no farewell to clients.
-        self._process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        for pid in reversed(self.processes()):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        # A stopped main process starts no more children, and says no farewell to clients; one that has ended has none.
+        with suppress(ChildProcessError, FileNotFoundError):
+            self._process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            for pid in reversed(self.processes()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         self._process.wait(PATIENCE_S)
         self._process = None
 
