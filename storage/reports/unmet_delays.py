@@ -168,14 +168,16 @@ class _Met:
         return sum(map(self._early, places))
 
     def _released(self, begin: Position) -> Iterator[Position]:
-        """Yield timed entries with messages that are free, and were never delivered."""
+        """Yield timed entries with free messages never delivered; at READ_COMMITTED, committed ones."""
         view, topic_id = self._view, self._subscription.topic_id
+        is_any = self._subscription.level is not IsolationLevel.READ_COMMITTED
         for record in deliveries.records(view, self._subscription.subscription_id, _next(begin)):
             fresh = sum(part.messages for part in record.parts if part.holder == NOBODY and not part.times)
             if fresh:
                 last = Position(record.at[0], record.at[1] + (span.SPAN_ENTRIES - 1 if record.is_span else 0))
                 for entry in timed_entries.entries(view, topic_id, _before(record.at), last):
-                    if not record.is_span or span.of_entry(entry.at, fresh):
+                    is_fresh = not record.is_span or span.of_entry(entry.at, fresh)
+                    if is_fresh and (is_any or timed_entries.is_committed(view, entry)):
                         yield entry.at
 
     def _of_committed(self, begin: Position) -> set[Position]:

@@ -6,7 +6,7 @@ import pytest
 
 from storage import EARLIEST, OnOpen, Store, SubscriptionType
 from storage.process.clock import ManualClock
-from tests.storage.walk_steps import EXCLUSIVE, KEY_SHARED, RU, SHARED, Attach, values
+from tests.storage.walk_steps import EXCLUSIVE, KEY_SHARED, RC, RU, SHARED, Attach, values
 
 CLASSES = ("visible", "blocked", "delayed", "uncommitted", "pending")
 
@@ -106,3 +106,27 @@ def test_a_skipped_transaction_leaves_delayed_messages(store: Store, attach: Att
     assert classes(store) == {"visible": 2, "delayed": 1}
     assert values(consumer) == [b"2"]
     assert classes(store) == {"visible": 2, "delayed": 1}
+
+
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [(None, {"uncommitted": 2}), ("commit", {"visible": 1, "delayed": 1}), ("abort", {})],
+)
+def test_a_message_handed_out_before_the_level_changed_is_of_one_class(
+    store: Store, attach: Attach, end: str | None, found: dict[str, int]
+) -> None:
+    """A message given back untouched at READ_UNCOMMITTED, and passed over as open since, is uncommitted first."""
+    producer, txn = store.create_producer("t"), store.begin_transaction()
+    consumer = attach(EXCLUSIVE, subscription_isolation_level=RU)
+    producer.send_batch([b"1", b"timed"], deliver_after=[None, 5], txn=txn)
+    assert values(consumer, 1) == [b"1"]
+    consumer.close()
+    consumer = attach(SHARED, subscription_isolation_level=RC, on_open=OnOpen.SKIP)
+    later = producer.send(b"later")
+    assert values(consumer) == [b"later"]
+    consumer.acknowledge(later)
+    if end == "commit":
+        store.commit_transaction(txn)
+    elif end == "abort":
+        store.admin.transactions.abort_transaction(txn)
+    assert classes(store) == found
