@@ -171,7 +171,8 @@ class Worker:
         self._running.remove(running)
 
     def _abort_detached(self, running: Running) -> Callable[[], object]:
-        return lambda: row_json(self._store.admin.transactions.abort_transaction(running.txn))
+        # Its last user may be the worker that left it, alive: only the taker knows that nobody goes on with it.
+        return lambda: row_json(self._store.admin.transactions.abort_transaction(running.txn, force=True))
 
     def _leave(self, running: Running) -> None:
         """For any other worker, or for nobody."""
