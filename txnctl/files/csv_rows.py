@@ -23,6 +23,7 @@ from txnctl.files.cells import json_form, json_text
 from txnctl.files.listing import opened, plain_name, read_errors
 from txnctl.files.message_rows import FileMessage, MessageColumns, bad_row, message_row
 from txnctl.input.csv_text import csv_records
+from txnctl.input.names_once import check_once
 from txnctl.output.human import plural
 from txnctl.spark.file_systems import without_secrets
 
@@ -119,12 +120,8 @@ def read_header(path: str, dialect: CsvDialect) -> CsvHeader:
     if record.problem is not None:
         raise bad_line(path, record.number, record.problem)
     names = [name or f"_c{place}" for place, name in enumerate(record.fields)]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise InvalidValue(
-                f"{without_secrets(path)}: the header has the column {name!r} twice",
-                path=without_secrets(path),
-            )
+    check_once(names, f"{without_secrets(path)}: the header: ", "Name the columns differently.")
+    for name in names:
         if not _is_text(name):
             raise bad_line(path, record.number, f"it is not {dialect.encoding} text")
     if dialect.delimiter is None and len(names) == 1:

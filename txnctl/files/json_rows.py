@@ -11,6 +11,7 @@ from txnctl.files.byte_lines import read_lines
 from txnctl.files.cells import Number
 from txnctl.files.message_rows import FileMessage, MessageColumns, bad_row, message_row
 from txnctl.input.json_object import Unreadable, read_object
+from txnctl.input.names_once import named_once
 
 LINE_BYTES_MAX: Final = 6 * MESSAGE_BYTES_MAX + (1 << 20)
 """A message's bytes may each be written as \\u0000."""
@@ -20,9 +21,9 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"JSON has no {name}")
 
 
-_CHECKED: Final = JSONDecoder(parse_constant=_refuse_constant).raw_decode
+_CHECKED: Final = JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=named_once).raw_decode
 _AS_WRITTEN: Final = JSONDecoder(
-    parse_float=Number, parse_int=Number, parse_constant=_refuse_constant
+    parse_float=Number, parse_int=Number, parse_constant=_refuse_constant, object_pairs_hook=named_once
 ).raw_decode
 
 

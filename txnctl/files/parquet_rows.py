@@ -16,6 +16,7 @@ from txnctl.files.cells import BadCell, Number, Pairs, TimeText, json_form, json
 from txnctl.files.csv_rows import same_columns
 from txnctl.files.listing import open_input, read_errors
 from txnctl.files.message_rows import FileMessage, MessageColumns, message_row
+from txnctl.input.names_once import check_once
 from txnctl.spark.file_systems import without_secrets
 
 if TYPE_CHECKING:
@@ -55,10 +56,8 @@ def read_head(path: str) -> ParquetHead:
     with read_errors(path), _file(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         schema = file.schema_arrow
-        for place, field in enumerate(schema):
-            if schema.names.index(field.name) != place:
-                shown = without_secrets(path)
-                raise InvalidValue(f"{shown}: the column {field.name!r} is there twice", path=shown)
+        check_once(schema.names, f"{without_secrets(path)}: the schema: ", "Name the columns differently.")
+        for field in schema:
             _check_type(path, field.name, field.type)
         return ParquetHead(
             schema, [group.num_rows for group in groups], [group.total_byte_size for group in groups]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from binascii import Error as NotBase64, a2b_base64
 from json import JSONDecodeError, JSONDecoder
 
+from storage.errors import InvalidValue
+from txnctl.input.names_once import named_once
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_scan = JSONDecoder().raw_decode
+_scan = JSONDecoder(object_pairs_hook=named_once).raw_decode
 
 
 class Unreadable(Exception):
@@ -36,6 +39,8 @@ def read_object(
         raise Unreadable("not JSON", f": {error.msg} at character {error.pos + 1}") from None
     except RecursionError:
         raise Unreadable("nested too deeply") from None
+    except InvalidValue as error:
+        raise Unreadable(error.message) from None
     except ValueError as error:
         raise Unreadable("not JSON", f": {error}") from None
     if end != len(text):

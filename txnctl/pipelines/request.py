@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX
+from txnctl.input.names_once import named_once
 from txnctl.pipelines.hellers import parse_hellers
 
 AMOUNT_DEFAULT = "delta"
@@ -65,8 +66,8 @@ KEYED = RequestForm()
 def legs_of(key: bytes | None, value: bytes | None, form: RequestForm) -> list[Leg] | None:
     """Return the legs of a request; None for a message that is no request.
 
-    The value is JSON in UTF-8 (RFC 8259, so neither NaN nor single quotes); of a field that is repeated the last one
-    counts. An account is text or a number, and of 1 to 400 bytes, as the key of a row is; an amount is written with at
+    The value is JSON in UTF-8 (RFC 8259, so neither NaN nor single quotes); a field stands once.
+    An account is text or a number, and of 1 to 400 bytes, as the key of a row is; an amount is written with at
     most 15 digits before the point and two behind it, without an exponent.
     """
     try:
@@ -77,7 +78,7 @@ def legs_of(key: bytes | None, value: bytes | None, form: RequestForm) -> list[L
         if form.debit is not None and form.credit is not None:
             return [(_account(fields[form.debit]), -hellers), (_account(fields[form.credit]), hellers)]
         return None if key is None else [(_account(key.decode()), hellers)]
-    except (ValueError, KeyError, RecursionError):
+    except (ValueError, KeyError, RecursionError, InvalidValue):
         return None
 
 
@@ -85,7 +86,9 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"JSON has no {name}")
 
 
-_JSON = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse_constant)
+_JSON = json.JSONDecoder(
+    parse_float=str, parse_int=str, parse_constant=_refuse_constant, object_pairs_hook=named_once
+)
 """Numbers stay as written: an amount is decimal text, and an account 007 is not 7."""
 
 

@@ -109,7 +109,7 @@ def test_encodings(tmp_path: Path, encoding: str, text: str) -> None:
         (b"", InvalidValue, "is empty, without even a header"),
         (b"a;b\n1;2\n", InvalidValue, "the header is one column, 'a;b'"),
         (b"a\tb\n", InvalidValue, r"the header is one column, 'a\\tb'"),
-        (b"a,b,a\n", InvalidValue, "the header has the column 'a' twice"),
+        (b"a,b,a\n", InvalidValue, "the header: 'a' is given twice"),
         (b'a,"b\n1,2\n', BadLine, "line 1: "),
         (b"a,\xe4\n", BadLine, "line 1: it is not utf-8 text"),
     ],

@@ -20,7 +20,6 @@ POSTING = RequestForm("sum", legs="legs")
         (KEYED, b"B1", b'{"delta": "500.00"}', [("B1", 50_000)]),
         (KEYED, b"B1", b' {"delta": -20.5}\n', [("B1", -2_050)]),
         (KEYED, b"B1", b'{"delta": -0, "other": {"delta": 7}}', [("B1", 0)]),
-        (KEYED, b"B1", b'{"delta": 1, "delta": 2}', [("B1", 200)]),
         (RequestForm("a.b"), "é".encode(), b'{"a.b": 999999999999999.99}', [("é", 99_999_999_999_999_999)]),
         (TRANSFER, None, b'{"from": "B1", "to": 007, "sum": 1}', None),
         (TRANSFER, None, b'{"from": "B1", "to": 7, "sum": 1.50}', [("B1", -150), ("7", 150)]),
@@ -31,7 +30,7 @@ POSTING = RequestForm("sum", legs="legs")
 def test_the_legs_of_a_request(
     form: RequestForm, key: bytes | None, value: bytes, legs: list[tuple[str, int]] | None
 ) -> None:
-    """Numbers count as they are written, and a field that is repeated counts as it is written last."""
+    """Numbers count as they are written."""
     assert legs_of(key, value, form) == legs
 
 
@@ -49,7 +48,7 @@ def test_the_legs_of_a_request(
                 b'\xef\xbb\xbf{"delta": "1"}', b'{"delta": "\xff"}', b'{"delta": NaN}', b'{"delta": 1e2}',
                 b'{"delta": "1.005"}', b'{"delta": "1."}', b'{"delta": " 1"}', b'{"delta": "1\\n"}', b'{"delta": "+1"}',
                 b'{"delta": "1234567890123456"}', b'{"delta": true}', b'{"delta": null}', b'{"delta": ["1"]}',
-                '{"delta": "\u0661"}'.encode(), b"[" * 200_000, b'{"delta": ' + b"1" * 5000 + b"}",
+                b'{"delta": 1, "delta": 2}', '{"delta": "\u0661"}'.encode(), b"[" * 200_000, b'{"delta": ' + b"1" * 5000 + b"}",
             )
         ],
         (TRANSFER, None, b'{"from": "B1", "sum": "1"}'),

@@ -12,6 +12,7 @@ from storage.errors import InvalidValue
 from storage.reports import holder_findings, server_findings
 from storage.reports.finding import some
 from txnctl.cli.value_types import Duration, Size
+from txnctl.input.names_once import named_once
 from txnctl.output.human import count, duration, size
 
 TYPE_CHECKING = False
@@ -269,12 +270,13 @@ EVERY: tuple[Measure[Overview] | Measure[RecentEnds], ...] = (*MEASURES, *ACTIVI
 
 
 def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
-    """`late=3`, `blocked-age=2m` and so on, by name; the last of a name counts.
+    """`late=3`, `blocked-age=2m` and so on, by name.
 
     Raises:
         InvalidValue
     """
-    known, limits = {measure.name: measure for measure in EVERY}, {}
+    known: dict[str, Measure[Any]] = {measure.name: measure for measure in EVERY}
+    limits: list[tuple[str, int]] = []
     for text in typed:
         name, equals, value = text.partition("=")
         if not equals or name not in known:
@@ -286,11 +288,11 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
                 f" {_example(option, known['lag'])}",
             )
         try:
-            limits[name] = known[name].read(value)
+            limits.append((name, known[name].read(value)))
         except InvalidValue as error:
             error.hint = f"{error.hint} {_example(option, known[name])}"
             raise
-    return limits
+    return named_once(limits, f"{option}: ")
 
 
 def _example(option: str, measure: Measure[Any]) -> str:

@@ -9,6 +9,7 @@ from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import KEY_VALUE
+from txnctl.input.names_once import named_once
 from txnctl.output.field import Help
 
 TYPE_CHECKING = False
@@ -92,10 +93,11 @@ def session(job: str, options: SparkOptions) -> Iterator[SparkSession]:
     from txnctl.spark.runtime.session import MASTER_DEFAULT, spark_session
 
     check_job(job, options.master)
+    conf = list(named_once(options.conf, "--conf: ").items())
     with ExitStack() as stack:
         with _said("Starting Spark ..."):
             spark = stack.enter_context(
-                spark_session(f"txnctl {job}", master=options.master or MASTER_DEFAULT, conf=options.conf)
+                spark_session(f"txnctl {job}", master=options.master or MASTER_DEFAULT, conf=conf)
             )
         stack.enter_context(as_txnctl_errors())
         yield spark

@@ -8,6 +8,7 @@ from txnctl.cli.option_values import OptionValues
 from txnctl.cli.time_values import MOMENT
 from txnctl.cli.value_types import ISOLATION_LEVEL
 from txnctl.commands.pipeline.session import reaches_offloaded, session, uses_spark, watched_tasks
+from txnctl.input.names_once import named_once
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -127,9 +128,9 @@ def _views(store: Store, options: SqlArguments) -> StoreViews:
     from txnctl.pipelines.store_views import NamedRelation, ReadMoment, StoreViews
 
     given = [*map(NamedRelation.of_topic, options.topic), *map(NamedRelation.of_table, options.table)]
-    named = {view.name: view for view in given}
-    if len(named) < len(given):
-        raise InvalidValue("two of --topic and --table give one name", hint="Write --topic NAME=TOPIC.")
+    named = named_once(
+        [(view.name, view) for view in given], "--topic, --table: ", "Write --topic NAME=TOPIC."
+    )
     moment = ReadMoment(
         options.isolation_level or IsolationLevel.READ_COMMITTED,
         None if options.at == NOW else options.at,

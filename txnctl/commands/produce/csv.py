@@ -11,6 +11,7 @@ from txnctl.input.csv_text import csv_lines, csv_records
 from txnctl.input.json_object import Unreadable
 from txnctl.input.lines import LineReader
 from txnctl.input.message_lines import read_time
+from txnctl.input.names_once import check_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _LINE_BYTES_MAX = 2 * MESSAGE_BYTES_MAX + 1024 * 1024
 """A value of quotes alone has each of them doubled."""
 
 _BATCH_MAX = 50_000
+_HEADER = "line 1, the header: "
 _PROPERTY = "properties."
 _TIMES = ("eventTime", "eventTimeMs")
 _DELIVERY_TIMES = ("deliveryTime", "deliveryTimeMs")
@@ -41,9 +43,8 @@ class CsvColumns:
         self.count, self.names = len(names), names
         self.key = self.time = self.delivery_time = self.value = -1
         self.properties: list[tuple[str, int]] = []
+        check_once(names, _HEADER, _HINT)
         for place, name in enumerate(names):
-            if names.index(name) != place:
-                raise _bad_header(f"column {name!r} is there twice")
             if name == "value":
                 self.value = place
             elif name == "key":
@@ -167,4 +168,4 @@ class CsvReader:
 
 
 def _bad_header(why: str) -> InvalidValue:
-    return InvalidValue(f"line 1, the header: {why}", hint=_HINT)
+    return InvalidValue(f"{_HEADER}{why}", hint=_HINT)

@@ -14,6 +14,7 @@ from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, Transa
 from storage.limits import TRANSACTION_TIMEOUT_MS
 from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.input.argument_bytes import argument_bytes
+from txnctl.input.names_once import named_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Common:
         self.deliver_after, self.deliver_at = options.deliver_after, options.deliver_at
         key = options.key
         self.key = None if key is None else argument_bytes(key, "--key")
-        self.properties = dict(options.properties)
+        self.properties = named_once(options.properties, "--property: ")
         self.event_time = options.event_time
 
     def fill(self, batch: Batch) -> None:

@@ -13,6 +13,7 @@ from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from txnctl.commands.tables.export import CSV_COLUMNS
 from txnctl.input.csv_text import csv_lines, csv_records
 from txnctl.input.lines import LineReader
+from txnctl.input.names_once import check_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Pair = tuple[bytes, bytes]
     AtPause = Callable[[], None]
 
+_HEADER = "line 1, the header: "
 _MEBIBYTE = 1024 * 1024
 _NDJSON_LINE_BYTES_MAX = 6 * TABLE_VALUE_BYTES_MAX + _MEBIBYTE
 """A byte may be written as \\u0000."""
@@ -102,11 +104,10 @@ class _Columns:
     def __init__(self, names: list[str]) -> None:
         self._count = len(names)
         self._places = {name: place for place, name in enumerate(names)}
-        for place, name in enumerate(names):
+        check_once(names, _HEADER, _CSV_HINT)
+        for name in names:
             if name not in CSV_COLUMNS:
                 raise _bad_header(f"column {name[:80]!r} is none of ours")
-            if self._places[name] != place:
-                raise _bad_header(f"column {name!r} is there twice")
         for name in CSV_COLUMNS[:2]:
             if name not in self._places and f"{name}Base64" not in self._places:
                 raise _bad_header(f"there is no column named {name}")
@@ -146,4 +147,4 @@ def _bad(number: int, why: str, hint: str | None) -> BadLine:
 
 
 def _bad_header(why: str) -> InvalidValue:
-    return InvalidValue(f"line 1, the header: {why}", hint=_CSV_HINT)
+    return InvalidValue(f"{_HEADER}{why}", hint=_CSV_HINT)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from storage.errors import InvalidValue
 from txnctl.cli.decorators import changes_store, example, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
 from txnctl.fields.transaction import FIELDS
+from txnctl.input.names_once import named_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,20 +113,8 @@ def begin(
     acknowledgement, no key.
     """
     context.out.require_open("the transaction would have an id that nobody knows")
-    txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind.given())
+    txn = context.store.begin_transaction(
+        timeout=timeout, labels=named_once(label, "--label: "), **kind.given()
+    )
     shown = context.store.reports.show_transaction(txn)
     context.show(shown, table=lambda details: str(details.row.txn_id))
-
-
-def labels_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The labels, each name once.
-
-    Raises:
-        InvalidValue: a name was given twice.
-    """
-    labels: dict[str, str] = {}
-    for name, value in pairs:
-        if name in labels:
-            raise InvalidValue(f"--label: {name} is given twice", label=name)
-        labels[name] = value
-    return labels

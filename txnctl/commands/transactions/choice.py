@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import option, option_values
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import DURATION, LABEL, TOPIC
+from txnctl.input.names_once import named_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,13 +42,11 @@ class TransactionChoice(OptionValues):
 
     def given(self) -> Chosen:
         """The given options, as arguments of the lists of `store.reports`."""
-        from txnctl.commands.transactions.begin import labels_of
-
         chosen: Chosen = {}
         if self.topic is not None:
             chosen["topic"] = self.topic
         if self.label:
-            chosen["labels"] = labels_of(self.label)
+            chosen["labels"] = named_once(self.label, "--label: ")
         if self.owner is not None:
             chosen["owner"] = self.owner
         if self.older_than is not None:

@@ -8,7 +8,8 @@ from storage.errors import NestedTransaction, ProgramMissing, TransactionNotOpen
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
 from txnctl.cli.value_types import NamedConstant
 from txnctl.cli.whole_number import WholeNumber
-from txnctl.commands.transactions.begin import labels_of, with_kind, with_labels, with_timeout
+from txnctl.commands.transactions.begin import with_kind, with_labels, with_timeout
+from txnctl.input.names_once import named_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def run(
     _refuse_nesting()
     from txnctl.commands.transactions import retries as tries
 
-    labels = labels_of(label)
+    labels = named_once(label, "--label: ")
 
     def run_once(this: CommandTry) -> int:
         kind.priority = this.priority

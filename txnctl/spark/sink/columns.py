@@ -15,6 +15,7 @@ from storage.limits import MESSAGE_BYTES_MAX, TABLE_KEY_BYTES_MAX
 from storage.topic.batching import columns_of, sizes_of
 from storage.topic.entry import Columns
 from storage.values.names import full_topic_name
+from txnctl.input.names_once import named_once
 from txnctl.spark.sink.upsert_columns import deleted_or_kept, orders, upsert_indexes
 
 if TYPE_CHECKING:
@@ -170,7 +171,10 @@ def _bytes(batch: pa.RecordBatch, index: int | None) -> list[bytes | None] | Non
 def _properties(batch: pa.RecordBatch, index: int | None) -> list[dict[str, str] | None] | None:
     if index is None:
         return None
-    return [None if pairs is None else dict(pairs) for pairs in batch.column(index).to_pylist()]
+    return [
+        None if pairs is None else named_once(pairs, "properties: ")
+        for pairs in batch.column(index).to_pylist()
+    ]
 
 
 def _times(batch: pa.RecordBatch, index: int | None) -> list[int | None] | None:

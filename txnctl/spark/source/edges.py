@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from storage.errors import InvalidPosition, InvalidValue
 from storage.values.names import full_topic_name
 from storage.values.position import EARLIEST, LATEST, MessageId, Position, parse_start
+from txnctl.input.names_once import named_once
 from txnctl.spark.option_values import told_of
 
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
@@ -72,7 +74,7 @@ def _by_topic(name: str, text: str) -> dict[str, str]:
     import json
 
     try:
-        given: object = json.loads(text)
+        given: object = json.loads(text, object_pairs_hook=partial(named_once, place=f"{name}: "))
     except ValueError:
         given = None
     if isinstance(given, dict):
@@ -82,7 +84,7 @@ def _by_topic(name: str, text: str) -> dict[str, str]:
             f"{name} is no JSON object of topics",
             hint='Write it as {"orders": "12:4471", "payments": "earliest"}.',
         )
-    return {full_topic_name(topic): str(value) for topic, value in given.items()}
+    return named_once([(full_topic_name(topic), str(value)) for topic, value in given.items()], f"{name}: ")
 
 
 def _of_partition(name: str, topic: str, point: object) -> object:

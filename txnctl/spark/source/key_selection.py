@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from storage.errors import InvalidValue
 from storage.table.key_range import after_prefix
+from txnctl.input.names_once import named_once
 
 OPTIONS: Final = ("keys", "keyFrom", "keyUntil", "keyPrefix")
 
@@ -98,7 +100,7 @@ def _keys(text: str) -> list[bytes]:
     """Parse a list of keys: with commas, or a JSON array of texts and of `{"base64": "..."}`."""
     if not text.lstrip().startswith("["):
         return [_key("keys", key) for key in text.split(",")]
-    items = _json(text)
+    items = _json("keys", text)
     if not isinstance(items, list) or not all(isinstance(item, str | dict) for item in items):
         raise InvalidValue(
             f"keys {text[:80]!r} is no JSON array of keys",
@@ -108,7 +110,7 @@ def _keys(text: str) -> list[bytes]:
 
 
 def _key(name: str, text: str) -> bytes:
-    return _base64(name, _json(text)) if text.startswith('{"base64"') else _text(name, text)
+    return _base64(name, _json(name, text)) if text.startswith('{"base64"') else _text(name, text)
 
 
 def _text(name: str, text: str) -> bytes:
@@ -130,11 +132,11 @@ def _base64(name: str, given: object) -> bytes:
         ) from None
 
 
-def _json(text: str) -> object:
+def _json(name: str, text: str) -> object:
     import json
 
     try:
-        parsed: object = json.loads(text)
+        parsed: object = json.loads(text, object_pairs_hook=partial(named_once, place=f"{name}: "))
     except (ValueError, RecursionError):
         return None
     return parsed

@@ -40,5 +40,5 @@ def test_each_option(options: dict[str, Any], arguments: dict[str, Any], words: 
 
 def test_a_label_twice() -> None:
     """One name with two values matches nothing: refused, as `begin` does."""
-    with pytest.raises(InvalidValue, match="a is given twice"):
+    with pytest.raises(InvalidValue, match="--label: 'a' is given twice"):
         choice(label=(("a", "1"), ("a", "2"))).given()
