@@ -120,8 +120,8 @@ bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals; ROWS="
 	$(BIN)/python -m benchmarks $(ROWS) --size $(SIZE)
 
 curves: MESSAGES = 1000000
-curves: $(INSTALLED_DEV)  ## the cost of each operation on stores of growing sizes; MESSAGES=100000000 for the long form
-	$(BIN)/python -m benchmarks.curves --messages $(MESSAGES) --svg $(PICTURES)/curves.svg --dir $(CURVES_DIR)
+curves: $(INSTALLED_DEV)  ## the cost of each operation on stores of growing sizes; MESSAGES=100000000 for the long form, SIZE=0.1 for tenths
+	$(BIN)/python -m benchmarks.curves --messages $(MESSAGES) --size $(SIZE) --svg $(PICTURES)/curves.svg --dir $(CURVES_DIR)
 
 soak: $(INSTALLED_DEV)  ## four days of a busy store in MINUTES, and whether files, memory and latency stay flat
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --svg $(PICTURES)/soak.svg

@@ -110,6 +110,13 @@ class TestShortForms:
             or name == code
         )
 
+    @pytest.mark.parametrize("part", [part for part in PARTS if part.setting], ids=lambda part: part.name)
+    def test_the_factor_reaches_the_program(self, part: Part) -> None:
+        """The recipe hands on each variable of the setting, the size among them."""
+        assert "{}" in part.setting
+        names = [word.partition("=")[0] for word in part.setting.split()]
+        assert [name for name in names if f"$({name})" not in recipe(part.target)] == []
+
     @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
     def test_no_short_form_is_left_out_of_the_complete_check(self, part: Part) -> None:
         """`make test` selects by no marker."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.curves [AXIS ...] [--messages N] [--count N] [--aborted N] [--svg FILE] [--dir DIR]`."""
+"""`python -m benchmarks.curves [AXIS ...] [--size F] [--messages N] [--count N] [--aborted N] [--svg FILE]`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if not all_known("axis", options.names, AXES):
         return 2
-    largest = {"messages": options.messages, "aborted": options.aborted}
     curves: list[Curve] = []
     with tempfile.TemporaryDirectory(prefix="txnctl-curves-", dir=options.dir) as directory:
         bench = Bench(Path(directory), QUICK)
         for line in _facts(bench):
             print(line)
         for axis in options.names or list(AXES):
-            sizes = sizes_up_to(largest.get(axis, options.count), _FIRST.get(axis, 1), _STEP.get(axis, 100))
+            sizes = sizes_up_to(largest_size(axis, options), _FIRST.get(axis, 1), _STEP.get(axis, 100))
             measured = measure_axis(bench, axis, sizes, options.rounds)
             print("\n".join(table_lines(axis, measured)), flush=True)
             curves += measured
@@ -41,6 +40,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 _FIRST = {"messages": 10_000, "aborted": 1_000}
 _STEP = {"messages": 10, "aborted": 10}
+
+
+def largest_size(axis: str, options: argparse.Namespace) -> int:
+    """The largest size of an axis: the option's, times the one factor of all axes."""
+    sizes, factor = {"messages": options.messages, "aborted": options.aborted}, float(options.size)
+    return max(1, round(int(sizes.get(axis, options.count)) * factor))
 
 
 def sizes_up_to(largest: int, first: int, step: int) -> list[int]:
@@ -99,6 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     ):
         text = f"{what} (default: {default:,})"
         parser.add_argument(f"--{option}", type=int, metavar="N", default=default, help=text)
+    parser.add_argument(
+        "--size", type=float, metavar="F", default=1.0, help="a part of all of these stores, 0.1 for a tenth"
+    )
     add_figure(parser)
     add_directory(parser, "the stores go")
     return parser

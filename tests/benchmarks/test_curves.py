@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.bursts import Sample
-from benchmarks.curves.__main__ import figure, sizes_up_to, table_lines
+from benchmarks.curves.__main__ import _parser, figure, largest_size, sizes_up_to, table_lines
 from benchmarks.curves.axes import AXES
 from benchmarks.curves.measure import Curve
 
@@ -62,6 +62,12 @@ def test_an_axis_that_is_not_there_is_refused() -> None:
 def test_sizes_go_up_to_the_largest(largest: int, first: int, step: int, expected: list[int]) -> None:
     """From the first size on by a factor, the largest one included."""
     assert sizes_up_to(largest, first, step) == expected
+
+
+def test_one_factor_reaches_every_axis() -> None:
+    """A fiftieth of the curves has a fiftieth of the largest store of each axis."""
+    whole, part = _parser().parse_args([]), _parser().parse_args(["--size", "0.02"])
+    assert [largest_size(axis, part) * 50 for axis in AXES] == [largest_size(axis, whole) for axis in AXES]
 
 
 def test_what_grows_is_marked() -> None:
