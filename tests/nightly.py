@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -235,18 +235,33 @@ def _run_make(words: Sequence[str], root: Path, log: Path, limit_s: float) -> st
     An interrupt ends the target and all its processes, and is raised again.
     """
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            ["make", "-s", *words], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+    with log.open("w") as output, ExitStack() as ends:
+        with _interrupts_held():
+            process = subprocess.Popen(
+                ["make", "-s", *words], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+            ends.callback(_end_group, process)
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             return f"BROKEN: not ended after {limit_s:.0f} s"
-        finally:
-            _end_group(process)
     return "held" if code == 0 else f"BROKEN: exit code {code}"
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Raise an interrupt at the end of the block: a process that is being started has no name to end it by."""
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

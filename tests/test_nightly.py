@@ -14,6 +14,7 @@ import pytest
 
 from tests import conftest
 from tests.nightly import HOURS, PAGE, PARTS, ROOT, Night, Part
+from tests.waiting import wait_for
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 SHORT = [
@@ -180,7 +181,7 @@ class TestRun:
         assert Night(checkout, (hanging, GOOD), 1).run() == 1
         assert "BROKEN: not ended after" in (checkout / PAGE).read_text()
         assert runs(checkout) == ["good 10"]
-        assert processes_in(checkout) == []
+        wait_for(lambda: processes_in(checkout) == [], "the processes of the part are gone")
 
     def test_an_interrupt_ends_the_part_and_keeps_no_result(self, checkout: Path) -> None:
         """The next call runs the part again."""
@@ -194,7 +195,7 @@ class TestRun:
         assert (checkout / "started").read_text() == "hanging\n"
         night.send_signal(signal.SIGTERM)
         assert night.wait() != 0
-        assert processes_in(checkout) == []
+        wait_for(lambda: processes_in(checkout) == [], "the processes of the part are gone")
         assert list((checkout / "build").rglob("*.json")) == []
 
 
