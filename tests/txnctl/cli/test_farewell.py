@@ -34,7 +34,7 @@ class Command:
         with self.child.stdout as said:
             assert said.readline() == b"ready\n"
 
-    def seconds_to_the_end(self) -> float:
+    def seconds_to_the_end(self, after_look: Callable[[], object] = bool) -> float:
         """Tell it to end, and follow it as the supervisor does; the time."""
         began = time.monotonic()
         leaving = Farewell(self.child, signal.SIGTERM)
@@ -42,6 +42,7 @@ class Command:
             assert time.monotonic() < began + 20
             let_pass(0.01, "between two looks of a supervisor")
             leaving.look()
+            after_look()
         return time.monotonic() - began
 
 
@@ -94,11 +95,19 @@ def test_what_the_command_leaves_behind_is_killed_too(
 
 def test_what_cleaning_up_starts_is_followed(commands: Callable[[str], Command], tmp_path: Path) -> None:
     """A trap that starts a further process and ends leaves nothing behind."""
-    script = f"trap 'sleep 60 & echo $! > {tmp_path}/pid; sleep 0.3; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
-    command = commands(script)
-    assert command.seconds_to_the_end() >= 1
+    pid, seen, looks = tmp_path / "pid", tmp_path / "seen", list[bool]()
+    trap = f"sleep 60 & echo $! > {pid}.part; mv {pid}.part {pid}; until [ -e {seen} ]; do sleep 0.01; done; exit 0"
+    command = commands(f"trap '{trap}' TERM; echo ready; while :; do sleep 0.01; done")
+
+    def note_look() -> None:
+        """Let the trap end once a look has begun behind the start of the further process."""
+        if any(looks):
+            seen.touch()
+        looks.append(pid.exists())
+
+    assert command.seconds_to_the_end(note_look) >= 1
     assert command.child.returncode == 0
-    wait_for(lambda: not is_there(int((tmp_path / "pid").read_text())), "it is killed")
+    wait_for(lambda: not is_there(int(pid.read_text())), "it is killed")
 
 
 def test_a_stopped_command_is_continued_to_take_the_signal(commands: Callable[[str], Command]) -> None:

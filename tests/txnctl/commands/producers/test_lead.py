@@ -254,6 +254,7 @@ class TestWaiting:
     def test_several_lead_one_after_the_other_in_order(self, path: Path, tmp_path: Path) -> None:
         """Each runs alone, in the order in which they came."""
         log = tmp_path / "log"
+        # Real time: one that led beside would be seen.
         script = f'echo "in $0" >> {log}; sleep 0.05; echo "out $0" >> {log}'
         with leading() as first, ExitStack() as stack:
             rivals = []
@@ -275,6 +276,7 @@ class TestWaiting:
     def test_racing_ones_never_lead_at_once(self, path: Path, tmp_path: Path) -> None:
         """Started together: every one leads once; a directory that must not be there twice proves it."""
         held = tmp_path / "held"
+        # Real time: one that led beside would be seen.
         script = f"mkdir {held} && sleep 0.02 && rmdir {held} && {TXNCTL} produce orders -m $0"
         with ExitStack() as stack:
             rivals = [
@@ -388,7 +390,9 @@ class TestSignals:
     @pytest.mark.parametrize("code", [0, 7])
     def test_ctrl_c_is_the_commands(self, path: Path, code: int) -> None:
         """It reaches the command once, from the terminal; what it makes of it decides."""
-        script = f"n=0; trap 'n=$((n+1))' INT; echo ready; sleep 0.4; sleep 0.1; echo n=$n; exit {code}"
+        # Real time: a signal that came twice would be counted.
+        after = f"sleep 0.1; echo n=$n; exit {code}"
+        script = f"n=0; trap 'n=$((n+1))' INT; echo ready; until [ $n -gt 0 ]; do sleep 0.01; done; {after}"
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(sys.executable, [*PYTHON, *LEAD, "--", "sh", "-c", script])

@@ -149,6 +149,7 @@ class TestNothingElse:
 
     def test_after_the_deadline(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         options = ("--retries", "5", "--timeout", "50ms")
+        # Real time: a deadline has no event.
         status = tried("echo try >> tries; sleep 0.1", *options, losses=0, monkeypatch=monkeypatch)[0]
         assert (status, tries_in(here)) == (4, 1)
 

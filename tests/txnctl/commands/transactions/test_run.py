@@ -103,6 +103,7 @@ class TestRun:
 
     def test_a_deadline_that_passes_meanwhile(self) -> None:
         """The command succeeded, the commit did not: exit 4."""
+        # Real time: a deadline has no event.
         status, _, err = ended(started("transactions", "run", "--timeout", "50ms", "--", "sleep", "0.1"))
         assert status == 4
         assert "sleep succeeded, but" in err
@@ -150,7 +151,9 @@ class TestRun:
     @pytest.mark.parametrize(("code", "state"), [(0, "COMMITTED"), (7, "ABORTED")])
     def test_ctrl_c_is_the_commands(self, run: Any, code: int, state: str) -> None:
         """It reaches the command once, from the terminal; what it makes of it decides."""
-        script = f"n=0; trap 'n=$((n+1))' INT; echo ready; sleep 0.4; sleep 0.1; echo n=$n; exit {code}"
+        # Real time: a signal that came twice would be counted.
+        after = f"sleep 0.1; echo n=$n; exit {code}"
+        script = f"n=0; trap 'n=$((n+1))' INT; echo ready; until [ $n -gt 0 ]; do sleep 0.01; done; {after}"
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(sys.executable, [*PYTHON, "transactions", "run", "--", "sh", "-c", script])
@@ -179,6 +182,17 @@ def running(script: str, *options: str, program: Sequence[str] = PYTHON) -> Iter
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def until_told(place: Path) -> tuple[str, Callable[[subprocess.Popen[bytes]], None]]:
+    """A script that says `ready` and exits 3 when it is told, and how it is told: once a supervisor would have ended it."""
+
+    def go_on(process: subprocess.Popen[bytes]) -> None:
+        let_pass(1.5, "the supervisor would have looked, and ended the command")
+        assert process.poll() is None
+        (place / "go").touch()
+
+    return f"echo ready; until [ -e {place}/go ]; do sleep 0.01; done; exit 3", go_on
 
 
 def is_alive(pid: int) -> bool:
@@ -244,19 +258,19 @@ class TestOperatorsAbort:
 
     def test_with_continue_it_is_left_alone(self, path: Path, tmp_path: Path) -> None:
         """It is said all the same, once."""
-        script = f"echo ready; until [ -e {tmp_path}/go ]; do sleep 0.01; done; exit 3"
+        script, go_on = until_told(tmp_path)
         with running(script, "--on-abort", "continue") as process:
             abort_by_an_operator(path)
             assert process.stderr is not None
             assert process.stderr.readline().endswith(b"; sh goes on (--on-abort continue)\n")
-            let_pass(1.5, "the supervisor would have looked, and ended the command")
-            assert process.poll() is None
-            (tmp_path / "go").touch()
+            go_on(process)
             status, _, err = ended(process)
         assert (status, err.count("was aborted by")) == (3, 1)
 
     @pytest.mark.parametrize("how", ["command", "api"])
-    def test_an_abort_by_the_command_itself_leaves_it_alone(self, path: Path, how: str) -> None:
+    def test_an_abort_by_the_command_itself_leaves_it_alone(
+        self, path: Path, tmp_path: Path, how: str
+    ) -> None:
         """It may clean up for as long as it likes."""
         abort = f"{sys.executable} -m txnctl transactions abort > /dev/null"
         if how == "api":
@@ -265,7 +279,9 @@ class TestOperatorsAbort:
                 'with Store.open(os.environ["TXNCTL_STORE"]) as store:\n'
                 '    store.admin.transactions.abort_transaction(os.environ["TXNCTL_TXN"], force=True)\''
             )
-        with running(f"echo ready; {abort}; sleep 2.5; exit 3") as process:
+        script, go_on = until_told(tmp_path)
+        with running(f"{abort}; {script}") as process:
+            go_on(process)
             status, _, err = ended(process)
         assert status == 3
         assert "told to end" not in err
@@ -280,16 +296,18 @@ class TestOperatorsAbort:
         assert "ends its command" not in out
 
     @pytest.mark.parametrize("end", ["commit", "deadline"])
-    def test_other_ends_leave_it_alone(self, run: Any, path: Path, end: str) -> None:
+    def test_other_ends_leave_it_alone(self, run: Any, path: Path, tmp_path: Path, end: str) -> None:
         """The next txnctl in the command is told; who waits for nothing is not disturbed."""
         options = ("--timeout", "100ms") if end == "deadline" else ()
-        with running("echo ready; sleep 2.5; exit 3", *options) as process:
+        script, go_on = until_told(tmp_path)
+        with running(script, *options) as process:
             if end == "commit":
                 assert run("transactions", "commit", "0:1").status == 0
             else:
                 wait_for(
                     lambda: bool(run("transactions", "reap", "-o", "name").out.strip() == "0:1"), "it is late"
                 )
+            go_on(process)
             status, _, err = ended(process)
         assert status == 3
         assert "told to end" not in err

@@ -22,6 +22,7 @@ def test_a_lost_connection_is_followed_by_the_end_of_the_process(tmp_path: Path)
         ConnectionRefusedError(111, "refused"),
         raised_from(ConnectionRefusedError(111, "refused")),
     ):
+        # Real time: the process is waited for before it dies.
         dying = subprocess.Popen(["sh", "-c", "sleep 0.3; kill -9 $$"])
         died = death_seen(dying, str(tmp_path), error)
         assert died is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 from storage import Store
 from tests.txnctl.spark.asked import struct
+from tests.waiting import let_pass
 from txnctl.spark import options
 from txnctl.spark.source.change_reader import ChangeReader
 from txnctl.spark.source.change_stream import ChangeStreamReader
@@ -44,5 +45,5 @@ def drained(reader: ChangeStreamReader, start: Any = None) -> tuple[list[list[di
 def collect(store: Store) -> None:
     """Remove every change that is older than a second."""
     store.admin.settings.set_table_retention(1000)
-    store.connection.clock.sleep(1.2)
+    let_pass(1.2, "the retention")
     store.maintenance.collect_garbage()

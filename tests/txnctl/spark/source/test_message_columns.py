@@ -6,6 +6,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.spark.source.topic_range_steps import EPOCH, ranges, rows, values
+from tests.waiting import wait_for
 
 
 def test_times_are_those_of_publication(store: Store, path: str) -> None:
@@ -15,8 +16,7 @@ def test_times_are_those_of_publication(store: Store, path: str) -> None:
     for value in (b"1", b"2", b"3"):
         producer.send(value)
         before = store.connection.clock.wall_ms()
-        while store.connection.clock.wall_ms() == before:
-            store.connection.clock.sleep(0.001)
+        wait_for(lambda before=before: store.connection.clock.wall_ms() > before, "a further millisecond")
     times = [message.publish_time for message in store.reader("t")]
     assert values(ranges(path, startingTimestamp=str(times[1]))) == [b"2", b"3"]
     assert values(ranges(path, startingTimestamp=str(times[1]), endingTimestamp=str(times[2]))) == [b"2"]
