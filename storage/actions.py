@@ -62,4 +62,4 @@ class Hint(str):
 
 def _literal(value: object) -> str:
     """A value in Python's notation; ids, names and positions as text."""
-    return repr(value if isinstance(value, int) else str(value))
+    return repr(value if isinstance(value, int | bytes) else str(value))

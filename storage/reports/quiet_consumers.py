@@ -33,7 +33,6 @@ from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log, state as topic_states
 from storage.topic.catalogue import Topic
 from storage.txn import record as records
-from storage.values.key_text import key_text
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import MessageId
 
@@ -45,8 +44,8 @@ class QuietConsumer(NamedTuple):
         pid: of its process.
         messages: in flight there.
         quiet_ms: time for which it has held messages and acknowledged none.
-        key: of the messages in flight there, where all are of one key on Key_Shared; as text, None where keys are
-            content that the report leaves out.
+        key: of the messages in flight there, where all are of one key on Key_Shared; None where keys are content that
+            the report leaves out.
         key_messages: messages of that key which the subscription has not acknowledged, in flight or waiting; None
             where the messages are of several keys, or of none.
         first_message_id: the first of them.
@@ -62,7 +61,7 @@ class QuietConsumer(NamedTuple):
     connected_since_at_ms: int
     messages: int
     quiet_ms: int
-    key: str | None = None
+    key: bytes | None = None
     key_messages: int | None = None
     first_message_id: MessageId | None = None
     first_published_at_ms: int | None = None
@@ -138,7 +137,7 @@ def _with_one_key(
     ((key, (first, published_ms)),) = firsts.items()
     assert key is not None, "no message is without a key"
     return row._replace(
-        key=key_text(key),
+        key=key,
         key_messages=counts[key],
         first_message_id=first,
         first_published_at_ms=published_ms,

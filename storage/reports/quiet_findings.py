@@ -14,6 +14,7 @@ from storage.limits import QUIET_CONSUMER_MS
 from storage.reports.finding import Finding, several, some, warning
 from storage.reports.quiet_consumers import QuietConsumer
 from storage.values.durations import short_duration
+from storage.values.key_text import key_text
 from storage.values.timestamps import rfc3339
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def quiet(facts: Facts) -> Iterator[Finding]:
         if len(rows) > 3:
             what += f"; and {several(len(rows) - 3, 'more consumer')} like it"
         stuck = next((row for row in rows if row.key_messages is not None), None)
-        why, action = (_why(rows), _evict(first)) if stuck is None else (_why_one_key(stuck), peek_of(stuck))
+        why, action = (_why(rows), _evict(first)) if stuck is None else (why_one_key(stuck), peek_of(stuck))
         yield warning("consumer-quiet", subscription_of(first), what, why, action)
 
 
@@ -54,7 +55,7 @@ def _evict(row: QuietConsumer) -> Action:
     )
 
 
-def _why_one_key(row: QuietConsumer) -> Hint:
+def why_one_key(row: QuietConsumer) -> Hint:
     """The ways out of a key with a message that its consumer does not get over."""
     assert row.first_message_id is not None, "a consumer that holds messages of a key holds a first one"
     published = rfc3339(row.first_published_at_ms or 0)
@@ -92,10 +93,15 @@ def held(row: QuietConsumer) -> str:
     """`5 messages`, `200 messages, all of key k,` or `20 of the 200 messages of key k`."""
     if row.key_messages is None:
         return several(row.messages, "message")
-    key = "one key" if row.key is None else f"key {row.key}"
+    key = "one key" if row.key is None else f"key {key_text(row.key)}"
     if row.key_messages > row.messages:
         return f"{row.messages:,} of the {several(row.key_messages, 'message')} of {key}"
     return f"{several(row.messages, 'message')}, all of {key},"
+
+
+def behind_its_key(row: QuietConsumer) -> int:
+    """Count the messages of the key that wait until those in flight are acknowledged."""
+    return 0 if row.key_messages is None else max(0, row.key_messages - row.messages)
 
 
 def _why(rows: Sequence[QuietConsumer]) -> Hint:

@@ -8,7 +8,10 @@ never the store. A name that begins with a hyphen follows `--`.
 
 from __future__ import annotations
 
+from binascii import b2a_base64
+
 from storage.actions import Action, Hint, Keyword
+from storage.values.key_text import key_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,8 +163,18 @@ def option(keyword: Keyword) -> str:
         return name
     if value is ...:
         return f'{name} "..."'
+    if isinstance(value, bytes):
+        return _of_bytes(name, value)
     # Only durations are numbers, in seconds.
     return f"{name} {f'{value // 60}m' if isinstance(value, int) else _quoted(value)}"
+
+
+def _of_bytes(name: str, value: bytes) -> str:
+    """An option as text, and as Base64 where the text could not be typed as it is shown: `--key /w== --key-base64`."""
+    text = key_text(value)
+    if text.encode() == value:
+        return f"{name} {_quoted(text)}"
+    return f"{name} {b2a_base64(value, newline=False).decode()} {name}-base64"
 
 
 def _line(

@@ -45,10 +45,10 @@ def test_messages_of_one_key_are_not_handed_on(store: Store, clock: ManualClock)
     clock.advance(61)
     overview = store_overview(store.engine)
     (row,) = overview.facts.quiet_consumers
-    assert (row.messages, row.key, row.key_messages, str(row.first_message_id)) == (150, "k7", 200, "1:0:0")
+    assert (row.messages, row.key, row.key_messages, str(row.first_message_id)) == (150, b"k7", 200, "1:0:0")
     (finding,) = [each for each in overview.findings if each.code == "consumer-quiet"]
     assert "holds 150 of the 200 messages of key k7 and has acknowledged none for 1m01s" in finding.what
-    assert str(finding.action) == "store.reports.peek_key('t', subscription='s', key='k7')"
+    assert str(finding.action) == "store.reports.peek_key('t', subscription='s', key=b'k7')"
     assert "1:0:0, published 2023-11-14T22:13:20.000Z" in finding.why
     assert "acknowledge_messages('t', 's', '1:0:0')" in finding.why
     assert "max_redeliver_count='3'" in finding.why

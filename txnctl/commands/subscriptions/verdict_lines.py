@@ -77,6 +77,8 @@ def _quiet(context: Context, rows: Sequence[LagRow]) -> dict[tuple[str, str, str
 
 def _reading(row: LagRow, quiet: dict[tuple[str, str, str], QuietConsumer]) -> str:
     """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
+    from storage.reports.quiet_findings import behind_its_key, peek_of
+
     stopped, alive = (
         _stopped(row),
         [consumer for consumer in row.consumers if consumer.state == "alive"],
@@ -86,8 +88,11 @@ def _reading(row: LagRow, quiet: dict[tuple[str, str, str], QuietConsumer]) -> s
         f"{_evict(row, consumer)} gives to others"
         for consumer in stopped
     ]
+    known = [quiet.get((row.topic, row.subscription, consumer.consumer_name)) for consumer in alive]
+    stuck = [consumer for consumer in known if consumer is not None and consumer.key_messages is not None]
     ready = row.visible - sum(consumer.unacked_messages for consumer in (*stopped, *alive))
-    if ready:
+    ready -= sum(behind_its_key(consumer) for consumer in stuck)
+    if ready > 0:
         facts += [
             *(["its consumers are slow"] if alive else []),
             f"{plural(ready, 'message')} could be read now",
@@ -96,26 +101,25 @@ def _reading(row: LagRow, quiet: dict[tuple[str, str, str], QuietConsumer]) -> s
     facts += [_in_flight(row, consumer, quiet) for consumer in working[:5]]
     if len(working) > 5:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
-    if working and not ready and not stopped:
+    if stuck:
+        look = command(peek_of(stuck[0]))
+        facts.append(f"all of one key, at which the next worker may stick too: `{look}` shows the messages")
+    elif working and ready <= 0 and not stopped:
         most = max(working, key=lambda consumer: consumer.unacked_messages)
-        from storage.reports.quiet_findings import peek_of
-
-        stuck = quiet.get((row.topic, row.subscription, most.consumer_name))
-        if stuck is not None and stuck.key_messages is not None:
-            look = command(peek_of(stuck))
-            facts.append(
-                f"all of one key, at which the next worker may stick too: `{look}` shows the messages"
-            )
-        else:
-            facts.append(f"if nothing moves, {_evict(row, most)} gives what it holds to others")
+        facts.append(f"if nothing moves, {_evict(row, most)} gives what it holds to others")
     return "; ".join(facts)
 
 
 def _in_flight(row: LagRow, consumer: ConsumerRow, quiet: dict[tuple[str, str, str], QuietConsumer]) -> str:
-    """`5 in flight at worker, which has acknowledged none for 3m00s`."""
-    text = f"{consumer.unacked_messages:,} in flight at {consumer.consumer_name}"
+    """`1 of the 200 messages of key k in flight at worker, which has acknowledged none for 3m00s`."""
+    from storage.reports.quiet_findings import held
+
     known = quiet.get((row.topic, row.subscription, consumer.consumer_name))
-    return text if known is None else f"{text}, which has acknowledged none for {duration(known.quiet_ms)}"
+    if known is None:
+        return f"{consumer.unacked_messages:,} in flight at {consumer.consumer_name}"
+    what = f"{consumer.unacked_messages:,}" if known.key_messages is None else held(known).rstrip(",")
+    text = f"{what} in flight at {consumer.consumer_name}"
+    return f"{text}, which has acknowledged none for {duration(known.quiet_ms)}"
 
 
 def _evict(row: LagRow, consumer: ConsumerRow) -> str:

@@ -7,8 +7,8 @@ from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.cli.whole_number import WholeNumber
+from txnctl.commands.tables.key import key_of, with_base64
 from txnctl.commands.topics.isolation_level import own_level
-from txnctl.input.argument_bytes import argument_bytes
 from txnctl.output.column import Column
 from txnctl.output.escape import printable_bytes
 from txnctl.output.human import plural, size
@@ -59,6 +59,7 @@ CELL_MAX = 60
     help=f"Messages at the most. [default: {PEEK_DEFAULT}]",
 )
 @option("-k", "--key", metavar="KEY", help="Only messages with this key.")
+@with_base64
 @option("--tail", "--last", type=WholeNumber(0, PEEK_MAX), metavar="N", help="The last N visible messages.")
 @reads_store
 @output(
@@ -87,6 +88,7 @@ def peek(
     isolation_level: IsolationLevel | None,
     count: int | None,
     key: str | None,
+    is_base64: bool,
     tail: int | None,
 ) -> None:
     """Show messages without consuming them.
@@ -96,7 +98,9 @@ def peek(
     next 100,000 messages (with -s, entries) are looked at, and a note says where the look ended.
     """
     most = count or PEEK_DEFAULT + 1
-    key_bytes = None if key is None else argument_bytes(key, "--key")
+    key_bytes = None if key is None else key_of(key, is_base64=is_base64, name="--key")
+    if is_base64 and key is None:
+        raise InvalidValue("--key-base64 says how --key is written, and no --key is given")
     if tail is not None:
         _check_tail(subscription, start, count, key)
         messages, count = _tail(context, topic, isolation_level, tail), tail

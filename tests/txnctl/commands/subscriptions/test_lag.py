@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import signal
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from storage.limits import QUIET_CONSUMER_MS
+from storage.values.key_text import key_text
 from tests.txnctl.commands.subscriptions.subscriptions_steps import lag
 from tests.waiting import wait_for
 from txnctl.commands.subscriptions import (
@@ -174,7 +177,7 @@ class TestLag:
             long_ago_ns = connection.clock.boot_ns() - 2 * QUIET_CONSUMER_MS * 1_000_000
             connection.environment.received_marks.note_quiet(consumer._attachment.consumer_id, long_ago_ns)
             out = run("subscriptions", "lag", "keyed", "s").out
-            assert "200 in flight at " in out
+            assert "200 messages, all of key it's k in flight at " in " ".join(out.split())
             assert "all of one key, at which the next worker may stick too: " in out
             assert "evict" not in out
             look = "txnctl topics peek keyed --subscription s --key 'it'\"'\"'s k'"
@@ -185,6 +188,34 @@ class TestLag:
             assert look in found
             assert run("subscriptions", "ack", "keyed", "s", "1:0:0").status == 0
             assert run("subscriptions", "update", "keyed", "s", "--max-redeliver-count", "3").status == 0
+
+    @pytest.mark.parametrize("key", [b"bad", b"\xff\xfe", b"a\tb", rb"a\tb", b"-n"])
+    def test_one_stuck_key_is_named_by_lag_and_by_evict(self, run: Any, store: Store, key: bytes) -> None:
+        """All that waits is of the key that one consumer sticks at: none could be read now, and the printed look runs."""
+        store.create_topic("keyed")
+        with store.subscribe(
+            "keyed", "s", subscription_type=SubscriptionType.KEY_SHARED, initial_position=EARLIEST,
+            receiver_queue_size=1, consumer_name="worker",
+        ) as consumer:  # fmt: skip
+            store.create_producer("keyed").send_batch([b"m"] * 200, keys=[key] * 200)
+            consumer.receive(timeout=0)
+            long_ago_ns = store.connection.clock.boot_ns() - 2 * QUIET_CONSUMER_MS * 1_000_000
+            marks = store.connection.environment.received_marks
+            marks.note_quiet(consumer._attachment.consumer_id, long_ago_ns)
+            shown = f"1 of the 200 messages of key {key_text(key)}"
+            lag_text = " ".join(run("subscriptions", "lag", "keyed", "s").out.split())
+            assert f"s: {shown} in flight at worker, which has acknowledged none for 2m" in lag_text
+            assert "could be read now" not in lag_text
+            assert "consumers are slow" not in lag_text
+            (look,) = re.findall("`(txnctl topics peek .*)` shows the messages", lag_text)
+            assert len(run(*shlex.split(look)[1:], "-n", "9", "-o", "name").out.split()) == 9
+            for words in (("--dry-run",), ("worker",)):
+                told = " ".join(run("subscriptions", "evict", "keyed", "s", *words).out.split())
+                assert f"consumer worker (pid {os.getpid()} on " in told
+                assert f"holds {shown} and has acknowledged none for 2m" in told
+                assert told.endswith(f"Next: {look}")
+                assert "first and may stick at it too" in told
+                assert "Run: " not in told
 
     @pytest.mark.usefixtures("billing")
     def test_a_topic_is_an_array_a_subscription_an_object(self, run: Any, store: Store) -> None:

@@ -146,7 +146,9 @@ class TestPeek:
         assert run(*peek, "--isolation-level", "READ_UNCOMMITTED").out == "1\n3\n4\n"
         assert run(*peek, "-s", "s").out == "1\n3\n"
         assert run("topics", "peek", "keys", "-k", "", "-o", "value").out == ""
+        assert run(*peek[:3], "--key", "aw==", "--key-base64", "-o", "value").out == "1\n3\n"
         assert run(*peek, "--tail", "2").status == 2
+        assert run("topics", "peek", "keys", "--key-base64").status == 2
         monkeypatch.setattr("txnctl.commands.topics.peek.PEEK_MAX", 2)
         monkeypatch.setattr("storage.reports.browse.PEEK_KEY_ENTRIES_MAX", 0)
         assert "looked through 1:0:1, and there are more" in run(*peek).err
