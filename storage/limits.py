@@ -128,6 +128,9 @@ LEFT_TO_OTHERS_MAX = 256
 HELD_MESSAGES_MAX = 100_000
 """Key_Shared: messages skipped because of a blocked key, beyond which dispatch waits."""
 
+FREE_PLACES_MAX = 64
+"""Records with free messages whose places a consumer remembers; with more, a dispatch finds some soon."""
+
 DELAYED_RECORDS_MAX = 2000
 """Due times of delayed messages that one dispatch notes, each a record of its own."""
 

@@ -284,7 +284,7 @@ def _check_delivered(opened: OpenSubscription[ReadView], through: MessageId) -> 
     if cursor.recalled is not None and cursor.read < min(last, cursor.recalled):
         raise _recalled(cursor.recalled, last)
     # A recalled message is free until it is delivered again.
-    for record in opened.deliveries.records() if cursor.released else ():
+    for record in opened.deliveries.through_free():
         inside = record.through(last, pending_ack.messages_through(through))
         for part in record.parts:
             if part.recalled and part.holder == deliveries.NOBODY and part.messages & inside:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from storage.disk.codec import corrupt, key1, key3, key_through, pack
 from storage.disk.schema import CURSORS, DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import SPAN_FATES_MAX
+from storage.limits import FREE_PLACES_MAX, SPAN_FATES_MAX
 from storage.subscription import delivery as records, span
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
@@ -30,6 +30,47 @@ Change = Callable[[Delivery, int], None]
 """A change of messages in the record of an entry or of a span."""
 
 V = TypeVar("V", bound=ReadView, covariant=True)
+
+
+class FreePlaces:
+    """The places of the records with free messages, as a reader has met them last: proved by the cursor's count."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self) -> None:
+        self._places: list[tuple[Position, bool]] = []
+
+    def __iter__(self) -> Iterator[tuple[Position, bool]]:
+        return iter(self._places)
+
+    def note(self, free: list[Delivery]) -> None:
+        """Remember the places of all records with free messages, if these are few."""
+        is_few = len(free) <= FREE_PLACES_MAX
+        self._places = [(record.at, record.is_span) for record in free] if is_few else []
+
+
+class _FreeRecords:
+    """The records with free messages that a look has met.
+
+    Attributes:
+        released: the entries with free messages in these records.
+        records: the records.
+    """
+
+    __slots__ = ("_released_of_all", "records", "released")
+
+    def __init__(self, released_of_all: int) -> None:
+        self._released_of_all = released_of_all
+        self.released = 0
+        self.records: list[Delivery] = []
+
+    def up_to_last(self, stored: Iterator[Delivery]) -> Iterator[Delivery]:
+        """Yield records until all entries with free messages are met."""
+        while self.released < self._released_of_all and (record := next(stored, None)) is not None:
+            if record.is_released:
+                self.released += record.released
+                self.records.append(record)
+            yield record
 
 
 class Deliveries(Generic[V]):
@@ -90,8 +131,11 @@ class Deliveries(Generic[V]):
             taken += _split_apart(left, apart, rest)
         return taken, rest
 
-    def among(self, chosen: Callable[[Delivery], int]) -> Iterator[Delivery]:
-        """Yield, by entry in position order, the deliveries with chosen messages.
+    def free(self, chosen: Callable[[Delivery], int], places: FreePlaces) -> Iterator[Delivery]:
+        """Yield, by entry in position order, the deliveries with chosen messages, which are free.
+
+        The records are looked at up to the last one with free messages, or at the remembered places alone where these
+        have as many entries with free messages as the cursor counts.
 
         Args:
             chosen: the messages of a record to yield.
@@ -99,23 +143,24 @@ class Deliveries(Generic[V]):
         Raises:
             CorruptStore: a delivery with free messages is missing: they would never be delivered again.
         """
-        released = 0
+        known = self._at_places(places)
+        if known is not None:
+            yield from by_entry(known, chosen)
+            return
+        free = _FreeRecords(self._cursor.released)
+        own = free.up_to_last(records.own(self._view, self._subscription_id))
+        spans = free.up_to_last(records.spans(self._view, self._subscription_id))
+        yield from _merged(own, spans, chosen)
+        self._check_released(free.released)
+        places.note(free.records)
 
-        def counted(stored: Iterator[Delivery]) -> Iterator[Delivery]:
-            nonlocal released
-            for record in stored:
-                released += record.released
-                yield record
-
-        view, subscription_id = self._view, self._subscription_id
-        own = (record for record in counted(records.own(view, subscription_id)) if chosen(record))
-        of_spans = (
-            record.of_entry(at)
-            for record in counted(records.spans(view, subscription_id))
-            for at in span.entries(record.at, chosen(record))
-        )
-        yield from merge(own, filter(None, of_spans), key=lambda delivery: delivery.at)
-        self._check_released(released)
+    def _at_places(self, places: FreePlaces) -> list[Delivery] | None:
+        """The records at remembered places; None if a record elsewhere has free messages."""
+        view, subscription_id, known = self._view, self._subscription_id, list[Delivery]()
+        for at, is_span in places:
+            record = self.find_span(at) if is_span else records.find_own(view, subscription_id, at)
+            known += [record] if record is not None else []
+        return known if sum(record.released for record in known) == self._cursor.released else None
 
     def records(self, start: Position | None = None) -> list[Delivery]:
         """The records, from the entry or the span of `start` on: of single entries, then of spans.
@@ -127,6 +172,16 @@ class Deliveries(Generic[V]):
         if start is None:
             self._check_released(sum(record.released for record in stored))
         return stored
+
+    def through_free(self) -> Iterator[Delivery]:
+        """Yield the records up to the last one with free messages: of single entries, then of spans.
+
+        Raises:
+            CorruptStore: a delivery with free messages is missing: they would never be delivered again.
+        """
+        free = _FreeRecords(self._cursor.released)
+        yield from free.up_to_last(records.records(self._view, self._subscription_id))
+        self._check_released(free.released)
 
     def _check_released(self, released: int) -> None:
         if released < self._cursor.released:
@@ -308,6 +363,20 @@ class Deliveries(Generic[V]):
                 held = delivery.of(consumer_id) & messages
                 _free(delivery, held, held, was_received=False)
                 self.put(delivery)
+
+
+def by_entry(stored: Sequence[Delivery], chosen: Callable[[Delivery], int]) -> Iterator[Delivery]:
+    """Yield, by entry in position order, the deliveries of records with chosen messages; of each kind in order."""
+    own = (record for record in stored if not record.is_span)
+    return _merged(own, (record for record in stored if record.is_span), chosen)
+
+
+def _merged(
+    own: Iterator[Delivery], spans: Iterator[Delivery], chosen: Callable[[Delivery], int]
+) -> Iterator[Delivery]:
+    of_spans = (record.of_entry(at) for record in spans for at in span.entries(record.at, chosen(record)))
+    chosen_own = (record for record in own if chosen(record))
+    return merge(chosen_own, filter(None, of_spans), key=lambda delivery: delivery.at)
 
 
 def _split_apart(

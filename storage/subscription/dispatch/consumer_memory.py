@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from storage.subscription.deliveries import FreePlaces
 from storage.subscription.dispatch.blocked_keys import BlockedKeys
 from storage.subscription.dispatch.span_keys import SpanKeys
 from storage.txn.aborted import AbortedSet
 
 
 class ConsumerMemory:
-    """The knowledge of one consumer that walks share: aborted transactions, blocked keys, keys of messages in spans.
+    """The knowledge of one consumer that walks share: aborted transactions, places of free messages, and keys.
 
     Attributes:
         reads_compacted: whether the consumer reads the compacted view, and then the log behind the horizon.
     """
 
-    __slots__ = ("aborted", "blocked_keys", "consumer_id", "reads_compacted", "span_keys")
+    __slots__ = ("aborted", "blocked_keys", "consumer_id", "free_places", "reads_compacted", "span_keys")
 
     def __init__(self, consumer_id: int, *, reads_compacted: bool = False) -> None:
         self.consumer_id = consumer_id
@@ -25,4 +26,5 @@ class ConsumerMemory:
         """Forget everything: after a failed batch, whose changes the memory may contain."""
         self.aborted = AbortedSet()
         self.blocked_keys = BlockedKeys()
+        self.free_places = FreePlaces()
         self.span_keys = SpanKeys()

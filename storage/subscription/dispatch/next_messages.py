@@ -24,6 +24,7 @@ from storage.limits import (
     LEFT_TO_OTHERS_MAX,
 )
 from storage.subscription import acked_ranges, message_set, pending_ack, span
+from storage.subscription.deliveries import by_entry
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import compacted_walk, share
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
@@ -124,11 +125,12 @@ class Walk:
         """Examine deliveries up to the read position, some of whose messages may be free by now, and due messages."""
         topic_id, read = self._subscription.topic_id, self._cursor.read
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
+        deliveries, again, delivered = self._opened.deliveries, None, iter(list[Delivery]())
         if self._by_key:
-            self._keys.again = SpansAgain(self._opened, self._memory, self._keys_at)
-        again = self._keys.again
-        deliveries, looks = self._opened.deliveries, self._by_key or self._cursor.released
-        delivered = deliveries.among(self._chosen_again) if looks else ()
+            self._keys.again = again = SpansAgain(self._opened, self._memory, self._keys_at)
+            delivered = by_entry(again.records, self._chosen_again)
+        elif self._cursor.released:
+            delivered = deliveries.free(self._chosen_again, self._memory.free_places)
         for at, delivery, due in self._delays.again(delivered, read):
             parts = delivery or deliveries.find(at)
             parts = parts or Delivery(at, log.stored(self._view, topic_id, at).count, [])

@@ -8,7 +8,7 @@ walk that found nothing, none is.
 from __future__ import annotations
 
 from storage.disk.view import ReadView
-from storage.subscription import delivery as deliveries, span
+from storage.subscription import span
 from storage.subscription.delivery import Delivery
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
@@ -22,6 +22,7 @@ class SpansAgain:
     """See the module.
 
     Attributes:
+        records: the records to examine: those of single entries, then of spans those with free messages.
         held: the number of messages of spans that wait for a message before them, or block later ones.
         awaits_decision: whether a message waits for the end of a transaction, which changes no delivery: an exhausted
             message of its own, and with on-open skip any message for one that is skipped.
@@ -37,21 +38,25 @@ class SpansAgain:
         "_state",
         "awaits_decision",
         "held",
+        "records",
     )
 
     def __init__(self, opened: OpenSubscription[ReadView], memory: ConsumerMemory, read: ReadKeys) -> None:
-        view, subscription_id, last = opened.view, opened.subscription_id, opened.cursor.read
+        view, last = opened.view, opened.cursor.read
         self._keys = memory.span_keys
         self._read = read
         self._limit = opened.subscription.max_redeliver_count
         self._free: dict[Position, int] = {}
         waiting: dict[Position, int] = {}
         state: list[object] = [self._limit]
-        for record in deliveries.records(view, subscription_id):
+        self.records: list[Delivery] = []
+        for record in opened.deliveries.records():
             inside = record.through(last, -1)
             free = record.due(view.now_ns) & inside
             rest = record.known() & ~record.of(memory.consumer_id) & ~free & inside
             state.append((record.at, record.is_span, free, rest))
+            if free or not record.is_span:
+                self.records.append(record)
             if record.is_span:
                 self._free[record.at], waiting[record.at] = free, rest
         self._keys.load(waiting.items(), read)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
+import pytest
 from hypothesis import given, strategies as st
 
 from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
 from storage.disk.codec import key3, pack
 from storage.disk.schema import DELIVERIES
 from storage.disk.view import WriteBatch
+from storage.errors import CorruptStore
 from storage.limits import SPAN_FATES_MAX
 from storage.process.clock import ManualClock
 from storage.subscription import catalogue as subscriptions, span
-from storage.subscription.delivery import NOBODY, PENDING, Delivery, DeliveryPart, every
+from storage.subscription.deliveries import FreePlaces
+from storage.subscription.delivery import NOBODY, PENDING, Delivery, DeliveryPart, every, records
 from storage.subscription.message_set import indexes
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.span import SPAN_MESSAGES_MAX
 from storage.topic import catalogue as topics
+from storage.topic.open_topic import OpenTopic
 from storage.values.position import Position
 from tests.storage.damage import broken_by
 from tests.storage.lmdb_operations import counted
@@ -23,6 +30,8 @@ from tests.storage.many_messages import write_messages
 from tests.storage.walk_steps import Attach, drain, receive, send, values
 
 NUMBER = 20_000
+
+FEW, MANY = 10, 1000
 
 Opened = OpenSubscription[WriteBatch]
 
@@ -238,6 +247,91 @@ STEPS = st.lists(
 )
 
 
+def attach_to(store: Store, type_: SubscriptionType, window: int = MANY) -> Consumer:
+    return store.subscribe("t", "a", subscription_type=type_, receiver_queue_size=window)
+
+
+def receive_beside(store: Store, attach: Attach, number: int, type_: SubscriptionType) -> Consumer:
+    """Have so many messages in flight, each of a ledger of its own and so under a record of its own."""
+
+    def close_soon(batch: WriteBatch) -> None:
+        OpenTopic.load(batch, topics.get(batch, "t").topic_id).state.ledger_entries_max = 1
+
+    store.connection.write(close_soon)
+    consumer = attach(type_, window=MANY)
+    write_messages(store, "t", number)
+    received = consumer.receive_batch(number, timeout=0)
+    assert count_records(store) == len(received) == number
+    consumer.negative_acknowledge(received[number // 2], delay=3600)
+    return consumer
+
+
+def receive_costs(tmp_path: Path, type_: SubscriptionType) -> list[int]:
+    """Operations of a receive and its acknowledgement beside few and beside many records, one with a free message."""
+    costs = []
+    for number in (FEW, MANY):
+        Store.create(tmp_path / str(number))
+        with Store.open(tmp_path / str(number)) as store:
+            store.create_topic("t")
+            consumer = receive_beside(store, partial(attach_to, store), number, type_)
+            for _ in range(2):
+                send(store, "new")
+                with counted(store) as operations:
+                    consumer.acknowledge(consumer.receive(timeout=0))
+            costs.append(operations.overall)
+    return costs
+
+
+class TestFree:
+    """Messages given back, which are looked for at each dispatch."""
+
+    @pytest.mark.parametrize(
+        "type_", [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER, SubscriptionType.SHARED]
+    )
+    def test_a_dispatch_looks_at_the_records_with_free_messages(
+        self, tmp_path: Path, type_: SubscriptionType
+    ) -> None:
+        """A receive beside a message that comes again in an hour costs no more with 1,000 records than with 10."""
+        few, many = receive_costs(tmp_path, type_)
+        assert many <= few
+
+    def test_a_dispatch_of_key_shared_reads_each_record_three_times(self, tmp_path: Path) -> None:
+        """In the look before it, in its batch, and there as the object that the batch shares (docs/decisions/0089)."""
+        few, many = receive_costs(tmp_path, SubscriptionType.KEY_SHARED)
+        assert many - few <= 3 * (MANY - FEW) + FEW
+
+    def test_what_another_consumer_gives_back_is_found(
+        self, store: Store, attach: Attach, clock: ManualClock
+    ) -> None:
+        """In records before and behind the remembered one, in the order of the log."""
+        consumer = receive_beside(store, attach, FEW, SubscriptionType.SHARED)
+        other = attach(SubscriptionType.SHARED)
+        assert values(other) == []
+        with store.connection.view() as view:
+            positions = [delivery.at for delivery in every(view, 1)]
+        for number in (8, 1):
+            consumer.negative_acknowledge(MessageId(*positions[number]), delay=0)
+        assert drain(other) == [b"1", b"8"]
+        clock.advance(3601)
+        assert drain(other) == [b"5"]
+
+    def test_a_lost_record_is_noticed_at_a_remembered_place(self, tmp_path: Path) -> None:
+        """The record of a free message is gone, which would never be delivered again."""
+        Store.create(tmp_path / "damaged")
+        with Store.open(tmp_path / "damaged") as store:
+            store.create_topic("t")
+            consumer = receive_beside(store, partial(attach_to, store), FEW, SubscriptionType.SHARED)
+            assert values(consumer) == []
+
+            def lose(batch: WriteBatch) -> None:
+                (free,) = [record for record in records(batch, 1) if record.is_released]
+                batch.remove(DELIVERIES, span.key(1, free.at))
+
+            store.connection.write(lose)
+            with pytest.raises(CorruptStore, match="0 entries with free messages are found"):
+                consumer.receive(timeout=0)
+
+
 def test_spans_hold_what_single_records_would(store: Store, attach: Attach) -> None:
     """The same fate for every message, and the same count of entries with free messages, as a plain mapping."""
     attach(SubscriptionType.SHARED)
@@ -254,6 +348,7 @@ def test_spans_hold_what_single_records_would(store: Store, attach: Attach) -> N
 
 def check_steps(subscription: Opened, steps: list[Step]) -> None:
     expected: dict[tuple[int, int], tuple[int, int]] = {}
+    places = FreePlaces()
     subscription.deliveries.clear()
     for what, entry, bits, (holder, times) in steps:
         at, count = Position(1, entry), SIZES[entry % len(SIZES)]
@@ -278,6 +373,11 @@ def check_steps(subscription: Opened, steps: list[Step]) -> None:
             assert subscription.deliveries.release(1, lambda *_: 0, was_received=True) == len(held)
             expected.update({which: (NOBODY, expected[which][1]) for which in held})
         check_encoding(subscription)
+        free = list(subscription.deliveries.free(lambda record: record.of(NOBODY), places))
+        assert {
+            (delivery.at.entry_id, index) for delivery in free for index in indexes(delivery.of(NOBODY))
+        } == {which for which, (holder, _) in expected.items() if holder == NOBODY}
+        assert [delivery.at for delivery in free] == sorted(delivery.at for delivery in free)
     stored = list(every(subscription.view, subscription.subscription_id))
     found = {
         (delivery.at.entry_id, index): part.fate()[:2]
