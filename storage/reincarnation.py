@@ -97,9 +97,9 @@ def reincarnate(
         )
         for subscription in subscriptions.every(batch, topic.topic_id):
             opened = OpenSubscription(batch, subscription)
-            for consumer in attached_consumers.every(batch, subscription.subscription_id):
-                attached_consumers.detach(opened, consumer.consumer_id)
-                detached += 1
+            consumers = attached_consumers.every(batch, subscription.subscription_id)
+            attached_consumers.detach(opened, [consumer.consumer_id for consumer in consumers])
+            detached += len(consumers)
             # However old the state is: nobody could come for a subscription of this incarnation before now.
             attached_consumers.note_use(opened)
     for key in list(batch.keys(LEASES)):

@@ -388,17 +388,15 @@ class SubscriptionAdmin:
         check_flags(dry_run=dry_run)
 
         def change(_: Topic, opened: Opened) -> ConsumersEvicted:
-            evicted, released = [], 0
-            for consumer in attached_consumers.every(opened.view, opened.subscription_id):
-                if consumer_name in (None, consumer.name):
-                    evicted.append(consumer.name)
-                    released += attached_consumers.detach(opened, consumer.consumer_id)
+            consumers = attached_consumers.every(opened.view, opened.subscription_id)
+            evicted = [consumer for consumer in consumers if consumer_name in (None, consumer.name)]
             if consumer_name is not None and not evicted:
                 raise ConsumerNotFound(
                     f"subscription {name} has no consumer {consumer_name}",
                     hint=Hint("`{}` lists them.", Action("store.reports.subscription_stats", topic, name)),
                 )
-            return ConsumersEvicted(evicted, released)
+            released = attached_consumers.detach(opened, [consumer.consumer_id for consumer in evicted])
+            return ConsumersEvicted([consumer.name for consumer in evicted], released)
 
         target = f"{topic} {name}" + (f" {consumer_name}" if consumer_name is not None else "")
         request = ChangeRequest("subscriptions evict", target, dry_run, reason)

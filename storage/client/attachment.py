@@ -199,7 +199,7 @@ class Attachment:
         def change(batch: WriteBatch) -> None:
             if self._exists(batch) and self._is_attached(batch):
                 opened = OpenSubscription(batch, self.subscription)
-                attached_consumers.detach(opened, self.consumer_id, untouched)
+                attached_consumers.detach(opened, [self.consumer_id], untouched)
 
         self.connection.write(change, share=ReserveShare.PART)
 

@@ -7,7 +7,7 @@ a dead one. The type and the isolation level of a subscription are fixed while c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from itertools import islice
 
@@ -129,9 +129,7 @@ def sweep(
     for lease in {consumer.lease for consumer in dead}:
         end_owned(batch, lease)
     if dead:
-        opened = OpenSubscription(batch, subscription)
-        for consumer in dead:
-            detach(opened, consumer.consumer_id)
+        detach(OpenSubscription(batch, subscription), [consumer.consumer_id for consumer in dead])
     return alive
 
 
@@ -164,32 +162,34 @@ def note_use(opened: OpenSubscription[WriteBatch]) -> None:
 
 
 def detach(
-    opened: OpenSubscription[WriteBatch], consumer_id: int, untouched: dict[Position, int] | None = None
+    opened: OpenSubscription[WriteBatch],
+    consumers: Collection[int],
+    untouched: dict[Position, int] | None = None,
 ) -> int:
-    """Remove a consumer and free the messages in flight there; return the number of messages.
+    """Remove consumers and free the messages in flight there; return the number of messages.
 
     Args:
-        untouched: by entry, the messages that the consumer never gave to its application, if the consumer tells; None
-            for a consumer that is dead or evicted, of which its mark tells.
+        untouched: by entry, the messages that a consumer never gave to its application, if the consumer tells; None
+            for consumers that are dead or evicted, of which their marks tell.
     """
+    if not consumers:
+        return 0
     left = number(opened)
-    if opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id)):
-        opened.cursor.consumers = left - 1
+    for consumer_id in consumers:
+        left -= opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
+    opened.cursor.consumers = left
     if untouched is not None:
         queued, in_spans = untouched, span.by_span(untouched.items())
         released = opened.deliveries.release(
-            consumer_id,
-            lambda record, _: (in_spans if record.is_span else queued).get(record.at, 0),
+            consumers,
+            lambda _, record, __: (in_spans if record.is_span else queued).get(record.at, 0),
             was_received=True,
         )
     else:
         noted = UntouchedMessages(opened)
-        released = opened.deliveries.release(
-            consumer_id,
-            lambda record, messages: noted.among(consumer_id, record, messages),
-            was_received=False,
-        )
-    delivered_window.remove(opened, consumer_id)
+        released = opened.deliveries.release(consumers, noted.among, was_received=False)
+    for consumer_id in consumers:
+        delivered_window.remove(opened, consumer_id)
     note_use(opened)
     return released
 

@@ -6,7 +6,7 @@ its span, unless it has a record of its own: an earlier release wrote it, or the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import merge
 from itertools import takewhile
 from typing import Generic, TypeVar
@@ -20,8 +20,8 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.values.position import Position
 
-Untouched = Callable[[Delivery, int], int]
-"""The messages of a record, among some, that no application has received."""
+Untouched = Callable[[int, Delivery, int], int]
+"""The messages of a record, among some in flight at a consumer, that no application has received."""
 
 EntryMessages = tuple[Position, int, int]
 """An entry, some of its messages, and the number that the entry has."""
@@ -332,23 +332,24 @@ class Deliveries(Generic[V]):
         self._cursor.released = 0
 
     def release(
-        self: Deliveries[WriteBatch], consumer_id: int, untouched: Untouched, *, was_received: bool
+        self: Deliveries[WriteBatch], consumers: Collection[int], untouched: Untouched, *, was_received: bool
     ) -> int:
-        """Free all messages of a consumer that is gone; return the number.
+        """Free all messages of consumers that are gone; return the number.
 
         Args:
-            untouched: the messages of a record in flight there that the consumer never gave to an application: such
+            untouched: the messages of a record in flight at a consumer that it never gave to an application: such
                 messages count as not delivered.
-            was_received: the consumer itself tells that its application received the rest.
+            was_received: the consumers themselves tell that their applications received the rest.
         """
         released = 0
         for record in self.records():
-            held = record.of(consumer_id)
-            if not held:
-                continue
-            released += held.bit_count()
-            _free(record, held, untouched(record, held), was_received=was_received)
-            self.put(record)
+            holders = sorted({part.holder for part in record.parts}.intersection(consumers))
+            for consumer_id in holders:
+                held = record.of(consumer_id)
+                released += held.bit_count()
+                _free(record, held, untouched(consumer_id, record, held), was_received=was_received)
+            if holders:
+                self.put(record)
         return released
 
     def give_back(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> None:

@@ -27,6 +27,7 @@ from storage.values.position import Position
 from tests.storage.damage import broken_by
 from tests.storage.lmdb_operations import counted
 from tests.storage.many_messages import write_messages
+from tests.storage.subscription.crowd import join
 from tests.storage.walk_steps import Attach, drain, receive, send, values
 
 NUMBER = 20_000
@@ -332,6 +333,28 @@ class TestFree:
                 consumer.receive(timeout=0)
 
 
+@pytest.mark.parametrize("change", ["evict", "die"])
+def test_many_consumers_that_go_read_the_records_once(tmp_path: Path, change: str) -> None:
+    """A hundred consumers, evicted or found dead together, free their messages in one pass over the records."""
+    costs = []
+    for number in (1, 100):
+        Store.create(tmp_path / str(number))
+        with Store.open(tmp_path / str(number)) as store:
+            store.create_topic("t")
+            receive_beside(store, partial(attach_to, store), 200, SubscriptionType.SHARED)
+            leases = join(store, number)
+            if change == "die":
+                for lease in leases:
+                    store.connection.environment.locks.leases.drop(lease)
+            with counted(store) as operations:
+                if change == "die":
+                    attach_to(store, SubscriptionType.SHARED)
+                else:
+                    store.admin.subscriptions.evict_consumers("t", "a")
+            costs.append(operations.overall)
+    assert costs[1] - costs[0] <= 99 * 12
+
+
 def test_spans_hold_what_single_records_would(store: Store, attach: Attach) -> None:
     """The same fate for every message, and the same count of entries with free messages, as a plain mapping."""
     attach(SubscriptionType.SHARED)
@@ -370,7 +393,7 @@ def check_steps(subscription: Opened, steps: list[Step]) -> None:
             expected = {which: fate for which, fate in expected.items() if which[0] > entry}
         else:
             held = [which for which, fate in expected.items() if fate[0] == 1]
-            assert subscription.deliveries.release(1, lambda *_: 0, was_received=True) == len(held)
+            assert subscription.deliveries.release([1], lambda *_: 0, was_received=True) == len(held)
             expected.update({which: (NOBODY, expected[which][1]) for which in held})
         check_encoding(subscription)
         free = list(subscription.deliveries.free(lambda record: record.of(NOBODY), places))
