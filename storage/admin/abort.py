@@ -5,13 +5,15 @@ from __future__ import annotations
 from storage import audit_trail
 from storage.admin import abort_counts
 from storage.admin.abort_counts import Counts, Unblocked
+from storage.disk.codec import key1
 from storage.disk.reserve import ReserveShare
+from storage.disk.schema import PART_TABLE, TXN_PARTS
 from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity, descends_from
 from storage.reports.timeline import holder, producers_of
-from storage.reports.transactions import DELETED, topic_names
+from storage.reports.transactions import DELETED
 from storage.table import report
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
@@ -144,6 +146,8 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
     """Abort a transaction, or return the effects that the abort would have."""
     audit_trail.check_reason(request.reason)
     process, coordinator = engine.process, engine.coordinator
+    with engine.connection.view() as view:
+        touches = TouchedNames(view, txn)
 
     def change(batch: WriteBatch) -> AbortResult:
         record = records.open_record(batch, txn)
@@ -160,7 +164,8 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
         parts = coordinator.parts(batch, txn) if is_open else []
         touched = {part.topic_id for part in parts if not isinstance(part, TableWorkDone)}
         counted = {topic_id: abort_counts.before(batch, topic_id) for topic_id in touched}
-        producers = _producers(batch, txn, touched) if request.fence else []
+        named = [topic for topic_id in touched if (topic := touches.topic(batch, topic_id)) is not None]
+        producers = _producers(batch, txn, named) if request.fence else []
         if request.if_version is not None and record.state is not TransactionState.COMMITTED:
             coordinator.check_version(batch, txn, request.if_version)
         if is_open:
@@ -168,7 +173,7 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
         ended = coordinator.abort(batch, txn, process, AbortReason.ASKED, request.reason)
         fencing = FencedTransactions(coordinator, process)
         fenced = [_fence(batch, *producer, fencing, process) for producer in producers]
-        effects = _effects(batch, [ended, *fencing.ended, *fencing.ended_owned], counted)
+        effects = _effects(batch, [ended, *fencing.ended, *fencing.ended_owned], counted, touches)
         result = AbortResult(
             before, ended.already, request.dry_run, request.fence,
             refusal.message if refusal is not None else None, [*effects, *fenced],
@@ -198,11 +203,45 @@ def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:
     )  # fmt: skip
 
 
-def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic, ProducerSession]]:
+class TouchedNames:
+    """The topics and tables that a transaction may have touched, by number.
+
+    A name stays with its number: the catalogues are read in a view, outside the writer gate, and in the batch only for
+    what a transaction has touched since.
+    """
+
+    __slots__ = ("_tables", "_topics")
+
+    def __init__(self, view: ReadView, txn: int) -> None:
+        kinds = {key[8] for key in view.keys(TXN_PARTS, key1(txn))}
+        self._topics = _topics_by_id(view) if kinds - {PART_TABLE} else {}
+        self._tables = report.table_names(view) if PART_TABLE in kinds else {}
+
+    def topic(self, view: ReadView, topic_id: int) -> Topic | None:
+        """The topic of a number; None for a deleted one."""
+        if topic_id not in self._topics:
+            self._topics = _topics_by_id(view)
+        return self._topics.get(topic_id)
+
+    def topic_name(self, view: ReadView, topic_id: int) -> str:
+        topic = self.topic(view, topic_id)
+        return DELETED if topic is None else topic.full_name
+
+    def table_name(self, view: ReadView, table_id: int) -> str:
+        if table_id not in self._tables:
+            self._tables = report.table_names(view)
+        return self._tables.get(table_id, DELETED)
+
+
+def _topics_by_id(view: ReadView) -> dict[int, Topic]:
+    return {topic.topic_id: topic for topic in topics.every(view)}
+
+
+def _producers(view: ReadView, txn: int, touched: list[Topic]) -> list[tuple[Topic, ProducerSession]]:
     """The connected sessions that have sent the transaction's messages."""
     senders = []
-    for topic in topics.every(view):
-        part = uncommitted_entries.part_of(view, txn, topic.topic_id) if topic.topic_id in touched else None
+    for topic in sorted(touched, key=lambda topic: topic.full_name):
+        part = uncommitted_entries.part_of(view, txn, topic.topic_id)
         names = producers_of(view, topic.topic_id, part) if part is not None else []
         connected = sessions.every(view, topic.topic_id) if names else ()
         senders += [(topic, one) for one in connected if one.name in names and not one.is_waiting]
@@ -231,27 +270,28 @@ def _fence(
     )  # fmt: skip
 
 
-def _effects(batch: WriteBatch, every: list[Ended], before: dict[int, Counts]) -> list[AbortEffect]:
+def _effects(
+    batch: WriteBatch, every: list[Ended], before: dict[int, Counts], touches: TouchedNames
+) -> list[AbortEffect]:
     """The effects of the first of all aborts part by part, with names; counted after all of them."""
     effects = [effect for ended in every for effect in ended.effects]
     after = {
         topic_id: abort_counts.after(batch, topic_id, counted, effects)
         for topic_id, counted in before.items()
     }
-    names = topic_names(batch) if before else {}
-    return [_effect(batch, effect, names, before, after) for effect in every[0].effects]
+    return [_effect(batch, effect, touches, before, after) for effect in every[0].effects]
 
 
 def _effect(
     batch: WriteBatch,
     effect: Effect,
-    names: dict[int, str],
+    touches: TouchedNames,
     before: dict[int, Counts],
     after: dict[int, Counts],
 ) -> AbortEffect:
     if isinstance(effect, TopicEffect):
         topic_id = effect.topic_id
-        topic = names.get(topic_id, DELETED)
+        topic = touches.topic_name(batch, topic_id)
         following = uncommitted_entries.first_open(batch, topic_id)
         return TopicAborted(
             "topic", effect.messages, effect.first_position, effect.last_position,
@@ -261,14 +301,14 @@ def _effect(
         )  # fmt: skip
     if isinstance(effect, SubscriptionEffect):
         topic_id, name = effect.topic_id, effect.subscription
-        topic = names.get(topic_id, DELETED)
+        topic = touches.topic_name(batch, topic_id)
         was, now = before[topic_id][name], after[topic_id][name]
         return SubscriptionAborted(
             "subscription", name, was.pending - now.pending + was.pending_in_view - now.pending_in_view,
             effect.cumulative, effect.mark_delete_position_before, effect.mark_delete_position_after,
             topic, short_topic_name(topic),
         )  # fmt: skip
-    table = report.table_names(batch).get(effect.table_id, DELETED)
+    table = touches.table_name(batch, effect.table_id)
     return TableAborted("table", effect.intents, effect.finalized, table)
 
 

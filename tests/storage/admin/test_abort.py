@@ -7,17 +7,20 @@ keys of a table, producers of their own; then one is aborted, first dry, then in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
-from storage.admin.abort import TopicAborted
+from storage.admin.abort import TopicAborted, TouchedNames
 from storage.errors import ProducerFenced, TransactionChanged, TransactionNotOpen
 from storage.process.clock import ManualClock
+from storage.topic import catalogue as topics
 from tests.model_runs import examples
 from tests.row_json import row_json
+from tests.storage.growth_steps import Scene, other_tables, other_topics
 from tests.storage.lmdb_operations import counted
 from tests.storage.reports.stuck import Script, play, scripts
 
@@ -196,3 +199,46 @@ def test_the_backlogs_are_counted_by_one_look_at_their_records(store: Store, fen
             assert effect.unblocks == {"a": (before.visible, after.visible, before.blocked, after.blocked)}
             assert after.pending == 100
         assert operations.total < 800
+
+
+@pytest.mark.parametrize("fences", [False, True])
+def test_the_names_of_what_is_touched_are_read_outside_the_gate(tmp_path: Path, fences: bool) -> None:
+    """The operations under the gate beside 1,000 topics and tables are those beside 10."""
+    totals = []
+    for number in (10, 1000):
+        Store.create(tmp_path / str(number))
+        with Store.open(tmp_path / str(number)) as store:
+            other_topics(store, number)
+            other_tables(store, number)
+            scene = Scene(store)
+            accounts = [store.table(f"accounts-{at}", create=True) for at in range(3)]
+            txn = store.begin_transaction()
+            scene.producer.send(b"in it", txn=txn)
+            for table in accounts:
+                table.put(b"k", b"v", txn=txn)
+            with counted(store) as operations:
+                result = store.admin.transactions.abort_transaction(txn, fence=fences)
+            totals.append(operations.total)
+            assert [row_json(effect).get("table") for effect in result.effects if effect.kind == "table"] == [
+                f"accounts-{at}" for at in range(3)
+            ]
+            assert operations.viewed.total < 3 * number + 40
+    assert totals[1] <= totals[0] + 10
+
+
+def test_what_is_touched_after_the_look_is_named(store: Store) -> None:
+    """A message in a new topic and a row in a new table, between the look at the names and the batch."""
+    txn = store.begin_transaction()
+    producer = store.create_producer("t")
+    producer.send(b"first", txn=txn)
+    store.table("a", create=True).put(b"k", b"v", txn=txn)
+    with store.connection.view() as view:
+        touched = TouchedNames(view, txn.least)
+    store.create_topic("new")
+    store.create_table("b")
+    with store.connection.view() as view:
+        ids = [topics.get(view, name).topic_id for name in ("t", "new")]
+        assert [touched.topic_name(view, topic_id) for topic_id in ids] == [
+            topics.get(view, name).full_name for name in ("t", "new")
+        ]
+        assert [touched.table_name(view, table_id) for table_id in (1, 2, 3)] == ["a", "b", "(deleted)"]
