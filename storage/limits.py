@@ -104,6 +104,9 @@ REAP_STEP_MAX = 200
 REAP_EVERY_NS = 1_000_000_000
 """Interval at which a writing process looks for dead owners, from its first write on."""
 
+LEASES_LOOKED_AT = 32
+"""Leases without transactions that such a look asks for, in turn; of dead processes it removes the records."""
+
 ACTIVE_OWNER_MS = 60_000
 """Age of the last use up to which a transaction is aborted only with --force."""
 

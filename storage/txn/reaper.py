@@ -3,20 +3,21 @@
 There is no daemon: every write batch begins with the reaper, which aborts a few transactions. The transaction that the
 batch names (`WriteBatch.naming`) is exempt: the coordinator compares its state and deadline once, in the operation.
 
-A look at every lease is due once a second. A change that is refused over open transactions does not wait for the look:
+A look at every lease that owns transactions is due once a second, and with it one at a few of the others, whose records
+are removed once their processes are dead. A change that is refused over open transactions does not wait for the look:
 the writer asks for those among the holders that are due, and runs the change again without them (docs/decisions/0032).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from storage.disk.codec import U64X2, key1
 from storage.disk.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView, WriteBatch
-from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
+from storage.limits import LEASES_LOOKED_AT, REAP_EVERY_NS, REAP_PER_WRITE_MAX
 from storage.process.identity import ProcessIdentity
 from storage.process.locks import Locks
 from storage.txn import record as records
@@ -44,6 +45,12 @@ def orphaned(view: ReadView, locks: Locks) -> Iterator[int]:
     for lease in _owners(view):
         if not locks.leases.is_held(lease):
             yield from _owned(view, lease)
+
+
+def _recorded(view: ReadView, after: int = 0) -> Iterator[int]:
+    """Yield the recorded leases behind one."""
+    for key in view.keys(LEASES, start=key1(after + 1)):
+        yield int.from_bytes(key, "big")
 
 
 def _owned(view: ReadView, lease: int) -> Iterator[int]:
@@ -99,7 +106,7 @@ def _is_due(batch: WriteBatch, txn_id: int) -> bool:
 class Reaper:
     """The reaper of a process, called at the begin of every write batch."""
 
-    __slots__ = ("_coordinator", "_process")
+    __slots__ = ("_coordinator", "_process", "_turn")
 
     def __init__(self, coordinator: Coordinator, process: Callable[[], ProcessIdentity]) -> None:
         """Args:
@@ -107,6 +114,7 @@ class Reaper:
         """
         self._coordinator = coordinator
         self._process = process
+        self._turn: int | None = None
 
     def reap_some(self, batch: WriteBatch, is_due: bool) -> int:
         """Abort a few transactions at the begin of a batch: overdue ones and, if `is_due`, those of dead owners.
@@ -123,7 +131,7 @@ class Reaper:
         if policy == ReapPolicy.OVERDUE:
             return 0
         if is_due:
-            self._end_orphaned(batch, REAP_PER_WRITE_MAX)
+            self._end_orphaned(batch, self._in_turn(batch), REAP_PER_WRITE_MAX)
         return batch.now_ns + REAP_EVERY_NS
 
     def find_due(self, batch: WriteBatch, holders: Sequence[int]) -> list[int]:
@@ -152,7 +160,7 @@ class Reaper:
             text: the operator's reason, kept in the record of each transaction.
         """
         ended = self._end_overdue(batch, limit, text)
-        return ended + self._end_orphaned(batch, limit - len(ended), text)
+        return ended + self._end_orphaned(batch, _recorded(batch), limit - len(ended), text)
 
     def _end_overdue(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
         ended: list[Ended] = []
@@ -161,10 +169,25 @@ class Reaper:
                 ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT, text))
         return ended
 
-    def _end_orphaned(self, batch: WriteBatch, limit: int, text: str | None = None) -> list[Ended]:
+    def _in_turn(self, batch: WriteBatch) -> list[int]:
+        """The next few recorded leases. The first turn goes by a commit, so that commands begin at different leases."""
+        turn = batch.commit % (batch.superblock.last_lease + 1) if self._turn is None else self._turn
+        leases = list(islice(_recorded(batch, turn), LEASES_LOOKED_AT))
+        leases += islice(_recorded(batch), LEASES_LOOKED_AT - len(leases))
+        self._turn = leases[-1] if leases else 0
+        return leases
+
+    def _end_orphaned(
+        self, batch: WriteBatch, leases: Iterable[int], limit: int, text: str | None = None
+    ) -> list[Ended]:
+        """Abort transactions of dead processes, and remove the records of leases that own none.
+
+        Args:
+            leases: the leases to look at; those that own transactions are looked at in any case.
+        """
         ended: list[Ended] = []
         # A lease whose record is lost still owns transactions.
-        for lease in sorted({int.from_bytes(key, "big") for key in batch.keys(LEASES)}.union(_owners(batch))):
+        for lease in sorted({*leases, *_owners(batch)}):
             left = limit - len(ended)
             if batch.locks.leases.is_held(lease):
                 continue

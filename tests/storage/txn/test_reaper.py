@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from storage import EARLIEST, MessageId, Store, TxnID
-from storage.disk.codec import key1
+from storage.disk.codec import key1, pack
 from storage.disk.schema import LEASES
 from storage.disk.view import WriteBatch
 from storage.errors import AlreadyExists, WaitTimeout
-from storage.limits import REAP_PER_WRITE_MAX, REAP_STEP_MAX
+from storage.limits import LEASES_LOOKED_AT, REAP_PER_WRITE_MAX, REAP_STEP_MAX
 from storage.process.clock import ManualClock
+from storage.topic import catalogue as topics
+from storage.topic.catalogue import LedgerLimits
 from storage.txn import reaper
 from storage.txn.begin import NewTransaction
 from tests.row_json import row_json
 from tests.storage.lmdb_operations import counted
+from tests.storage.subscription.crowd import looks
 
 
 def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:
@@ -277,6 +282,69 @@ def test_a_look_at_the_transactions_of_a_dead_process_is_bounded(
         store.connection.write(lambda _: None)
     assert operations.most < 80
     store.admin.transactions.reap_transactions()
+
+
+@pytest.mark.parametrize("number", [LEASES_LOOKED_AT, 1000])
+def test_a_look_beside_many_living_processes_is_bounded(
+    store: Store, path: str, clock: ManualClock, number: int
+) -> None:
+    """The look asks for a few leases that own no transaction, and ends the transactions of every dead owner."""
+    leases = record_leases(store, number)
+    txn = orphan(path, clock)
+    clock.advance(2)
+    with looks(store) as looked, counted(store) as operations:
+        store.connection.write(lambda _: None)
+    assert states(store, txn) == [("ABORTED", "owner-dead")]
+    assert looked.number <= LEASES_LOOKED_AT + 4
+    assert operations.most < 120
+    assert set(leases) <= recorded_leases(store)
+
+
+def test_the_records_of_dead_processes_are_removed_in_turn(store: Store, clock: ManualClock) -> None:
+    """Every record comes up once in as many looks as it takes, and those of living processes stay."""
+    leases = record_leases(store, 4 * LEASES_LOOKED_AT)
+    dead = set(leases[::2])
+    for lease in dead:
+        store.connection.environment.locks.leases.drop(lease)
+    for _ in range(5):
+        clock.advance(2)
+        store.connection.write(lambda _: None)
+    assert recorded_leases(store) & set(leases) == set(leases) - dead
+
+
+def test_processes_that_write_once_begin_at_different_leases(store: Store) -> None:
+    """The records of dead processes behind many living ones are removed by processes that write once each."""
+    leases = record_leases(store, 3 * LEASES_LOOKED_AT)
+    for lease in leases[-LEASES_LOOKED_AT:]:
+        store.connection.environment.locks.leases.drop(lease)
+
+    def write_once(batch: WriteBatch, number: int) -> None:
+        reaper.Reaper(store.engine.coordinator, lambda: store.connection.identity).reap_some(batch, True)
+        topics.create(batch, f"t-{number}", LedgerLimits())
+
+    for number in range(len(leases)):
+        store.connection.write(partial(write_once, number=number))
+    assert recorded_leases(store) & set(leases) == set(leases[:-LEASES_LOOKED_AT])
+
+
+def record_leases(store: Store, number: int) -> list[int]:
+    """Record leases of as many living processes, which own no transaction."""
+
+    def change(batch: WriteBatch) -> list[int]:
+        begin = batch.superblock.last_lease + 1
+        batch.superblock.last_lease += number
+        leases = list(range(begin, begin + number))
+        for lease in leases:
+            assert batch.locks.leases.hold(lease)
+            batch.put(LEASES, key1(lease), pack(store.connection.identity.fields()))
+        return leases
+
+    return store.connection.write(change)
+
+
+def recorded_leases(store: Store) -> set[int]:
+    with store.connection.view() as view:
+        return {int.from_bytes(key, "big") for key in view.keys(LEASES)}
 
 
 class TestLeaseWithoutRecord:
