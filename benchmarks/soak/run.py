@@ -24,7 +24,6 @@ _PROJECT = Path(__file__).resolve().parents[2]
 _HOUR_MS = 3600 * 1000
 _RETENTION_MS = 2 * _HOUR_MS
 _LEDGER_ENTRIES = 100
-_SAMPLES = 120
 _STOPPED_PARTS = 30
 _LATENCY_RUNS = 7
 _SIZE, _MEMORY, _LATENCY = Rule(1.15, 2.0), Rule(1.1, 2.0), Rule(1.5, 1.0)
@@ -36,12 +35,22 @@ class Soak:
 
     Args:
         say: is told of progress.
+        hours: pass in the run, by its fast clock.
+        samples: of everything; at each one a reader is killed or stopped.
     """
 
-    def __init__(self, directory: Path, minutes: float, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        minutes: float,
+        say: Callable[[str], None],
+        hours: int = RUN_HOURS,
+        samples: int = 120,
+    ) -> None:
         self._path = directory / "store"
         self._seconds = minutes * 60
-        self._clock = FastClock(max(1, int(RUN_HOURS * 3600 / self._seconds)))
+        self._samples = samples
+        self._clock = FastClock(max(1, int(hours * 3600 / self._seconds)))
         self._say = say
         self._chance = random.Random(1)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -89,8 +98,8 @@ class Soak:
         """Sample, collect garbage as cron would, and disturb the readers, in turn until the end."""
         began = time.monotonic()
         with open_store(str(self._path), self._clock) as store:
-            for turn in range(_SAMPLES):
-                due = began + self._seconds * (turn + 1) / _SAMPLES
+            for turn in range(self._samples):
+                due = began + self._seconds * (turn + 1) / self._samples
                 self._disturb(turn, min(self._seconds / _STOPPED_PARTS, max(0.0, due - time.monotonic())))
                 time.sleep(max(0.0, due - time.monotonic()))
                 self._check_alive()
@@ -99,7 +108,7 @@ class Soak:
                 self._sample(store, (time.monotonic() - began) / 60)
                 if turn % 10 == 9:
                     size, records = (self.series[name].points[-1][1] for name in ("data.mdb", "records"))
-                    share = (turn + 1) * 100 // _SAMPLES
+                    share = (turn + 1) * 100 // self._samples
                     self._say(f"{share} %: data.mdb {size:.1f} MiB, records {records:.1f} MiB")
 
     def _check_alive(self) -> None:

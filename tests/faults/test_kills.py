@@ -11,7 +11,7 @@ pytestmark = pytest.mark.needs_program("cc")
 
 def test_a_process_killed_at_a_system_call_leaves_all_or_nothing(children: Children) -> None:
     """Killed before a call or in the middle of a write: the state before or after, acknowledged is after; a retry works."""
-    child = children.start("tests.faults.kills", 0.006, 1)
+    child = children.start("tests.faults.kills", 0.002, 1)
     lines = list(iter(lambda: child.line(300), None))
     assert child.wait() == 0, lines
     assert lines[-1].endswith("; 0 broken promises")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs_program("cc")
 
 def test_a_refused_call_ends_in_one_clear_error_and_a_sound_store(children: Children) -> None:
     """EIO, ENOSPC and EMFILE at calls of many operations: no traceback, no signal, nothing halved, and a retry works."""
-    child = children.start("tests.faults.refusals", 0.003, 1)
+    child = children.start("tests.faults.refusals", 0.001, 1)
     lines = list(iter(lambda: child.line(300), None))
     assert child.wait() == 0, lines
     assert lines[-1].endswith("; 0 broken promises")

@@ -8,7 +8,7 @@ from tests.processes.child import Children
 
 def test_an_older_page_ends_no_command_in_a_traceback(children: Children) -> None:
     """Each answer is right, an error, or wrong in a way that decision 38 admits; a death is found by verify."""
-    child = children.start("tests.faults.stale_pages", 30, 1)
+    child = children.start("tests.faults.stale_pages", 10, 1)
     lines = list(iter(lambda: child.line(300), None))
     assert child.wait() == 0, lines
     assert lines[-1].endswith("truncations, 0 not refused as damage")

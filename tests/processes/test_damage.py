@@ -15,7 +15,7 @@ from storage.errors import NotAStore, StoreInvalid
 from tests.processes import damage, damage_sample
 from tests.processes.child import ROOT, Children
 
-FLIPS = max(200, int(os.environ.get("CRASH_ROUNDS", "0")))
+FLIPS = max(60, int(os.environ.get("CRASH_ROUNDS", "0")))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 
 
