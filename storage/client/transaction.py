@@ -89,11 +89,20 @@ class Transaction(ABC):
     def id(self) -> TxnID:
         """The number, for any process. The buffers are written, and nothing is buffered afterwards.
 
+        Where the store is closed, or unusable after an unknown outcome, the number by which to ask for the outcome. A
+        first commit that was lost gave its number to nobody: no transaction has it, or one of another owner.
+
         Raises:
             ReadOnlyTransaction: a read-committed transaction has none.
             WriteTooOld, LostConflict, RequestTooOld, ProducerFenced, SequenceConflict: as `flush`
+            StoreClosed: the store is closed, and the transaction has no number.
         """
-        return TxnID(self.work.share())
+        try:
+            return TxnID(self.work.share())
+        except StoreClosed:
+            if not self.work.txn_id_in_doubt:
+                raise
+            return TxnID(self.work.txn_id_in_doubt)
 
     @property
     @abstractmethod

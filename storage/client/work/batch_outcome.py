@@ -40,6 +40,11 @@ class BatchOutcome:
         """The batch is complete; the record is as saved."""
         self._record, self._version = record, record.version
 
+    @property
+    def txn_id(self) -> int:
+        """The number that the batch wrote, or tried to write; 0 if it had not come to the record."""
+        return 0 if self._record is None else self._record.txn_id
+
     def find_record(self, view: ReadView, txn_id: int) -> TransactionRecord | None:
         """The transaction's record in the store, or None.
 

@@ -64,6 +64,12 @@ class Work:
         return self._handle.txn_id
 
     @property
+    def txn_id_in_doubt(self) -> int:
+        """The number, also of a record of which this process does not know whether it is committed; 0: none."""
+        doubt = self._handle.doubt
+        return self._handle.txn_id or (0 if doubt is None else doubt.txn_id)
+
+    @property
     def state(self) -> TransactionState:
         """The transaction's state now."""
         return self._handle.state

@@ -6,7 +6,7 @@ import pytest
 
 from storage import Store, TransactionState, TxnID, faults
 from storage.client.transaction import Transaction
-from storage.errors import TransactionNotOpen, TransactionTimedOut, WriterBusy
+from storage.errors import StoreClosed, TransactionNotOpen, TransactionTimedOut, WriterBusy
 from storage.process.clock import ManualClock
 from storage.process.lock_file import LockFile
 from tests.row_json import row_json
@@ -32,6 +32,24 @@ class TestReadCommitted:
     def test_it_has_no_number(self, store: Store) -> None:
         """Also when somebody only wants to know whether it has."""
         assert store.transaction(isolation="read-committed").known_id is None
+
+
+def test_the_number_is_told_after_the_close(path: str) -> None:
+    """It is what asks for the outcome; a transaction without a number has none to tell."""
+    with Store.open(path) as store:
+        store.create_topic("orders")
+        producer, txn, unused = store.create_producer("orders"), store.transaction(), store.transaction()
+        producer.send(b"stored", txn=txn)
+        number = txn.id
+        other = store.transaction()
+        producer.send(b"committed", txn=other)
+        other.commit()
+    assert txn.id == number
+    with pytest.raises(StoreClosed):
+        assert unused.id
+    with Store.open(path) as store:
+        assert store.reports.show_transaction(other.id).row.state is TransactionState.COMMITTED
+        assert store.reports.show_transaction(txn.id).row.state is TransactionState.OPEN
 
 
 def test_asking_for_a_number_that_is_not_there_writes_nothing(store: Store) -> None:

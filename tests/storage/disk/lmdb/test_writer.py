@@ -14,7 +14,7 @@ from storage import EARLIEST, Store
 from storage.disk.lmdb.writer import LmdbWriter
 from storage.disk.schema import PURGES
 from storage.disk.view import ReadView, WriteBatch
-from storage.errors import AlreadyExists, OutcomeUnknown, StoreClosed, StoreInvalid
+from storage.errors import AlreadyExists, OutcomeUnknown, StoreClosed, StoreInvalid, TransactionNotFound
 from storage.process.clock import ManualClock
 
 
@@ -183,6 +183,32 @@ def test_a_commit_that_failed_is_refused_or_unknown(
         else:
             with pytest.raises(StoreClosed, match="a commit failed"):
                 store.connection.write(mark)
+
+
+def test_the_number_of_a_transaction_in_doubt_is_told(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a commit whose outcome is unknown: to ask by, while the handle is latched, and after its close."""
+    with Store.open(path) as store:
+        store.create_topic("orders")
+        producer, txn = store.create_producer("orders"), store.transaction()
+        producer.send(b"m", txn=txn)
+        writer = store.connection.environment.writer
+        from storage.disk.view import WriteBatch as Batch
+
+        monkeypatch.setattr(writer, "prologue", None)
+        monkeypatch.setattr(Batch, "__init__", unwrapping(Batch.__init__))
+        raw = writer._map.raw
+        writer._map.raw = FailingDisk(writer, again=False)  # type: ignore[assignment]
+        try:
+            with pytest.raises(OutcomeUnknown):
+                txn.commit()
+        finally:
+            writer._map.raw = raw
+        told = txn.id
+    assert txn.id == told
+    with Store.open(path) as store:
+        with pytest.raises(TransactionNotFound):
+            store.reports.show_transaction(told)
+        assert store.begin_transaction() == told, "the lost commit gave its number to nobody"
 
 
 def unwrapping(made: Any) -> Any:
