@@ -18,6 +18,7 @@ import click
 from storage.errors import BadInput, InvalidValue
 from txnctl.cli.aliases import ALIASES, OPTION_ALIASES
 from txnctl.cli.declaration import EFFECTS, Declaration, Group, declaration_of, summary_of
+from txnctl.output.stream import OutputStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +159,7 @@ class _Helpful:
 
 def _show_help(ctx: click.Context, _parameter: click.Parameter, is_given: bool) -> None:
     if is_given and not ctx.resilient_parsing:
-        click.echo(ctx.get_help(), color=ctx.color)
+        OutputStream().print(ctx.get_help())
         ctx.exit()
 
 
@@ -285,7 +286,7 @@ class GroupCommand(_Helpful, click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; alone, a group prints help and succeeds."""
         if not args and not ctx.resilient_parsing:
-            click.echo(ctx.get_help(), color=ctx.color)
+            OutputStream().print(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
 

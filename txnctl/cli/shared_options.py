@@ -17,6 +17,7 @@ from txnctl.cli.click_commands import Command, Option
 from txnctl.cli.settings import check_typed_store
 from txnctl.cli.value_types import DURATION, NamedConstant, Reason
 from txnctl.output.shell import name_store
+from txnctl.output.stream import OutputStream
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -177,7 +178,6 @@ def _name_in_hints(ctx: click.Context, _parameter: click.Parameter, path: str | 
 def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value == "help" and not ctx.resilient_parsing:
         from txnctl.output.field import KINDS
-        from txnctl.output.stream import OutputStream
         from txnctl.output.table_layout import LaidColumn, laid_out
 
         assert isinstance(ctx.command, Command)
@@ -189,7 +189,7 @@ def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str 
             LaidColumn("TYPE", "text", [KINDS[field.kind] for field in fields]),
             LaidColumn("WHAT IT SAYS", "text", [field.help for field in fields]),
         ]
-        click.echo(str(laid_out(columns, OutputStream().width())))
+        OutputStream().print(str(laid_out(columns, OutputStream().width())))
         ctx.exit()
     return value
 
@@ -202,13 +202,15 @@ def _show_schema(ctx: click.Context, _parameter: click.Parameter, is_given: bool
         assert isinstance(ctx.command, Command)
         output = ctx.command.declaration.output
         assert output is not None
-        click.echo(json_text.indented(schema_of(ctx.command_path, output.fields, partial=output.partial)))
+        OutputStream().print(
+            json_text.indented(schema_of(ctx.command_path, output.fields, partial=output.partial))
+        )
         ctx.exit()
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, is_given: bool) -> None:
     if is_given and not ctx.resilient_parsing:
-        click.echo(f"txnctl {__version__}")
+        OutputStream().print(f"txnctl {__version__}")
         ctx.exit()
 
 

@@ -54,6 +54,11 @@ class OutputStream:
         """Columns of the terminal, by COLUMNS or the terminal; None without a terminal."""
         return terminal_width(sys.stdout) if self.terminal else None
 
+    def print(self, text: str) -> None:
+        """Write text and a line end, and hand both to the kernel."""
+        self.write(f"{text}\n")
+        self.flush()
+
     def write(self, text: str) -> None:
         """Write text as UTF-8. File names that are not UTF-8 are written as the original bytes."""
         self.write_bytes(text.encode("utf-8", "surrogateescape"))
