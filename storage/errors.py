@@ -271,10 +271,16 @@ class WriteTooOld(Conflict):
 
 
 class RequestTooOld(Conflict):
-    """The transaction or the requested time is older than the versions kept, or than a consumed message."""
+    """The transaction or the requested time is older than the versions kept, or than a consumed message. All steps of
+    the transaction can be run again in a new one; a version that is not kept is never kept again (`retryable`).
+    """
 
     code = "request-too-old"
     retryable = True
+
+    def __init__(self, message: str, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.retryable = "transaction" in self.details or "waitsFor" in self.details
 
 
 class ConditionFailed(Conflict):

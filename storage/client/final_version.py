@@ -92,7 +92,8 @@ def before_retention(table: str, final: FinalVersion, start: int) -> RequestTooO
         hint = Hint(
             "Wait for its end: `{}` shows open transactions.", Action("store.reports.list_transactions")
         )
-    return RequestTooOld(message, hint=hint, table=table, keptSince=since)
+    waits = {} if final.waits_for is None else {"waitsFor": blocker_text(final)}
+    return RequestTooOld(message, hint=hint, table=table, keptSince=since, **waits)
 
 
 def blocker_text(final: FinalVersion) -> str:

@@ -75,7 +75,7 @@ def _never_issued(table: str, version: int, life: OtherLife) -> RequestTooOld:
         else f"was restored as of {known} and goes on from {first}"
     )
     return RequestTooOld(
-        f"{'table' if life.table else 'the store of table'} {table} {why}: version {version} is of before",
+        f"{'table' if life.table else 'the store of table'} {table} {why}: version {version} is from before that",
         hint="Read the whole table at a version, then the changes after that one.",
         table=table,
         oldestVersion=str(life.first),

@@ -36,7 +36,7 @@ def test_a_promoted_standby_is_a_new_incarnation(pair: tuple[Server, Server]) ->
         row = store.reports.show_transaction(txn).row
         assert row.state == TransactionState.ABORTED
         assert [change.key for change in store.table("accounts").changes(since=decided)] == [b"b"]
-        with pytest.raises(RequestTooOld, match="is of before"):
+        with pytest.raises(RequestTooOld, match="is from before that"):
             store.table("accounts").changes(since=undecided)
         assert store.begin_transaction().least > TRANSACTION_IDS_SKIPPED
         change = store.reports.list_audit_records()[0]

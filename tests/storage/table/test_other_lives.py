@@ -47,7 +47,7 @@ def test_a_version_that_the_original_issued_behind_the_backup_is_refused(
     with store:
         again = store.table(table.name)
         for _ in range(2):
-            with pytest.raises(RequestTooOld, match=f"goes on from .*: version {behind} is of before"):
+            with pytest.raises(RequestTooOld, match=f"goes on from .*: version {behind} is from before that"):
                 use(again, behind)
             use(again, before)
             use(again, again.version_at().version)
@@ -55,6 +55,7 @@ def test_a_version_that_the_original_issued_behind_the_backup_is_refused(
         assert [change.key for change in again.changes(since=before)] == [b"c", b"c"]
         with pytest.raises(RequestTooOld) as refused:
             use(again, behind)
+        assert refused.value.retryable is False
         assert [
             change.key for change in again.changes(since=int(refused.value.details["oldestVersion"]))
         ] == [
@@ -96,7 +97,7 @@ def test_a_version_above_a_transaction_that_was_open_in_the_backup_is_refused(
     Store.restore(tmp_path / "backup", tmp_path / "restored")
     with (
         Store.open(tmp_path / "restored", clock=clock) as restored,
-        pytest.raises(RequestTooOld, match="is of before"),
+        pytest.raises(RequestTooOld, match="is from before that"),
     ):
         restored.table(table.name).changes(since=seen)
 
@@ -129,7 +130,7 @@ def test_a_version_of_a_deleted_table_is_refused_by_a_later_one_of_the_name(
     store.admin.tables.delete_table("accounts")
     again = store.table("accounts", create=True)
     again.put(b"b", b"2")
-    with pytest.raises(RequestTooOld, match=f"deleted at .* version {seen} is of before"):
+    with pytest.raises(RequestTooOld, match=f"deleted at .* version {seen} is from before that"):
         use(again, seen)
     use(again, again.version_at().version)
     use(store.table("first"), seen)
