@@ -30,6 +30,7 @@ class StopSignals:
 
     def __init__(self, stop: Callable[[], None], *, quiet: bool) -> None:
         self.first: type[Terminated] | None = None
+        self._is_interrupted = False
         self._stop = stop
         self._quiet = quiet
         self._has_terminal = foreground_group() is not None
@@ -41,6 +42,8 @@ class StopSignals:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._take)
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(
@@ -49,6 +52,11 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-C gives back what is in hand: a SIGTERM behind it says nothing else."""
+        self._is_interrupted = True
+        signal.default_int_handler(number, frame)
+
     def _take(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGHUP and (self.first is not None or not self._has_terminal):
             return
@@ -56,7 +64,7 @@ class StopSignals:
             raise Terminated
         self.first = HungUp if number == signal.SIGHUP else Terminated
         self._stop()
-        if not self._quiet:
+        if not self._quiet and not self._is_interrupted:
             name = signal.Signals(number).name
             self._say(f"txnctl: {name}: what is in hand is finished; SIGTERM now would end that at once\n")
 

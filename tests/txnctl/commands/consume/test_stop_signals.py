@@ -157,6 +157,19 @@ class TestTerminated:
         wait_for(lambda: has_ended(pid), "the child has ended")
         assert backlog(path) == 1
 
+    def test_a_term_behind_an_interrupt_promises_nothing(self, consume: Any, path: Path) -> None:
+        """Ctrl-C ends the handler and gives its message back: nothing in hand is finished."""
+        send(path, b"a")
+        process = consume(*FOLLOW, "trap 'echo told; read go < go' TERM; echo ready; read go < go; echo more")
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == b"told\n"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert b"in hand" not in err
+        assert backlog(path) == 1
+
     def test_what_is_being_written_is_written_and_acknowledged(self, consume: Any, path: Path) -> None:
         """A full pipe stands in the way of the rest of the batch; every line comes whole."""
         with Store.open(path) as store:
