@@ -124,7 +124,7 @@ def read_time(text: str, name: str) -> int:
     try:
         time_ms = milliseconds(text, has_unit=name.endswith("Ms"))
     except InvalidValue as error:
-        raise Unreadable(f"{name} is a time in 1970, in milliseconds", f": {text}. {error.hint}") from None
+        raise Unreadable(f"{name} is {error.details['kind']}", f": {text}. {error.hint}") from None
     if time_ms is None:
         raise Unreadable(f"{name} is not a time", f" such as 2024-05-01T10:00:00Z: {text[:80]!r}")
     return time_ms

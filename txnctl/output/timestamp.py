@@ -33,13 +33,14 @@ def milliseconds(text: str, *, has_unit: bool = False) -> int | None:
         has_unit: the place of the text is named after milliseconds (`eventTimeMs`), so that every number is meant.
 
     Raises:
-        InvalidValue: a number of 10 digits, mostly a time in seconds, or of 8 digits, mostly a date.
+        InvalidValue: a number of 10 digits, mostly a time in seconds, or of 8 digits, mostly a date; a time before
+            1970. The detail `kind` says which of them.
     """
     if text.isdecimal() and text.isascii():
         value = int(text) if len(text) < 16 else TIME_MS_MAX + 1
         for (first, end), hint in MISMEANT.items():
             if first <= value < end and not has_unit:
-                raise InvalidValue(f"{text} is a time in 1970, in milliseconds", hint=hint)
+                raise _misread(text, "a time in 1970, in milliseconds", hint)
         return value if value <= TIME_MS_MAX else None
     from datetime import UTC, datetime, timedelta
 
@@ -52,7 +53,13 @@ def milliseconds(text: str, *, has_unit: bool = False) -> int | None:
             return None
         at = at.replace(tzinfo=UTC)
     value = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    return value if 0 <= value <= TIME_MS_MAX else None
+    if value < 0:
+        raise _misread(text, "a time before 1970", "Times before 1970 are not kept.")
+    return value if value <= TIME_MS_MAX else None
+
+
+def _misread(text: str, kind: str, hint: str) -> InvalidValue:
+    return InvalidValue(f"{text} is {kind}", hint=hint, kind=kind)
 
 
 def moment(text: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -34,6 +35,13 @@ class TestTimestamps:
         assert milliseconds(str(number), has_unit=True) == number
         for beside in (9_999_999, 100_000_000, 999_999_999, 10_000_000_000):
             assert milliseconds(str(beside)) == beside
+
+    @pytest.mark.parametrize("text", ["1950-01-01", "1969-12-31T23:59:59.999Z", "1970-01-01T00:30:00+01:00"])
+    def test_a_time_before_1970_is_refused_as_such(self, text: str) -> None:
+        """It is a time, which is not kept."""
+        with pytest.raises(InvalidValue, match=re.escape(f"{text} is a time before 1970")) as refused:
+            milliseconds(text)
+        assert refused.value.hint == "Times before 1970 are not kept."
 
     def test_forms(self) -> None:
         """As the contract writes them."""
