@@ -77,7 +77,7 @@ def _text_lines(file: BufferedReader | GzipFile, path: str) -> Iterator[bytes]:
 
 def _records(lines: Iterator[bytes], path: str) -> Iterator[tuple[int, list[str]]]:
     """Return the fields of each non-empty line, with the number of the line on which the fields begin."""
-    for number, fields, problem in csv_records(lines):
+    for number, fields, problem, _ in csv_records(lines):
         if problem is not None:
             raise _bad_line(path, number, problem)
         yield number, fields

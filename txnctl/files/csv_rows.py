@@ -8,11 +8,11 @@ a quoted one (`""`) is an empty text.
 from __future__ import annotations
 
 import codecs
-import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import BadLine, InvalidValue
@@ -22,7 +22,7 @@ from txnctl.files.byte_lines import bad_line
 from txnctl.files.cells import json_form, json_text
 from txnctl.files.listing import opened, plain_name, read_errors
 from txnctl.files.message_rows import FileMessage, MessageColumns, bad_row, message_row
-from txnctl.input.csv_text import csv_records
+from txnctl.input.csv_text import NEVER_CLOSED, TOO_LARGE, csv_records
 from txnctl.input.names_once import check_once
 from txnctl.output.human import plural
 from txnctl.spark.file_systems import without_secrets
@@ -147,17 +147,10 @@ def read_rows(path: str, header: CsvHeader, dialect: CsvDialect) -> Iterator[Csv
         BadLine: a quote that is never closed, a line that is too long, or bytes of no such encoding: what follows
             cannot be told apart.
     """
-    before = csv.field_size_limit(MESSAGE_BYTES_MAX)
-    try:
-        with read_errors(path), opened(path) as stream:
-            taken: list[bytes] = []
-            records = csv_records(_noted(_lines(stream, path, dialect), taken), header.delimiter)
-            for index, record in enumerate(records):
-                if index:
-                    yield _row(path, record, b"".join(taken), header)
-                taken.clear()
-    finally:
-        csv.field_size_limit(before)
+    with read_errors(path), opened(path) as stream:
+        records = csv_records(_lines(stream, path, dialect), header.delimiter)
+        for record in islice(records, 1, None):
+            yield _row(path, record, header)
 
 
 def read_lines(
@@ -216,14 +209,15 @@ def _parse_line(line: bytes, header: CsvHeader, dialect: CsvDialect) -> CsvRow |
     if len(header.names) == 1 and not text.strip(b"\r\n"):
         return CsvRow(0, [None])
     record = next(csv_records([text], header.delimiter), None)
-    return None if record is None else _row("", record._replace(number=0), text, header)
+    return None if record is None else _row("", record._replace(number=0), header)
 
 
-def _row(path: str, record: CsvRecord, text: bytes, header: CsvHeader) -> CsvRow:
-    number, fields, problem = record[:3]
+def _row(path: str, record: CsvRecord, header: CsvHeader) -> CsvRow:
+    number, fields, problem, lines = record
+    text = b"".join(lines)
     if problem is not None:
-        if text.count(b'"') % 2:
-            raise bad_line(path, number, "the quote that begins here is never closed")
+        if problem == NEVER_CLOSED or (text.count(b'"') % 2 and not problem.startswith(TOO_LARGE)):
+            raise bad_line(path, number, NEVER_CLOSED)
         return CsvRow(number, [], problem)
     if len(fields) != len(header.names):
         return CsvRow(
@@ -255,12 +249,6 @@ def _quoted_empty(text: bytes, delimiter: str) -> set[int]:
 
 def _is_text(field: str) -> bool:
     return field.isascii() or not any("\udc80" <= character <= "\udcff" for character in field)
-
-
-def _noted(lines: Iterable[bytes], taken: list[bytes]) -> Iterator[bytes]:
-    for line in lines:
-        taken.append(line)
-        yield line
 
 
 def _lines(stream: io.BufferedReader, path: str, dialect: CsvDialect) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ import csv
 from typing import NamedTuple
 
 from storage.errors import BadLine
+from storage.limits import MESSAGE_BYTES_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,20 @@ _CR_STAND_IN = "\udc0d"
 """Bytes that are not UTF-8 become U+DC80 to U+DCFF, so no line decodes to this one."""
 
 
+NEVER_CLOSED = "the quote that begins here is never closed"
+"""The problem of a record without an end, which takes all that follows."""
+
+TOO_LARGE = "a field has more than"
+"""The beginning of the problem of a record that has an end."""
+
+
 class CsvRecord(NamedTuple):
-    """The fields of a record that begins on line `number`, or the problem, with no fields."""
+    """The fields of a record that begins on line `number`, or the problem, with no fields; and its lines."""
 
     number: int
     fields: list[str]
-    problem: str | None = None
+    problem: str | None
+    lines: list[bytes]
 
 
 def csv_lines(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[], None]) -> Iterator[bytes]:
@@ -53,23 +62,39 @@ def csv_lines(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[
             )
 
 
-def csv_records(lines: Iterable[bytes], delimiter: str = ",") -> Iterator[CsvRecord]:
+def csv_records(
+    lines: Iterable[bytes], delimiter: str = ",", field_max: int = MESSAGE_BYTES_MAX
+) -> Iterator[CsvRecord]:
     """The records of lines with their ends; a byte order mark is passed over.
 
     An empty line is a record of one empty field where the first record, the header, has one field, and is passed over
-    elsewhere. After a record with a problem the next line begins a record.
+    elsewhere. After a record with a problem the next line begins a record; after a field that is too large, the line
+    behind the closing quote.
+
+    Args:
+        field_max: characters of a field.
     """
     text = _Text(lines)
     parsed = csv.reader(text, strict=True, delimiter=delimiter)
     is_first, has_one_field = True, False
     while True:
-        number = parsed.line_num + 1
+        number, text.lines = text.number + 1, []
+        problem: str | None = None
+        # The limit is one of the whole process.
+        before = csv.field_size_limit(field_max)
         try:
             fields = next(parsed)
         except StopIteration:
             return
         except csv.Error as error:
-            yield CsvRecord(number, [], str(error))
+            problem = str(error)
+        finally:
+            csv.field_size_limit(before)
+        if problem is not None:
+            if problem.startswith("field larger than"):
+                is_closed = text.pass_quote()
+                problem = f"{TOO_LARGE} {field_max:,} bytes" if is_closed else NEVER_CLOSED
+            yield CsvRecord(number, [], problem, text.lines)
             continue
         if text.has_stand_in:
             fields = [field.replace(_CR_STAND_IN, "\r") for field in fields]
@@ -81,7 +106,7 @@ def csv_records(lines: Iterable[bytes], delimiter: str = ",") -> Iterator[CsvRec
                 # The byte order mark of a spreadsheet is no part of the first name.
                 fields[0] = fields[0].removeprefix("\ufeff")
                 is_first, has_one_field = False, len(fields) == 1
-            yield CsvRecord(number, fields)
+            yield CsvRecord(number, fields, None, text.lines)
 
 
 class _Text:
@@ -89,19 +114,26 @@ class _Text:
 
     Attributes:
         has_stand_in: whether a CR was replaced since the reader of the records last looked.
+        number: of the last line.
+        lines: those of the record.
     """
 
-    __slots__ = ("_lines", "has_stand_in")
+    __slots__ = ("_rest", "has_stand_in", "lines", "number")
 
     def __init__(self, lines: Iterable[bytes]) -> None:
-        self._lines = iter(lines)
+        self._rest = iter(lines)
         self.has_stand_in = False
+        self.number = 0
+        self.lines: list[bytes] = []
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        text = next(self._lines).decode("utf-8", "surrogateescape")
+        line = next(self._rest)
+        self.number += 1
+        self.lines.append(line)
+        text = line.decode("utf-8", "surrogateescape")
         if "\r" not in text:
             return text
         content, end = (text[:-2], "\r\n") if text.endswith("\r\n") else (text, "")
@@ -109,3 +141,14 @@ class _Text:
             content = content.replace("\r", _CR_STAND_IN)
             self.has_stand_in = True
         return content + end
+
+    def pass_quote(self) -> bool:
+        """Pass over lines up to the one that closes an open quote of the record; False at the end of the input."""
+        is_open = sum(line.count(b'"') for line in self.lines) % 2 == 1
+        while is_open:
+            line = next(self._rest, None)
+            if line is None:
+                return False
+            self.number += 1
+            is_open ^= line.count(b'"') % 2 == 1
+        return True

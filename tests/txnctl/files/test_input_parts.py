@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
@@ -343,3 +344,26 @@ def test_a_row_of_csv_that_is_larger_than_a_message_is_named(tmp_path: Path) -> 
     columns = MessageColumns(event_time="when")
     assert refused(file, columns) == f"{file}: line 3: larger than a message may be, 5,242,880 bytes"
     assert [row.problem and row.problem[:6] for row in rows_of(file, columns)] == [None, "larger", "when i"]
+
+
+@pytest.mark.parametrize("multi_line", [True, False])
+def test_a_field_of_csv_that_is_larger_than_a_message_is_named(tmp_path: Path, multi_line: bool) -> None:
+    """By file and line, or left out; one of 200,000 bytes is taken."""
+    file, large, fits = tmp_path / "f.csv", "x" * (MESSAGE_BYTES_MAX + 1), "y" * 200_000
+    file.write_text(f"v,w\na,1\n{large},2\nb,{fits}\n")
+    said = f"{file}: line 3: a field has more than 5,242,880 bytes"
+    with pytest.raises(BadLine, match=re.escape(said)):
+        rows_of(file, options=InputOptions(multi_line=multi_line))
+    rows = rows_of(file, options=InputOptions(skip=True, multi_line=multi_line))
+    assert [row.problem for row in rows] == [None, "a field has more than 5,242,880 bytes", None]
+    assert json.loads(rows[2].value or b"")["w"] == fits
+
+
+def test_the_lines_of_a_large_quoted_field_are_no_rows(tmp_path: Path) -> None:
+    """The row behind the closing quote is the next one; without a closing quote the file ends in an error."""
+    file, inside = tmp_path / "f.csv", "a,1\n" * (MESSAGE_BYTES_MAX // 4 + 1)
+    file.write_text(f'v,w\n"{inside}",2\nb,3\n')
+    assert [row.value for row in rows_of(file)] == [None, b'{"v":"b","w":"3"}']
+    file.write_text(f'v,w\n"{inside}\nb,3\n')
+    with pytest.raises(BadLine, match="line 2: the quote that begins here is never closed"):
+        rows_of(file)

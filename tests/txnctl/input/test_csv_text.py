@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from storage.errors import BadLine
-from txnctl.input.csv_text import csv_lines, csv_records
+from txnctl.input.csv_text import NEVER_CLOSED, csv_lines, csv_records
 
 
 def block(*lines: bytes, too_long: int | None = None, is_unended: bool = False) -> Any:
@@ -72,17 +73,36 @@ def test_a_record_may_go_over_blocks() -> None:
     """Its number is that of its first line."""
     blocks = [block(b'1,"first', b"second"), block(b'third"', b"2,x")]
     assert list(csv_records(csv_lines(blocks, 100, lambda: None))) == [
-        (1, ["1", "first\nsecond\nthird"], None),
-        (4, ["2", "x"], None),
+        (1, ["1", "first\nsecond\nthird"], None, [b'1,"first\n', b"second\n", b'third"\n']),
+        (4, ["2", "x"], None, [b"2,x\n"]),
     ]
 
 
 def test_after_a_problem_the_next_line_begins_a_record() -> None:
     """The problem has the number of the line and no fields."""
     first, bad, last = csv_records([b"a\n", b'"b"c\n', b"d\n"])
-    assert (first.fields, last) == (["a"], (3, ["d"], None))
+    assert (first.fields, last) == (["a"], (3, ["d"], None, [b"d\n"]))
     assert (bad.number, bad.fields) == (2, [])
     assert "expected after" in (bad.problem or "")
+
+
+@pytest.mark.parametrize(
+    "large", [b"1,%s\n" % (b"x" * 11), b'"%s"\n' % (b"x" * 11), b'"1\n%s\n1,2\n\n3,4",5\n' % (b"x" * 11)]
+)
+def test_after_a_large_field_comes_the_record_behind_it(large: bytes) -> None:
+    """No line inside the quotes is taken for a record; the limit of the process stays as it was."""
+    before = csv.field_size_limit()
+    first, bad, last = csv_records(_split(b"a,b\n" + large + b"c,d\n"), field_max=10)
+    assert (first.fields, last.fields) == (["a", "b"], ["c", "d"])
+    assert (bad.number, bad.fields, bad.problem) == (2, [], "a field has more than 10 bytes")
+    assert last.number == 2 + large.count(b"\n")
+    assert csv.field_size_limit() == before
+
+
+def test_a_large_field_without_an_end_takes_the_rest() -> None:
+    """The record is said to have no end, and nothing behind it is read as a record."""
+    (bad,) = csv_records(_split(b'a,"%s\n1,2\n3,4\n' % (b"x" * 11)), field_max=10)
+    assert (bad.number, bad.problem) == (1, NEVER_CLOSED)
 
 
 def test_a_pause_comes_after_each_block() -> None:

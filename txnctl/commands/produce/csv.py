@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-
 from storage.errors import BadInput, BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
 from txnctl.commands.produce.sending import Batch, OptionalColumns
@@ -88,14 +86,8 @@ class CsvReader:
 
     def read_records(self) -> None:
         """Read it all."""
-        before = csv.field_size_limit(MESSAGE_BYTES_MAX)
-        try:
-            self._read()
-        finally:
-            csv.field_size_limit(before)
-
-    def _read(self) -> None:
-        for number, fields, problem in csv_records(csv_lines(self._lines, _LINE_BYTES_MAX, self._hand_on)):
+        lines = csv_lines(self._lines, _LINE_BYTES_MAX, self._hand_on)
+        for number, fields, problem, _ in csv_records(lines):
             self._start = number
             if problem is not None:
                 self._refuse(problem)

@@ -5,7 +5,6 @@ No line is left out: the first bad line ends the import, since an import is one 
 
 from __future__ import annotations
 
-import csv
 from binascii import Error as NotBase64, a2b_base64
 
 from storage.errors import BadLine, InvalidValue
@@ -72,12 +71,8 @@ def read_csv(source: Source, at_pause: AtPause) -> Iterator[Pair]:
     Raises:
         BadLine, InvalidValue
     """
-    before = csv.field_size_limit(2 * TABLE_VALUE_BYTES_MAX)
-    try:
-        reader = LineReader(source, _CSV_LINE_BYTES_MAX, keeps_cr=True)
-        yield from _records(csv_lines(reader, _CSV_LINE_BYTES_MAX, at_pause))
-    finally:
-        csv.field_size_limit(before)
+    reader = LineReader(source, _CSV_LINE_BYTES_MAX, keeps_cr=True)
+    yield from _records(csv_lines(reader, _CSV_LINE_BYTES_MAX, at_pause))
 
 
 READERS = {"ndjson": read_ndjson, "csv": read_csv}
@@ -85,7 +80,7 @@ READERS = {"ndjson": read_ndjson, "csv": read_csv}
 
 def _records(lines: Iterator[bytes]) -> Iterator[Pair]:
     columns = None
-    for number, fields, problem in csv_records(lines):
+    for number, fields, problem, _ in csv_records(lines, field_max=2 * TABLE_VALUE_BYTES_MAX):
         if problem is not None:
             raise _bad(number, problem, _CSV_HINT)
         if columns is None:

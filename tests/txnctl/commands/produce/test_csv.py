@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from storage.limits import MESSAGE_BYTES_MAX
 from tests.txnctl.commands.produce.produce_steps import stored, values
 from tests.waiting import wait_for
 
@@ -99,6 +100,15 @@ class TestCsv:
             (b"a,yesterday,", "not a time"),
             (b"a,20240501,", "eventTime is a time in 1970, in milliseconds: 20240501"),
             (b"a,1714521600,", "eventTime is a time in 1970, in milliseconds: 1714521600"),
+            (
+                b"a,1950-01-01,",
+                "eventTime is a time before 1970: 1950-01-01. Times before 1970 are not kept.",
+            ),
+            (b"a" * (MESSAGE_BYTES_MAX + 1) + b",,", "a field has more than 5,242,880 bytes"),
+            (
+                b'"' + b"a,,\n" * (MESSAGE_BYTES_MAX // 4 + 1) + b'",,',
+                "a field has more than 5,242,880 bytes",
+            ),
             (b"a,,\xff", "UTF-8"),
             (b'"a"b,,', "expected after"),
         ],
