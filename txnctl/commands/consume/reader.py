@@ -7,6 +7,7 @@ from txnctl.cli.at_time import position_of
 from txnctl.cli.newest import newest_messages
 from txnctl.commands.consume.blocked_note import Hidden
 from txnctl.commands.consume.bounds import ReadRange
+from txnctl.commands.subscriptions.start_note import note_if_to_come
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
         level = options.isolation_level or IsolationLevel.READ_COMMITTED
         if options.tail is None:
             begin = position_of(store, topic, options.start or EARLIEST)
+            if options.start is not None:
+                note_if_to_come(context, store, topic, options.start)
         else:
             begin = newest_messages(store, topic, level, options.tail)
         reader = store.reader(

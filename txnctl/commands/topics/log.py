@@ -8,6 +8,7 @@ from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.newest import newest_entries
 from txnctl.cli.value_types import RANGE, TOPIC
 from txnctl.cli.whole_number import WholeNumber
+from txnctl.commands.subscriptions.start_note import note_if_to_come
 from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
@@ -84,6 +85,8 @@ def log(
         raise InvalidValue("--tail and --range exclude each other", hint="--tail 5 is --range -5.")
     if tail is not None and count is not None:
         raise InvalidValue("--tail and -n exclude each other", hint="--tail N shows the last N entries.")
+    if message_range is not None and message_range.newest is None:
+        note_if_to_come(context, context.store, topic, message_range.first)
     rows = _rows(context.store, topic, message_range, count if tail is None else tail)
     if follow:
         from txnctl.commands.topics.log_follow import follow_log

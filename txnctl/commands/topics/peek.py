@@ -7,6 +7,7 @@ from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.cli.whole_number import WholeNumber
+from txnctl.commands.subscriptions.start_note import note_if_to_come
 from txnctl.commands.tables.key import key_of, with_base64
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.output.column import Column
@@ -106,6 +107,8 @@ def peek(
         messages, count = _tail(context, topic, isolation_level, tail), tail
     elif subscription is None:
         messages = _from_start(context, topic, start, isolation_level, most, key_bytes)
+        if start is not None:
+            note_if_to_come(context, context.store, topic, start)
     else:
         if start is not None or isolation_level is not None:
             raise own_level()

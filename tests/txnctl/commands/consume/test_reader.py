@@ -93,3 +93,30 @@ class TestReading:
         """Exit 3, with and without a subscription."""
         assert run("consume", "none").status == 3
         assert run("consume", "none", "-s", "s").status == 3
+
+
+class TestStart:
+    """A position that the topic has not come to."""
+
+    @pytest.mark.parametrize("to", ["1:3", "99:0", "1:9:3"])
+    def test_a_start_beyond_the_end_is_said_to_be(self, run: Any, path: Path, to: str) -> None:
+        """By `consume`, `topics peek` and `topics log`: nothing is there, and nothing before it is shown."""
+        send_batch(path, 1)
+        send_batch(path, 1)
+        said = f"txnctl: {to} lies beyond the end of orders, 1:1: no message is there yet, and none before it is shown\n"
+        for words in (
+            ("consume", "orders", "--from", to),
+            ("topics", "peek", "orders", "--from", to, "-o", "ndjson"),
+            ("topics", "log", "orders", "--range", f"{to}..", "-o", "ndjson"),
+        ):
+            outcome = run(*words)
+            assert (outcome.status, outcome.out) == (0, ""), words
+            assert outcome.err.startswith(said), words
+
+    @pytest.mark.parametrize("to", ["1:2", "1:1", "0:0", "earliest", "latest", "@2999-01-01"])
+    def test_the_end_itself_is_not_beyond(self, run: Any, path: Path, to: str) -> None:
+        """Whoever goes on behind the last message is told nothing."""
+        send_batch(path, 1)
+        send_batch(path, 1)
+        assert "lies" not in run("consume", "orders", "--from", to).err
+        assert "lies" not in run("topics", "peek", "orders", "--from", to).err
