@@ -332,7 +332,7 @@ def test_a_dead_host_is_passed_over(path: str) -> None:
     began = time.monotonic()
     with Store.open(url) as store:
         assert len(store.topics()) == 1
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30
     with pytest.raises(ServerUnreachable, match="no answer within"):
         Store.open(f"postgresql://postgres@127.0.0.1:{port}/postgres?store=s&connect_timeout=1")
     silent.close()

@@ -16,6 +16,7 @@ from storage.process.clock import SYSTEM_CLOCK, Clock, ManualClock
 from storage.process.wake_page import HIGH, QUEUED, SLOT_TICKET, SLOTS, WakePage
 from storage.process.writer_gate import GATE_BYTE, WriterGate
 from tests.storage.interrupt_lines import interrupted_runs
+from tests.waiting import wait_for
 
 Gates = tuple[WriterGate, WriterGate]
 
@@ -317,9 +318,16 @@ def test_a_turn_that_is_over_is_followed_by_a_new_one(tmp_path: Path) -> None:
     pages = [WakePage(str(path)) for _ in locks]
     holder, gate = [WriterGate(lock, clock, page) for lock, page in zip(locks, pages, strict=True)]
     assert pages[0].map(makes=True)
+    numbers = pages[0].tickets
+    assert numbers is not None
+
+    def release_once_waited_for() -> None:
+        wait_for(lambda: any(numbers[SLOT_TICKET : SLOT_TICKET + SLOTS].tolist()), "the gate is waited for")
+        holder._locks.release(GATE_BYTE)
+
     for _ in range(2):
         holder.enter(5, None)
-        leaving = threading.Timer(0.05, holder._locks.release, (GATE_BYTE,))
+        leaving = threading.Thread(target=release_once_waited_for)
         leaving.start()
         gate.enter(60, None)
         turn = gate._turn

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from urllib.parse import quote
 
 import pytest
@@ -69,23 +70,30 @@ def test_a_time_limit_cancels_the_steps(session: Session) -> None:
     assert numbers(session, 1) == [2]
 
 
-def test_an_interrupt_ends_a_wait(session: Session) -> None:
+@contextmanager
+def acting_in_a_wait(cluster: Cluster, session: Session, act: Callable[[], object]) -> Iterator[None]:
+    """Act from another thread once the server is at the step that sleeps."""
+    asleep = f"SELECT wait_event FROM pg_stat_activity WHERE pid = {session.server_pid}"
+    thread = threading.Thread(target=lambda: (cluster.wait_until(asleep, "PgSleep"), act()))
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_an_interrupt_ends_a_wait(session: Session, postgres_cluster: Cluster) -> None:
     """Ctrl-C is raised at once, and the session goes on."""
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    interrupting = acting_in_a_wait(postgres_cluster, session, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with interrupting, pytest.raises(KeyboardInterrupt):
         session.run_steps(((SLEEPS, ()),))
-    timer.join()
     assert numbers(session, 1) == [2]
 
 
 def test_a_step_that_the_operator_cancels(session: Session, postgres_cluster: Cluster) -> None:
     """Nobody here has set a time limit: the error is one of ours, and the session goes on."""
-    timer = threading.Timer(0.3, postgres_cluster.psql, (f"SELECT pg_cancel_backend({session.server_pid})",))
-    timer.start()
-    with pytest.raises(StoreInvalid, match="canceled"):
+    cancel = f"SELECT pg_cancel_backend({session.server_pid})"
+    canceling = acting_in_a_wait(postgres_cluster, session, lambda: postgres_cluster.psql(cancel))
+    with canceling, pytest.raises(StoreInvalid, match="canceled"):
         session.run_steps(((SLEEPS, ()),))
-    timer.join()
     assert numbers(session, 1) == [2]
 
 
