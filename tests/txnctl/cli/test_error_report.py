@@ -34,7 +34,8 @@ class TestErrors:
     @pytest.mark.parametrize("kind", sorted(storage_errors.ALL.values(), key=lambda kind: kind.code))
     def test_every_error_of_the_engine_keeps_its_exit_code(self, run: Any, add: Any, kind: Any) -> None:
         """The command line adds nothing and takes nothing away."""
-        add(failing_with(kind("it did not work", hint="Try this.", topic="orders")))
+        error = kind("it did not work", hint="Try this.", topic="orders")
+        add(failing_with(error))
         outcome = run("probe")
         assert outcome.status == kind.exit_code
         assert outcome.err == "txnctl: error: it did not work\ntxnctl: hint: Try this.\n"
@@ -46,7 +47,7 @@ class TestErrors:
             "exitCode": kind.exit_code,
             "message": "it did not work",
             "hint": "Try this.",
-            "retryable": kind.retryable,
+            "retryable": error.retryable,
             "details": {"topic": "orders"},
         }
 
