@@ -168,9 +168,7 @@ class Attachment:
             return False
         self._has_looked = True
         with self.connection.view() as view:
-            consumers = attached_consumers.every(view, subscription_id)
-            alive = attached_consumers.living(view, locks, subscription_id, consumers)
-            if len(alive) == len(consumers) and not reaper.is_due(view, locks):
+            if not attached_consumers.dead(view, locks, subscription_id) and not reaper.is_due(view, locks):
                 return False
 
         def change(batch: WriteBatch) -> None:

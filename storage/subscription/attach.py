@@ -5,8 +5,6 @@ Attaching is one store transaction, which removes dead consumers first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
@@ -105,7 +103,9 @@ def attach(
         if subscription is None:
             subscription = create(batch, topic, options)
         else:
-            _join(batch, topic, subscription, options, end_owned)
+            looked_at = dead if attached_consumers.joins_any(subscription, options.mode) else None
+            living = attached_consumers.sweep(batch, subscription, end_owned, looked_at)
+            _join(batch, topic, subscription, options, living)
         if options.reads_compacted:
             check_compacted(subscription.level, subscription.type)
         lease = connection.lease(batch)
@@ -113,7 +113,18 @@ def attach(
         attached.reads_compacted = options.reads_compacted
         return topic, subscription, attached
 
+    dead = _find_dead(connection, options)
     return connection.write(join_or_create, share=ReserveShare.PART)
+
+
+def _find_dead(connection: Connection, options: SubscribeOptions) -> list[AttachedConsumer]:
+    """The dead consumers of a subscription. All are looked at, in a view: the writer gate is not held for that."""
+    with connection.view() as view:
+        topic = topics.find(view, options.topic)
+        subscription = None if topic is None else subscriptions.find(view, topic, options.name)
+        if subscription is None:
+            return []
+        return attached_consumers.dead(view, connection.environment.locks, subscription.subscription_id)
 
 
 def create(batch: WriteBatch, topic: Topic, options: SubscribeOptions) -> Subscription:
@@ -142,10 +153,13 @@ def _join(
     topic: Topic,
     subscription: Subscription,
     options: SubscribeOptions,
-    end_owned: Callable[[WriteBatch, int], None],
+    living: list[AttachedConsumer],
 ) -> None:
-    """Check that a consumer with these options may join, and change the subscription as far as the rules allow."""
-    living = attached_consumers.sweep(batch, subscription, end_owned)
+    """Check that a consumer with these options may join, and change the subscription as far as the rules allow.
+
+    Args:
+        living: the attached consumers, which may refuse the options.
+    """
     attached_consumers.check_mode(topic, subscription, living, options.mode)
     update.update(OpenSubscription(batch, subscription), options.mode)
     dead_letters = options.dead_letters

@@ -105,6 +105,13 @@ def living(
     return [consumer for consumer in consumers if consumer.lease in held]
 
 
+def dead(view: ReadView, locks: Locks, subscription_id: int) -> list[AttachedConsumer]:
+    """The consumers whose process is dead, of all that are recorded."""
+    consumers = every(view, subscription_id)
+    held = {consumer.lease for consumer in living(view, locks, subscription_id, consumers)}
+    return [consumer for consumer in consumers if consumer.lease not in held]
+
+
 def active(consumers: Sequence[AttachedConsumer]) -> AttachedConsumer | None:
     """The consumer of a Failover subscription that receives: of the living consumers the one attached first."""
     return consumers[0] if consumers else None
@@ -125,11 +132,11 @@ def sweep(
     consumers = every(batch, subscription.subscription_id) if consumers is None else consumers
     alive = living(batch, batch.locks, subscription.subscription_id, consumers)
     held = {consumer.lease for consumer in alive}
-    dead = [consumer for consumer in consumers if consumer.lease not in held]
-    for lease in {consumer.lease for consumer in dead}:
+    gone = [consumer for consumer in consumers if consumer.lease not in held]
+    for lease in {consumer.lease for consumer in gone}:
         end_owned(batch, lease)
-    if dead:
-        detach(OpenSubscription(batch, subscription), [consumer.consumer_id for consumer in dead])
+    if gone:
+        detach(OpenSubscription(batch, subscription), [consumer.consumer_id for consumer in gone])
     return alive
 
 
@@ -217,6 +224,23 @@ def check_alone(topic: Topic, subscription: Subscription, consumers: list[Attach
         )
 
 
+def _compared(
+    subscription: Subscription, asked: SubscriptionMode
+) -> tuple[tuple[str, Enum | None, Enum], ...]:
+    """Type, level and on-open in words, as asked for (None: as it is) and as the subscription has them."""
+    return (
+        ("type", asked.type, subscription.type),
+        ("isolation level", asked.level, subscription.level),
+        ("on-open", asked.on_open, subscription.on_open),
+    )
+
+
+def joins_any(subscription: Subscription, asked: SubscriptionMode) -> bool:
+    """Whether a consumer that asks so may join any attached ones: it changes nothing, and several may be attached."""
+    is_same = all(value in (None, has) for _, value, has in _compared(subscription, asked))
+    return is_same and subscription.type is not SubscriptionType.EXCLUSIVE
+
+
 def check_mode(
     topic: Topic, subscription: Subscription, consumers: list[AttachedConsumer], asked: SubscriptionMode
 ) -> None:
@@ -229,12 +253,7 @@ def check_mode(
         return
     who = ", ".join(f"{consumer.name} ({consumer.owner})" for consumer in consumers[:3])
     names = [consumer.name for consumer in consumers]
-    compared: tuple[tuple[str, Enum | None, Enum], ...] = (
-        ("type", asked.type, subscription.type),
-        ("isolation level", asked.level, subscription.level),
-        ("on-open", asked.on_open, subscription.on_open),
-    )
-    for word, value, has in compared:
+    for word, value, has in _compared(subscription, asked):
         if value is not None and value is not has:
             raise SubscriptionBusy(
                 f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {value.value}, "

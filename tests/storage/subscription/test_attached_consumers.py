@@ -171,6 +171,11 @@ class TestNumber:
         assert store.connection.write(number) == 0
 
 
+def names_of(store: Store) -> set[str]:
+    rows = row_json(store.reports.subscription_stats("t", "a"))["consumers"]
+    return {row["consumerName"] for row in rows}
+
+
 class TestLooks:
     """How many consumers are looked at for dead ones, and when."""
 
@@ -189,6 +194,28 @@ class TestLooks:
             costs[number] = looked.number, operations.total
         assert costs[1000] <= costs[10]
         assert costs[10][0] <= 10 * CONSUMERS_LOOKED_AT
+
+    @pytest.mark.parametrize("type_", [FAILOVER, SHARED, KEY_SHARED])
+    def test_an_attach_looks_at_all_outside_the_gate(
+        self, store: Store, path: str, clock: ManualClock, type_: SubscriptionType
+    ) -> None:
+        """Under the gate an attach beside 1,000 living consumers costs no more than beside 10, and detaches a dead one."""
+        costs, attached = dict[int, int](), 1
+        attach(store, type_)
+        for number in (10, 1000):
+            join(store, number - attached)
+            attached = number
+            with looks(store) as looked, counted(store) as operations:
+                attach(store, type_).close()
+            costs[number] = operations.total
+            assert looked.number <= number + 4
+        assert costs[1000] <= costs[10]
+        with Store.open(path, clock=clock) as other:
+            attach(other, type_, name="dead")
+        assert "dead" in names_of(store)
+        attach(store, type_)
+        assert len(names_of(store)) == 1000 + 1
+        assert "dead" not in names_of(store)
 
     def test_a_busy_consumer_looks_at_all_twice_a_second(
         self, store: Store, path: str, clock: ManualClock
