@@ -15,6 +15,8 @@ A pending acknowledgement blocks the key of its message already, so an abort blo
 
 from __future__ import annotations
 
+from functools import partial
+
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import delivery as deliveries, message_set
 from storage.subscription.acknowledge import Item, add_item
@@ -25,7 +27,6 @@ from storage.subscription.dispatch.span_keys import SpanKeys
 from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
-from storage.topic import log
 from storage.values.position import Position
 
 KeyBlockers = dict[bytes, MessageOrder]
@@ -102,8 +103,7 @@ class KeyOrder:
         return blockers
 
     def _block(self, view: ReadView, blockers: KeyBlockers, at: Position, messages: int) -> None:
-        entry = log.stored(view, self._subscription.topic_id, at)
-        _block_keys(blockers, at, messages, held_keys(view, self._subscription, entry))
+        _block_keys(blockers, at, messages, held_keys(view, self._subscription, at))
 
     def _send_back(self, batch: WriteBatch, messages: Messages) -> Messages:
         if messages:
@@ -128,10 +128,7 @@ def blockers_before(
     Examines all deliveries, and reads the entries of which not everything is in flight here; of spans, only those that
     were so not yet at the last call with `known`.
     """
-
-    def read(at: Position) -> EntryKeys:
-        return held_keys(view, subscription, log.stored(view, subscription.topic_id, at))
-
+    read = partial(held_keys, view, subscription)
     blockers, waiting = KeyBlockers(), dict[Position, int]()
     for record in deliveries.records(view, subscription.subscription_id):
         elsewhere = record.known() & ~record.of(consumer_id)

@@ -14,6 +14,7 @@ the log itself says when to examine a skipped message again (docs/decisions/0024
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from storage.disk.view import ReadView
 from storage.limits import (
@@ -29,7 +30,7 @@ from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import compacted_walk, share
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.delay_walk import DelayWalk
-from storage.subscription.dispatch.held_keys import EntryKeys, held_keys
+from storage.subscription.dispatch.held_keys import held_keys
 from storage.subscription.dispatch.records_ahead import RecordsAhead
 from storage.subscription.dispatch.share import KeyShare
 from storage.subscription.dispatch.skip_walk import SkipWalk
@@ -101,7 +102,6 @@ class Walk:
             self._select_again()
         if not self._is_full():
             self._select_new()
-        self._keys.again = None  # refers back to the walk
         if self._skips is not None:
             self._selection.dispatched.sort(key=lambda piece: piece.at)
         return self._selection
@@ -127,7 +127,8 @@ class Walk:
         self._aborted.load(self._topic, self._cursor.mark_delete, read)
         deliveries, again, delivered = self._opened.deliveries, None, iter(list[Delivery]())
         if self._by_key:
-            self._keys.again = again = SpansAgain(self._opened, self._memory, self._keys_at)
+            keys_at = partial(held_keys, self._view, self._subscription)
+            self._keys.again = again = SpansAgain(self._opened, self._memory, keys_at)
             delivered = by_entry(again.records, self._chosen_again)
         elif self._cursor.released:
             delivered = deliveries.free(self._chosen_again, self._memory.free_places)
@@ -156,12 +157,6 @@ class Walk:
         now_ns = self._view.now_ns
         chosen = record.known() & ~record.of(self._consumer_id) if self._by_key else record.due(now_ns)
         return chosen & record.through(self._cursor.read, -1)
-
-    def _keys_at(self, at: Position) -> EntryKeys:
-        """The keys that the messages of an entry hold."""
-        if at[0] < self._topic.state.first_ledger:
-            return []
-        return held_keys(self._view, self._subscription, log.stored(self._view, self._opened.topic_id, at))
 
     def _select_new(self) -> None:
         """Go on through the log, from the read position."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from storage import MessageId, Store
+from storage import EARLIEST, Consumer, MessageId, Store
 from storage.errors import NotDeliverable
 from storage.process.clock import ManualClock
 from storage.subscription.dispatch import delay_walk
+from tests.storage.txn.compaction_steps import compact, send as send_keys
 from tests.storage.walk_steps import KEY_SHARED, Attach, values
 
 
@@ -99,3 +100,48 @@ def test_a_late_message_of_a_transaction_comes_before_queued_messages_of_its_key
     assert values(first) == []
     second.acknowledge(late)
     assert values(first) == [b"last"]
+
+
+# Messages that only the compacted view has
+
+
+@pytest.fixture
+def viewed(store: Store) -> None:
+    """`a` and `b`, trimmed and in the view alone, given back by a consumer that read the view."""
+    store.admin.topics.set_retention("t", time_ms=0)
+    send_keys(store, ("a", "1"), ("b", "1"))
+    compact(store)
+    store.admin.topics.trim_topic("t")
+    with store.subscribe("t", "s", initial_position=EARLIEST, read_compacted=True) as consumer:
+        assert len(consumer.receive_batch(10, 0)) == 2
+
+
+def shared(store: Store, window: int) -> Consumer:
+    return store.subscribe("t", "s", subscription_type=KEY_SHARED, receiver_queue_size=window)
+
+
+@pytest.mark.usefixtures("viewed")
+def test_a_message_of_the_view_holds_its_key(store: Store) -> None:
+    """The later message of its key waits until the consumer that holds the earlier one has acknowledged it."""
+    one, two = shared(store, 1), shared(store, 10)
+    first = one.receive(0)
+    assert first.key == b"a"
+    send_keys(store, ("a", "2"), ("y", "1"))
+    received = [message.key for _ in range(3) for message in two.receive_batch(10, 0)]
+    assert received == [b"b", b"y"]
+    one.acknowledge(first)
+    assert values(two, 10) == [b"2"]
+
+
+@pytest.mark.usefixtures("viewed")
+def test_a_queue_is_examined_beside_messages_of_the_view(store: Store) -> None:
+    """An operator takes a message of another consumer, so that the queue is compared with all that waits."""
+    one = shared(store, 2)
+    assert [message.key for message in one.receive_batch(2, 0)] == [b"a", b"b"]
+    two = shared(store, 100)
+    send_keys(store, *((f"k{number:02}", "1") for number in range(12)))
+    received = [two.receive(0).key or b""]
+    store.admin.subscriptions.skip_messages("t", "s", 1)
+    received += [message.key or b"" for message in two.receive_batch(10, 0)]
+    assert received == sorted(set(received))
+    assert len(received) > 1
