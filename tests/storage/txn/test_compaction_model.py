@@ -30,27 +30,40 @@ OFTEN = st.tuples(
 SELDOM = st.tuples(
     st.sampled_from(["compact", "trim", "wait", "join", "reopen", "reopen", "truncate"]), st.integers(0, 3)
 )
-steps = st.lists(st.one_of(SEND, SEND, OFTEN, OFTEN, SELDOM), min_size=10, max_size=40)
+steps = st.lists(st.one_of(SEND, SEND, OFTEN, OFTEN, SELDOM), min_size=20, max_size=40)
 UPKEEP_S = 2
 """The writers' upkeep, compaction among it, is due after that."""
 UPKEEP_STEPS = 6
-"""Not each step, for the log before an open transaction would be compacted by the write that begins it."""
+"""Behind the begin of each transaction, and behind so many steps. Not behind each step, for then the write that begins a
+transaction has compacted the log before, and no step meets the first open message.
+"""
 NEVER_BYTES = 1 << 40
 """A threshold that no example reaches: an operator compacts."""
+WHOLE_PAGE = 1000
+"""Messages of a step, more than any example sends: only maxReadPosition ends the step of a writer. Steps of two messages
+end near it by themselves, as a writer asks after each whether enough is left to compact.
+"""
 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(
-    steps=steps, limit=st.integers(1, 4), threshold=st.sampled_from([NEVER_BYTES, NEVER_BYTES, 1, 100, 400])
+    steps=steps,
+    limit=st.integers(1, 4),
+    threshold=st.sampled_from([NEVER_BYTES, NEVER_BYTES, 1, 1, 100, 400]),
+    step_messages=st.sampled_from([2, WHOLE_PAGE]),
 )
 def test_a_compacted_topic_agrees_with_a_simple_model(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]], limit: int, threshold: int
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[str, object]],
+    limit: int,
+    threshold: int,
+    step_messages: int,
 ) -> None:
     """Readers see the model's messages after every step, and a subscription gets the newest of each key in the end."""
     path, clock = str(tmp_path_factory.mktemp("compacted") / "store"), ManualClock()
     Store.create(path, clock=clock)
     with pytest.MonkeyPatch.context() as patch, Store.open(path, clock=clock) as store:
-        patch.setattr(compaction, "COMPACTION_STEP_MESSAGES", 2)
+        patch.setattr(compaction, "COMPACTION_STEP_MESSAGES", step_messages)
         history = _History(store, clock, limit, threshold)
         for what, argument in steps:
             history.do(what, argument)
@@ -99,21 +112,22 @@ class _History:
         store.admin.subscriptions.create_subscription("t", "log", initial_position=EARLIEST)
 
     def do(self, what: str, argument: object) -> None:
+        self._step(what, argument)
+        if self.compacts_on_the_way and (what == "begin" or self.steps % UPKEEP_STEPS == 0):
+            self.clock.advance(UPKEEP_S)
+
+    def _step(self, what: str, argument: object) -> None:
         number = argument if isinstance(argument, int) else 0
         self.steps += 1
-        if self.compacts_on_the_way and self.steps % UPKEEP_STEPS == 0:
-            self.clock.advance(UPKEEP_S)
         if what == "send":
             self._send(argument, None)  # type: ignore[arg-type]
         elif what in ("join", "reopen", "receive"):
             self._consume(what, number)
-        elif what == "txn-send" and self.open:
-            self._send([(KEYS[number], True)], self.open[number % len(self.open)])
         elif what == "begin" and len(self.open) < 3:
             self.open.append(self.store.begin_transaction())
             self._send([(KEYS[number], True)], self.open[-1])
-        elif what in ("commit", "abort") and number < len(self.open):
-            self._end(what, self.open.pop(number))
+        elif what in ("txn-send", "commit", "abort"):
+            self._go_on(what, number)
         elif what == "compact":
             compact(self.store)
             self._note_entered(expires=True)
@@ -128,6 +142,15 @@ class _History:
         elif what == "truncate" and not self.open:
             self.store.admin.topics.truncate_topic("t", force=True)
             self.sent, self.acknowledged = [], []
+
+    def _go_on(self, what: str, number: int) -> None:
+        """Go on with an open transaction; begin one where none is open."""
+        if not self.open:
+            self.do("begin", number)
+        elif what == "txn-send":
+            self._send([(KEYS[number], True)], self.open[number % len(self.open)])
+        else:
+            self._end(what, self.open.pop(number % len(self.open)))
 
     def _consume(self, what: str, number: int) -> None:
         if what == "join" and self.consumer is None:
