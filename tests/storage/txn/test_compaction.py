@@ -26,6 +26,8 @@ from storage.txn import compaction
 from storage.txn.aborted import AbortedSet
 from tests.storage.txn.compaction_steps import compact, read, rows, send, send_batch
 
+HOUR_NS = 3600 * 1_000_000_000
+
 
 def test_the_newest_committed_message_of_each_key_stays_at_its_position(store: Store) -> None:
     """Earlier ones of the key are gone, messages without a key stay, and the tail behind the horizon is whole."""
@@ -93,6 +95,19 @@ def test_a_tombstone_stays_for_the_tombstone_retention_and_then_goes(
     assert read(store) == [("1:1", "b", "1"), ("2:0", "c", "again")]
 
 
+def test_no_tombstone_goes_while_the_clocks_disagree(store: Store, clock: ManualClock) -> None:
+    """Nor is one forgotten: it goes once they agree again."""
+    send(store, ("a", None))
+    compact(store)
+    clock.advance(TOMBSTONE_RETENTION_MS / 1000 + 1)
+    clock.wall_now_ns += HOUR_NS
+    compact(store)
+    assert read(store) == [("1:0", "a", None)]
+    clock.wall_now_ns -= HOUR_NS
+    compact(store)
+    assert read(store) == []
+
+
 def test_a_null_without_a_key_is_a_message_as_any_other(store: Store, clock: ManualClock) -> None:
     """A tombstone has a key; without one there is nothing to delete, so the message stays."""
     store.admin.topics.set_compaction("t", tombstone_retention_ms=0)
@@ -118,6 +133,12 @@ def test_the_view_survives_the_trimming_of_its_originals_and_what_is_not_in_it_i
     compact(store)
     store.admin.topics.trim_topic("t")
     assert read(store) == [("1:2", "a", "3"), ("2:0", "b", "4")]
+
+
+def test_a_trimmed_topic_is_read_up_to_the_last_message_compacted(store: Store) -> None:
+    """Also where that message is the only one of the view."""
+    trimmed_to_the_view(store, ("a", "1"), ("a", "2"))
+    assert read(store) == [("1:1", "a", "2")]
 
 
 def test_a_reader_begins_inside_the_view(store: Store) -> None:
@@ -226,6 +247,32 @@ def test_a_message_that_leaves_the_view_in_flight_is_not_delivered_again(store: 
         consumer.acknowledge(received)
     stats = store.reports.subscription_stats("t", "s").row.stats
     assert (stats.msg_backlog, stats.mark_delete_position) == (0, Position(2, 0))
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_pending_message_that_is_compacted_away_goes_with_the_end_of_its_transaction(
+    store: Store, committed: bool
+) -> None:
+    """A consumer passes over it; after an abort it comes again, as long as the log has it."""
+    send(store, ("a", "1"), ("b", "1"))
+    txn = store.begin_transaction()
+    with store.subscribe("t", "s", initial_position=EARLIEST, read_compacted=True) as consumer:
+        consumer.acknowledge(MessageId(1, 0), txn=txn)
+        send(store, ("a", "2"))
+        compact(store)
+        received = consumer.receive_batch(10)
+        assert rows(list(received)) == [("1:1", "b", "1"), ("1:2", "a", "2")]
+        assert store.maintenance.verify_store(full=True) == []
+        if committed:
+            store.commit_transaction(txn)
+        else:
+            store.admin.transactions.abort_transaction(txn)
+        consumer.acknowledge(received)
+        again = list(consumer.receive_batch(10, 0))
+        assert rows(again) == ([] if committed else [("1:0", "a", "1")])
+        consumer.acknowledge(again)
+    stats = store.reports.subscription_stats("t", "s").row.stats
+    assert (stats.msg_backlog, stats.mark_delete_position) == (0, Position(1, 2))
 
 
 def trimmed_to_the_view(store: Store, *pairs: tuple[str | None, str | None]) -> None:
@@ -403,6 +450,25 @@ def test_a_first_compaction_that_finds_nothing_keeps_what_follows(
     store.admin.topics.trim_topic("t")
     assert [(key, value) for _, key, value in read(store)] == [("k1", "1"), ("k2", "2"), ("k3", "3")]
     assert read(store, compacted=False) == []
+
+
+@pytest.mark.parametrize("hard", ["off", "trim"])
+def test_a_topic_with_a_threshold_waits_for_its_first_compaction(
+    store: Store, clock: ManualClock, hard: str
+) -> None:
+    """No limit trims before it: the newest message of a key may be an old one."""
+    store.admin.topics.set_compaction("t", threshold=1 << 40)
+    store.admin.topics.set_retention("t", time_ms=1000, hard=hard)
+    send(store, ("a", "1"))
+    clock.advance(10)
+    assert store.admin.topics.trim_topic("t").effects.trimmed.messages == 0
+    compact(store)
+    send(store, ("b", "2"))
+    clock.advance(10)
+    assert store.admin.topics.trim_topic("t").effects.trimmed.messages == 0
+    compact(store)
+    assert store.admin.topics.trim_topic("t").effects.trimmed.messages == 2
+    assert read(store) == [("1:0", "a", "1"), ("1:1", "b", "2")]
 
 
 def test_a_first_compaction_beside_a_trimming_goes_on_behind_what_was_trimmed(store: Store) -> None:
