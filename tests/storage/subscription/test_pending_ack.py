@@ -462,6 +462,20 @@ class TestAbort:
         consumer.acknowledge_cumulative(messages[3])
         assert mark_delete(store) == "1:3"
 
+    def test_a_cumulative_one_over_what_was_never_handed_out_is_refused_too(self, store: Store) -> None:
+        """The abort takes back messages that dispatch has not met, and that no delivery names."""
+        for number in range(4):
+            store.create_producer("t").send(b"%d" % number)
+        consumer = attach(store)
+        txn = store.begin_transaction()
+        consumer.acknowledge_cumulative(MessageId(1, 3), txn=txn)
+        store.admin.transactions.abort_transaction(txn)
+        with pytest.raises(NotDeliverable):
+            consumer.acknowledge_cumulative(MessageId(1, 2))
+        assert ids(consumer) == ["1:0", "1:1", "1:2", "1:3"]
+        consumer.acknowledge_cumulative(MessageId(1, 3))
+        assert mark_delete(store) == "1:3"
+
     def test_what_only_reached_the_queue_was_not_handed_out_again(self, store: Store) -> None:
         """A consumer that closes gives back what its application never saw: a cumulative one still may not cover it."""
         consumer, messages = handed(store, 3)

@@ -27,6 +27,17 @@ from tests.row_json import row_json
 Txn = Transaction | TxnID
 
 
+def test_a_deleted_key_that_is_written_again_counts_once(store: Store) -> None:
+    """Each write commits at once, over what the one before has left."""
+    store.create_table("accounts")
+    table = store.table("accounts")
+    counts = []
+    for value in (b"1", None, b"2", b"3", None):
+        table.delete(b"k") if value is None else table.put(b"k", value)
+        counts.append(row_json(store.reports.list_tables()[0])["keys"])
+    assert counts == [1, 0, 1, 1, 0]
+
+
 class Scene:
     """A transaction with work in a topic, a subscription and a table, and the means to doom it."""
 

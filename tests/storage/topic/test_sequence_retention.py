@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from storage import EARLIEST, Store
+from storage import EARLIEST, Position, Store
 from storage.disk.codec import U64X2
 from storage.disk.schema import SEQUENCES
 from storage.disk.view import WriteBatch
@@ -60,6 +60,30 @@ def test_ids_of_a_message_that_is_kept_stay(store: Store, clock: ManualClock) ->
     store.admin.subscriptions.create_subscription("u", "s", initial_position=EARLIEST)
     store.admin.topics.set_retention("u", time_ms=0)
     assert (collect(store), send(store, "kept", 5, topic="u")) == (0, [False])
+
+
+def test_ids_of_a_message_that_began_a_ledger_stay(store: Store, clock: ManualClock) -> None:
+    """The ledger before it, which was open when the id was used, is trimmed alone."""
+    store.create_topic("u", ledger_entries_max=1)
+    send(store, "other", 1, topic="u")
+    assert send(store, "kept", 5, topic="u") == [True]
+    send(store, "other", 2, topic="u")
+    store.admin.subscriptions.create_subscription("u", "s", initial_position=Position(2, 0))
+    store.admin.topics.set_retention("u", time_ms=0)
+    clock.advance(KEPT_S * 3)
+    collect(store)
+    assert store.reader("u").read_batch(1)[0].message_id.position == (2, 0)
+    assert send(store, "kept", 5, topic="u") == [False]
+
+
+def test_an_id_used_just_before_an_older_one_keeps_its_own_time(store: Store, clock: ManualClock) -> None:
+    """Both are one range, of which the later use counts."""
+    send(store, "a", 6)
+    trim_everything(store)
+    clock.advance(KEPT_S - 60)
+    assert (send(store, "a", 5), ranges(store)) == ([True], 1)
+    clock.advance(120)
+    assert (collect(store), send(store, "a", 5)) == (0, [False])
 
 
 def test_nothing_is_forgotten_where_everything_is_kept_for_ever(store: Store, clock: ManualClock) -> None:

@@ -7,6 +7,7 @@ import pytest
 from storage import EARLIEST, Store, SubscriptionType
 from storage.subscription.dispatch import next_messages
 from storage.topic import log
+from tests.row_json import row_json
 from tests.storage.walk_steps import (
     SHARED,
     TYPES,
@@ -33,6 +34,22 @@ class TestOrder:
         assert values(consumer) == []
         store.commit_transaction(one)
         assert values(consumer) == [b"one", b"two"]
+
+    def test_a_window_of_large_messages_is_bounded_by_their_bytes(
+        self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A dispatch ends with the message that reaches the bound; the rest waits for the next one."""
+        monkeypatch.setattr(next_messages, "DISPATCH_BYTES_MAX", 2000)
+        producer = store.create_producer("t")
+        for number in range(5):
+            producer.send(b"%d" % number * 1000)
+        consumer = attach(SHARED)
+        received = [consumer.receive(0)]
+        stats = row_json(store.reports.subscription_stats("t", "a"))
+        assert stats["unackedMessages"] == 2
+        received += consumer.receive_batch(9, timeout=0)
+        received += consumer.receive_batch(9, timeout=0)
+        assert [(message.value or b"")[:1] for message in received] == [b"0", b"1", b"2", b"3"]
 
     @pytest.mark.parametrize("window", [1, 2, 3, 1000])
     def test_across_entries_ledgers_and_windows(self, store: Store, window: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage import Store
 from storage.disk.view import WriteBatch
 from storage.topic import catalogue as topics
 from storage.topic.open_topic import OpenTopic
@@ -37,3 +38,13 @@ def test_it_grows_by_one_after_the_aborts(scratch: Scratch) -> None:
         assert topic.state.epoch == 1
 
     scratch.run(check)
+
+
+def test_an_owner_that_names_its_transaction_takes_over_the_messages_of_the_former_one(store: Store) -> None:
+    """They stand under the new epoch, and are committed without a further one."""
+    former = store.create_producer("t", access_mode="Exclusive")
+    txn = store.begin_transaction()
+    former.send(b"former", txn=txn)
+    store.create_producer("t", access_mode="ExclusiveWithFencing", txn=txn)
+    assert store.commit_transaction(txn)
+    assert [message.value for message in store.reader("t")] == [b"former"]
