@@ -106,6 +106,17 @@ class TestCursor:
 
         scratch.run(check)
 
+    def test_neighbouring_ranges_are_one_record(self, scratch: Scratch) -> None:
+        """In whatever order they are acknowledged."""
+
+        def check(batch: WriteBatch) -> None:
+            whole = Acks(batch, 0, SUBSCRIPTION, Cursor((1, -1)))
+            for first, last in ((4, 5), (8, 9), (12, 13), (6, 7), (2, 3), (10, 11)):
+                whole.acknowledge_entries(1, first, last)
+            assert acked_ranges.stored_ranges(batch, SUBSCRIPTION) == [((1, 2), 13, b"")]
+
+        scratch.run(check)
+
     @given(wanted=logs, limit=st.integers(1, 5), steps=moves)
     def test_mark_delete_never_moves_back(
         self, scratch: Scratch, wanted: list[tuple[str, int]], limit: int, steps: list[tuple[str, int, int]]

@@ -16,7 +16,7 @@ from storage import (
     faults,
 )
 from storage.disk.schema import ACKS
-from storage.errors import InvalidValue
+from storage.errors import InvalidValue, MessageNotFound
 from storage.limits import TOMBSTONE_RETENTION_MS
 from storage.process.clock import ManualClock
 from storage.topic import catalogue as topics
@@ -273,6 +273,17 @@ def test_a_pending_message_that_is_compacted_away_goes_with_the_end_of_its_trans
         consumer.acknowledge(again)
     stats = store.reports.subscription_stats("t", "s").row.stats
     assert (stats.msg_backlog, stats.mark_delete_position) == (0, Position(1, 2))
+
+
+def test_a_trimmed_message_that_was_compacted_away_is_not_there_to_acknowledge(store: Store) -> None:
+    """Unless the subscription has passed it: then nothing is left to acknowledge."""
+    trimmed_to_the_view(store, ("b", "1"), ("a", "1"), ("a", "2"))
+    with store.subscribe("t", "s", initial_position=EARLIEST, read_compacted=True) as consumer:
+        with pytest.raises(MessageNotFound):
+            consumer.acknowledge(MessageId(1, 1))
+        consumer.acknowledge(consumer.receive_batch(10))
+        consumer.acknowledge(MessageId(1, 1))
+    assert mark_delete(store) == Position(1, 2)
 
 
 def trimmed_to_the_view(store: Store, *pairs: tuple[str | None, str | None]) -> None:
