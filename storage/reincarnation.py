@@ -15,8 +15,8 @@ from storage.limits import TRANSACTION_IDS_SKIPPED
 from storage.process.identity import ProcessIdentity
 from storage.subscription import attached_consumers, catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
-from storage.table import other_lives
-from storage.topic import catalogue as topics, descent, state as states
+from storage.table import other_lives as other_versions
+from storage.topic import catalogue as topics, descent, other_lives as other_positions, state as states
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
 from storage.txn import record as records
@@ -77,7 +77,8 @@ def reincarnate(
         how: the way in which the topics' owners lost them.
     """
     batch.superblock.incarnation += 1
-    other_lives.note_incarnation(batch, inherited.version)
+    other_versions.note_incarnation(batch, inherited.version)
+    other_positions.begin_life(batch)
     # A delayed commit of the incarnation before must not meet a transaction of this one.
     batch.superblock.last_txn += TRANSACTION_IDS_SKIPPED
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]

@@ -34,9 +34,10 @@ from storage.subscription.isolation import (
 )
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
-from storage.topic import catalogue as topics, state
+from storage.topic import catalogue as topics, other_lives
 from storage.topic.catalogue import Topic
 from storage.topic.compaction import compacted_view
+from storage.topic.open_topic import OpenTopic
 from storage.values.arguments import check_count, check_flags
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
@@ -252,6 +253,7 @@ class SubscriptionAdmin:
             SubscriptionNotFound
             InvalidValue: `read_compacted` for a type or level that does not read the view.
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
+            MessageNotFound: the topic never had the position.
         """
         check_flags(read_compacted=read_compacted, force=force, dry_run=dry_run)
 
@@ -261,12 +263,13 @@ class SubscriptionAdmin:
                 self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
             )
             before = cursor.mark_delete
-            topic_state = state.load(batch, entry.topic_id)
+            topic_now = OpenTopic.load(batch, entry.topic_id, entry.name)
+            other_lives.check_start(topic_now, start_of(start))
             first = None
             if read_compacted:
                 check_compacted(subscription.level, subscription.type)
                 first = compacted_view.before_first(batch, entry.topic_id)
-            after, inside = subscription_start(topic_state, start_of(start), subscription.level, first)
+            after, inside = subscription_start(topic_now.state, start_of(start), subscription.level, first)
             withdrawn = changes.move(opened, after)
             if inside is not None:
                 opened.acks.begin_inside(inside)

@@ -15,7 +15,7 @@ from storage.errors import WaitTimeout
 from storage.process.clock import nanoseconds
 from storage.subscription.isolation import IsolationLevel, bound, check_compacted, delivers
 from storage.subscription.start_position import start_after
-from storage.topic import log, state, trim
+from storage.topic import log, other_lives, trim
 from storage.topic.catalogue import Topic
 from storage.topic.compaction import compacted_view, compaction_state
 from storage.topic.entry import Entry
@@ -43,6 +43,7 @@ class Reader:
     ) -> None:
         """Raises:
         InvalidValue: `read_compacted` at READ_UNCOMMITTED, or neither True nor False.
+        MessageNotFound: the topic never had the start.
         """
         check_flags(read_compacted=read_compacted)
         if read_compacted:
@@ -60,7 +61,9 @@ class Reader:
         self._begin: MessageId | None = None
         self._is_earliest = start is EARLIEST
         with connection.view() as view:
-            self._after = start_after(state.load(view, topic.topic_id), start, level)
+            opened = OpenTopic.load(view, topic.topic_id, topic.name)
+            other_lives.check_start(opened, start)
+            self._after = start_after(opened.state, start, level)
             if read_compacted and self._is_earliest:
                 self._after = compacted_view.before_first(view, topic.topic_id)
         if isinstance(start, MessageId) and start.batch_index > 0:

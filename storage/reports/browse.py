@@ -20,7 +20,7 @@ from storage.subscription.dispatch.visible_set import VisibleSet
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.start_position import start_after
 from storage.subscription.subscription import Subscription
-from storage.topic import catalogue as topics, log, publish_times, state as topic_states, trim
+from storage.topic import catalogue as topics, log, other_lives, publish_times, state as topic_states, trim
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.message import Message, MessageOrigin
 from storage.topic.open_topic import OpenTopic
@@ -73,13 +73,14 @@ def list_entries(
 
     Raises:
         TopicNotFound: also if the topic is deleted between two pages.
-        MessageNotFound: entries from `start` on, or between two pages, were trimmed.
+        MessageNotFound: entries from `start` on, or between two pages, were trimmed, or the topic never had the start.
     """
     with connection.view() as view:
         topic = topics.get(view, name)
-        topic_state = topic_states.load(view, topic.topic_id)
-        after = start_after(topic_state, start_of(start), IsolationLevel.READ_UNCOMMITTED)
-        through = topic_state.last_confirmed
+        opened = OpenTopic.load(view, topic.topic_id, topic.name)
+        other_lives.check_start(opened, start_of(start))
+        after = start_after(opened.state, start_of(start), IsolationLevel.READ_UNCOMMITTED)
+        through = opened.state.last_confirmed
     left, is_earliest = limit if limit is not None else 1 << 62, start is EARLIEST
     while left > 0:
         with connection.view() as view:

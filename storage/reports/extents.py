@@ -7,6 +7,7 @@ further transaction as decided.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
 from storage.disk.connection import Connection
@@ -21,6 +22,7 @@ from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
 from storage.txn import aborted, uncommitted_entries
 from storage.values.arguments import check_many
+from storage.values.ledger_ids import is_between_lives
 from storage.values.named_tuple import NamedTuple
 from storage.values.names import chosen
 from storage.values.position import Position, position_of
@@ -76,6 +78,27 @@ class Extent:
         """Whether an entry after a position was trimmed."""
         last = self.last_trimmed
         return self.is_trimmed and after < self.before and (last is None or after < last.end)
+
+    def first_after_other_life(self, position: Position) -> int | None:
+        """The ledger with which the topic goes on behind a position that it never had; None for any other position.
+
+        As `other_lives.check_start`, for a plan without the store.
+        """
+        if not 0 < position.ledger_id < self.ledgers[-1].ledger_id:
+            return None
+        ends = [] if self.last_trimmed is None else [self.last_trimmed.end]
+        ends += [Position(ledger.ledger_id, ledger.entries - 1) for ledger in self.ledgers]
+        number = bisect_right(ends, position.ledger_id, key=lambda end: end[0])
+        following = ends[number][0]
+        if not number:
+            return None if self.is_trimmed or position <= self.before else following
+        return following if is_between_lives(position, ends[number - 1], following) else None
+
+    def begin_behind(self, after: Position) -> Position:
+        """Where a read begins of what follows the last position that was read."""
+        position = Position(after.ledger_id, after.entry_id + 1)
+        following = self.first_after_other_life(position)
+        return position if following is None else Position(following, 0)
 
     def lost_messages(self, after: Position) -> int:
         """The number of messages after a position that were trimmed, at most: of whole ledgers, or of all."""

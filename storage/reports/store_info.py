@@ -11,7 +11,7 @@ from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.limits import READERS_MAX
 from storage.process.identity import ProcessIdentity, describe, is_stopped, started
-from storage.table import catalogue as tables
+from storage.table import catalogue as tables, other_lives
 from storage.topic import catalogue as topics, descent, retention
 from storage.values.named_tuple import NamedTuple
 
@@ -162,7 +162,14 @@ def disk_space(connection: Connection) -> DiskSpace:
 def identity(connection: Connection) -> str:
     """Return id and incarnation of a store: positions and ids are valid within one incarnation only."""
     with connection.view() as view:
-        return f"{format_record(view).store_id.hex()}-{view.superblock.incarnation}"
+        return _identity(view, view.superblock.incarnation)
+
+
+def _identity(view: ReadView, incarnation: int) -> str:
+    """The identity in an incarnation; the time of its begin tells two restores of one backup apart."""
+    begins, later = other_lives.begins(view), view.superblock.incarnation - incarnation
+    begin = f"-{begins[later]}" if later < len(begins) else ""
+    return f"{format_record(view).store_id.hex()}-{incarnation}{begin}"
 
 
 class FormerIdentity(NamedTuple):
@@ -170,18 +177,19 @@ class FormerIdentity(NamedTuple):
 
     Attributes:
         first_own: the first ledger of the topic that may differ there; the ledgers before it are the same.
+        last: the last ledger before those of the next incarnation; 0 for none.
     """
 
     identity: str
     first_own: int
+    last: int
 
 
 def topic_descent(connection: Connection, name: str) -> list[FormerIdentity]:
     """Return the former identities of the store for a topic, the latest first."""
     with connection.view() as view:
-        store_id = format_record(view).store_id.hex()
         return [
-            FormerIdentity(f"{store_id}-{ancestor.incarnation}", ancestor.first_own)
+            FormerIdentity(_identity(view, ancestor.incarnation), ancestor.first_own, ancestor.last)
             for ancestor in descent.of_topic(view, topics.get(view, name).topic_id)
         ]
 

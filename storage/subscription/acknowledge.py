@@ -21,10 +21,11 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.pending_ack import Acknowledgement
 from storage.subscription.subscription import Subscription
-from storage.topic import state as states, trim
+from storage.topic import other_lives, state as states, trim
 from storage.topic.compaction import compacted_view
 from storage.topic.compaction.compacted_entry import CompactedEntry
 from storage.topic.entry import MESSAGES, Entry
+from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Coordinator
 from storage.values.position import LateMessageId, MessageId, Position, as_position, message_id_of
@@ -170,6 +171,8 @@ class Acknowledger:
                 and compacted_view.read_anywhere(batch, subscription.topic_id, through) is None
             ):
                 raise missing(through)
+            if through[1] < 0:
+                other_lives.check_start(OpenTopic.load(batch, subscription.topic_id), through)
             holding = pending_ack.holders_through(opened, MessageId(*through))
             if holding:
                 why = f"covers what is pending in transaction {TxnID(holding[0])}"

@@ -20,9 +20,10 @@ from storage.subscription.isolation import (
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.start_position import subscription_start
 from storage.subscription.subscription import Subscription
-from storage.topic import catalogue as topics, state as states
+from storage.topic import catalogue as topics, other_lives
 from storage.topic.catalogue import Topic
 from storage.topic.compaction import compacted_view
+from storage.topic.open_topic import OpenTopic
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
 from storage.values.arguments import check_count, check_flags
@@ -132,11 +133,14 @@ def create(batch: WriteBatch, topic: Topic, options: SubscribeOptions) -> Subscr
 
     Raises:
         AlreadyExists, InvalidName, InvalidValue
+        MessageNotFound: the topic never had the start.
     """
     mode, dead_letters = options.mode, options.dead_letters
     level = mode.level or IsolationLevel.READ_COMMITTED
     first = compacted_view.before_first(batch, topic.topic_id) if options.reads_compacted else None
-    after, inside = subscription_start(states.load(batch, topic.topic_id), options.start, level, first)
+    opened = OpenTopic.load(batch, topic.topic_id, topic.name)
+    other_lives.check_start(opened, options.start)
+    after, inside = subscription_start(opened.state, options.start, level, first)
     dead_letter.check_policy(topic, options.name, dead_letters.topic, dead_letters.max_redeliver_count)
     subscription = Subscription(topic.topic_id, options.name)
     subscription.type = mode.type or SubscriptionType.EXCLUSIVE

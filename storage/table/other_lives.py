@@ -39,6 +39,11 @@ def note_incarnation(batch: WriteBatch, known: int) -> None:
     _note(batch, _INCARNATIONS, OtherLife(known, batch.timestamp()))
 
 
+def begins(view: ReadView) -> list[int]:
+    """The first timestamps of the incarnations of the store but the first one, the latest first."""
+    return [life.first for life in _lives(view, _INCARNATIONS)]
+
+
 def note_deleted(batch: WriteBatch, table: str, created_ms: int) -> None:
     """Note the versions of a table that is deleted; of the last `FORMER_TABLES` tables."""
     life = OtherLife(created_ms * _NS_PER_MS - 1, batch.timestamp(), table)

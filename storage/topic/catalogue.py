@@ -148,7 +148,9 @@ def create(
     ledger_id, epoch = former_topics.first_ids(batch)
     payload = batch.get(TOPICS, key)
     if payload is not None:
-        topic_id, _, _, ledger_id, epoch = unpack_first(payload, 5)
+        topic_id, _, _, former_ledger_id, epoch = unpack_first(payload, 5)
+        # In a new life of the store every topic begins behind the ledgers of the life before.
+        ledger_id = max(ledger_id, former_ledger_id)
         if topic_id:
             raise AlreadyExists(f"there is a topic {short_topic_name(full)} already", topic=full)
     batch.superblock.last_topic += 1

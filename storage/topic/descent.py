@@ -12,6 +12,7 @@ from typing import Final
 from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import STORE
 from storage.disk.view import ReadView, WriteBatch
+from storage.topic import state as states, written_positions
 from storage.topic.state import TopicState
 from storage.values.named_tuple import NamedTuple
 
@@ -19,10 +20,15 @@ _KEY: Final = b"descent\0"
 
 
 class Ancestor(NamedTuple):
-    """An earlier incarnation of the store, and the first ledger of a topic that may differ there."""
+    """An earlier incarnation of the store, and the first ledger of a topic that may differ there.
+
+    Attributes:
+        last: the last ledger before those of the next incarnation; 0 for none.
+    """
 
     incarnation: int
     first_own: int
+    last: int = 0
 
 
 def of_topic(view: ReadView, topic_id: int) -> list[Ancestor]:
@@ -41,8 +47,10 @@ def first_undecided(state: TopicState) -> int:
 
 
 def note(batch: WriteBatch, topic_id: int, incarnation: int, first_own: int) -> None:
-    """Note that a topic descends from an incarnation up to a ledger."""
-    ancestors = [Ancestor(incarnation, first_own), *of_topic(batch, topic_id)]
+    """Note that a topic, whose next ledger is the first of an incarnation, descends from the one before."""
+    end = written_positions.ledger_through(batch, topic_id, states.load(batch, topic_id).ledger_id)
+    last = 0 if end is None else end.ledger_id
+    ancestors = [Ancestor(incarnation, first_own, last), *of_topic(batch, topic_id)]
     batch.put(STORE, _KEY + key1(topic_id), pack(ancestors))
 
 

@@ -31,6 +31,11 @@ def first_ids(view: ReadView) -> FirstIds:
     return FirstIds(1, -1) if payload is None else FirstIds(*unpack_first(payload, 2))
 
 
+def begin_at(batch: WriteBatch, first: FirstIds) -> None:
+    """Set the begin of a topic whose name has no record, and the lowest first ledger of every later topic."""
+    batch.put(STORE, _KEY, pack(list(first)))
+
+
 def find_old(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
     """Find records of topics that were deleted long ago, from a key on, and the key to go on from."""
     before_ms = view.clock.wall_ms() - FORMER_TOPICS_RETENTION_MS
@@ -61,7 +66,7 @@ def fold(batch: WriteBatch, keys: list[bytes]) -> int:
             batch.delete(TOPICS, key)
             folded += 1
     if folded:
-        batch.put(STORE, _KEY, pack(list(first)))
+        begin_at(batch, first)
     return folded
 
 

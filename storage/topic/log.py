@@ -21,6 +21,7 @@ from storage.topic.entry import IN_ORDER, MESSAGES, NS_PER_MS, Entry, encode
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.values.counters import MESSAGES_WRITTEN
+from storage.values.ledger_ids import is_next
 from storage.values.position import Position, as_position
 
 
@@ -68,8 +69,8 @@ def _order_flag(topic: OpenTopic[WriteBatch], publish_ms: int) -> int:
     if topic.state.next_entry == 0:
         return IN_ORDER
     previous = read(topic.view, topic.topic_id, topic.state.last_confirmed)
-    is_next = previous is not None and previous.is_in_order and previous.publish_time <= publish_ms
-    return IN_ORDER if is_next else 0
+    is_later = previous is not None and previous.is_in_order and previous.publish_time <= publish_ms
+    return IN_ORDER if is_later else 0
 
 
 def _is_due_to_roll(state: TopicState, now_ms: int) -> bool:
@@ -89,8 +90,8 @@ def next_position(state: TopicState, now_ms: int) -> Position:
     )
 
 
-def roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
-    """Close the open ledger and open the next. A ledger is never closed empty."""
+def roll(topic: OpenTopic[WriteBatch], now_ms: int, ledger_id: int | None = None) -> None:
+    """Close the open ledger and open the next, of a given id or the following. A ledger is never closed empty."""
     state = topic.state
     assert state.next_entry > 0, "an empty ledger stays open"
     record = [
@@ -99,7 +100,7 @@ def roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
         state.bytes - state.ledger_bytes_before,
     ]  # fmt: skip
     topic.view.put(LEDGERS, key2(topic.topic_id, state.ledger_id), pack(record))
-    state.ledger_id += 1
+    state.ledger_id = state.ledger_id + 1 if ledger_id is None else ledger_id
     state.next_entry = 0
     state.ledger_opened_ms = now_ms
     state.ledger_messages_before = state.messages
@@ -134,11 +135,11 @@ def closed_ledgers(view: ReadView, topic_id: int, state: TopicState) -> Iterator
     for key, payload in view.scan(LEDGERS, key1(topic_id), key2(topic_id, expected)):
         entries, opened, closed, _, messages, _, size = unpack_first(payload, 7)
         ledger_id = int.from_bytes(key[8:], "big")
-        if ledger_id != expected:
+        if not is_next(expected - 1, ledger_id):
             break
-        expected += 1
+        expected = ledger_id + 1
         yield LedgerInfo(ledger_id, entries, (opened, closed), messages, size)
-    if expected < state.ledger_id:
+    if not is_next(expected - 1, state.ledger_id):
         raise missing(LEDGERS, key2(topic_id, expected))
 
 
@@ -256,11 +257,11 @@ def _check_next(view: ReadView, topic_id: int, after: Position, entry: Entry | N
 def _follows(previous: Entry, entry: Entry) -> bool:
     """Whether an entry is the next one: dense within a ledger, with counts that go on."""
     if entry.ledger_id == previous.ledger_id:
-        is_next = entry.entry_id == previous.entry_id + 1
+        is_dense = entry.entry_id == previous.entry_id + 1
     else:
-        is_next = entry.ledger_id == previous.ledger_id + 1 and entry.entry_id == 0
+        is_dense = is_next(previous.ledger_id, entry.ledger_id) and entry.entry_id == 0
     return (
-        is_next
+        is_dense
         and entry.messages_before == previous.messages_before + previous.count
         and entry.bytes_before == previous.bytes_before + previous.size
     )

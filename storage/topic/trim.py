@@ -15,7 +15,7 @@ from storage.disk.codec import key1, key2, pack, unpack, unpack_first
 from storage.disk.schema import ENTRIES, LEDGERS, TIMED, TIMED_BLOCKS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import MessageNotFound
-from storage.topic import log
+from storage.topic import log, written_positions
 from storage.topic.entry import MESSAGES, NS_PER_MS, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
@@ -50,24 +50,24 @@ class LastTrimmed(NamedTuple):
 
 
 def drop_ledgers(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
-    """Trim the closed ledgers below `first_kept`. Nothing may hold a message of theirs; `purge_step` follows.
+    """Trim the closed ledgers below an id. Nothing may hold a message of theirs; `purge_step` follows.
 
     The record of the last trimmed ledger stays: it tells a reader behind that ledger that no message was lost.
     """
     batch, topic_id, state = topic.view, topic.topic_id, topic.state
     assert state.first_ledger < first_kept <= state.ledger_id, "a ledger goes, and the open one stays"
-    messages, size = state.messages_trimmed, state.bytes_trimmed
+    messages, size, ledgers = state.messages_trimmed, state.bytes_trimmed, 0
     for ledger in log.closed_ledgers(batch, topic_id, state):
         if ledger.ledger_id >= first_kept:
             break
         messages, size, last = messages + ledger.messages, size + ledger.bytes, ledger
+        ledgers += 1
+    first_kept = written_positions.next_ledger(batch, topic_id, state, last.ledger_id)
     key = key2(topic_id, last.ledger_id)
     fields = unpack_first(batch.get(LEDGERS, key) or b"", 7)
     batch.put(LEDGERS, key, pack([*fields, newest_ms(batch, topic_id, last)]))
-    batch.delete_prefix(LEDGERS, key1(topic_id), stop=key2(topic_id, first_kept - 2))
-    trimmed = Trimmed(
-        first_kept - state.first_ledger, messages - state.messages_trimmed, size - state.bytes_trimmed
-    )
+    batch.delete_prefix(LEDGERS, key1(topic_id), stop=key2(topic_id, last.ledger_id - 1))
+    trimmed = Trimmed(ledgers, messages - state.messages_trimmed, size - state.bytes_trimmed)
     state.first_ledger, state.messages_trimmed, state.bytes_trimmed = first_kept, messages, size
     faults.reach("topic.after_trim")
     return trimmed
@@ -75,14 +75,15 @@ def drop_ledgers(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
 
 def last_trimmed(view: ReadView, topic_id: int, state: TopicState) -> LastTrimmed | None:
     """The last ledger that was trimmed; None if none was."""
-    key = key2(topic_id, state.first_ledger - 1)
-    payload = view.get(LEDGERS, key) if state.bytes_trimmed else None
-    if payload is None:
+    at = key2(topic_id, state.first_ledger - 1)
+    record = view.last(LEDGERS, key1(topic_id), at) if state.bytes_trimmed else None
+    if record is None:
         return None
+    key, payload = record
     entries, _, closed_ms, _, messages, _, _, *newest = unpack(payload, 7)
     # Earlier releases noted no time of the newest message: the ledger was closed after it.
     newest_ms = newest[0] if newest else closed_ms
-    return LastTrimmed(Position(state.first_ledger - 1, entries - 1), messages, newest_ms)
+    return LastTrimmed(Position(int.from_bytes(key[8:], "big"), entries - 1), messages, newest_ms)
 
 
 def end_of_trimmed(view: ReadView, topic_id: int, state: TopicState) -> Position | None:

@@ -9,6 +9,7 @@ from storage.topic import log as managed_ledger, trim
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Entry
 from storage.topic.state import TopicState
+from storage.values.ledger_ids import is_next
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.verify.problem import Progress, Report
@@ -86,7 +87,7 @@ class _Walk:
         entry.check_body()
         at, expected, report = entry.position, self._expected, self._report
         label = f"{self._name} {entry.position}"
-        if expected is not None and at not in (expected, (expected[0] + 1, 0)):
+        if expected is not None and at != expected and (at[1] != 0 or not is_next(expected[0], at[0])):
             report(5, label, f"follows {expected[0]}:{expected[1] - 1}: positions are not dense")
         if (entry.messages_before, entry.bytes_before) != (self.messages, self.bytes):
             report(23, label, f"counts {entry.messages_before} messages before it; there are {self.messages}")
@@ -132,7 +133,9 @@ def read_log(
         report(23, topic.name, f"its state counts {state.messages} messages, {state.bytes} bytes, {state.markers} "
                                f"markers; the log has {walk.messages}, {walk.bytes}, {walk.markers}")  # fmt: skip
     # Hard retention closes a ledger before the next entry is written: the open one is empty then.
-    is_rolled = state.next_entry == 0 and bool(log.entries) and log.entries[-1].at[0] == state.ledger_id - 1
+    is_rolled = (
+        state.next_entry == 0 and bool(log.entries) and is_next(log.entries[-1].at[0], state.ledger_id)
+    )
     if log.entries and log.entries[-1].at != state.last_confirmed and not is_rolled:
         last = log.entries[-1].at
         report(5, topic.name, f"its last entry is {last}, not lastConfirmedEntry {state.last_confirmed}")

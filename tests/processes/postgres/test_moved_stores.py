@@ -32,7 +32,7 @@ def test_a_promoted_standby_is_a_new_incarnation(pair: tuple[Server, Server]) ->
             consumer.receive(timeout=5)
     primary.follow(standby)
     with Store.open(url) as store:
-        assert store.identity == before.replace("-1", "-2")
+        assert store.identity.startswith(before.replace("-1", "-2-"))
         row = store.reports.show_transaction(txn).row
         assert row.state == TransactionState.ABORTED
         assert [change.key for change in store.table("accounts").changes(since=decided)] == [b"b"]
@@ -49,7 +49,7 @@ def test_a_promoted_standby_is_a_new_incarnation(pair: tuple[Server, Server]) ->
         consumer = store.subscribe("t", "s", subscription_type="Exclusive")
         assert consumer.receive(timeout=5).value == b"2"
     with Store.open(url) as store:
-        assert store.identity.endswith("-2")
+        assert "-2-" in store.identity
         assert store.maintenance.verify_store(full=True) == []
 
 
@@ -79,7 +79,7 @@ def test_commits_that_an_asynchronous_standby_lacks(own: Server) -> None:
         Store.open(url)
     assert (lost.value.details["seenCommit"], lost.value.details["lastCommit"]) == (seen, kept)
     with Store.open(url) as store:
-        assert store.identity.endswith("-2")
+        assert "-2-" in store.identity
         assert [message.value for message in store.reader("t")] == [b"kept"]
         assert store.maintenance.verify_store(full=True) == []
     standby.remove()

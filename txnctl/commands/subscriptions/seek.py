@@ -94,15 +94,17 @@ def seek(
     question = f"Seek {subscription} on {topic} forwards, past what is unread?"
     row = asked(context, change, question, _is_forwards)
     note_if_beyond(context, topic, start, row.effects.change.mark_delete_position_after)
-    begin = None if read_compacted else context.store.reports.topic_extents([topic])[0].before
-    context.show(row, table=lambda shown: _sought(context, shown, begin))
+    extent = context.store.reports.topic_extents([topic])[0]
+    begin = None if read_compacted else extent.before
+    back = str(extent.begin_behind(row.effects.change.mark_delete_position_before))
+    context.show(row, table=lambda shown: _sought(context, shown, begin, back))
 
 
 def _is_forwards(row: SubscriptionSought) -> bool:
     return row.mark_delete_position_after > row.mark_delete_position_before
 
 
-def _sought(context: Context, row: Sought, begin: Position | None) -> Iterator[str]:
+def _sought(context: Context, row: Sought, begin: Position | None, back: str) -> Iterator[str]:
     yield from dry_run_heading(context, row.dry_run)
     names, change = row.effects, row.effects.change
     before = change.mark_delete_position_before
@@ -119,7 +121,6 @@ def _sought(context: Context, row: Sought, begin: Position | None) -> Iterator[s
     if is_moved and begin is not None and before < begin:
         yield f"The log begins at {begin.ledger_id}:0: no seek leads back to {before}."
     elif is_moved and not row.dry_run:
-        back = f"{before.ledger_id}:{before.entry_id + 1}"
         seek_back = line(
             "subscriptions seek", short_topic(names), names.subscription, back, read_compacted=begin is None
         )

@@ -14,6 +14,7 @@ from storage import IsolationLevel, TransactionState
 from storage.reports.extents import Extent, Reached
 from storage.topic.log import LedgerInfo
 from storage.topic.trim import LastTrimmed
+from storage.values.ledger_ids import may_begin_life
 from storage.values.position import Position
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.former_files import PlacedFile, placed_files
@@ -22,7 +23,7 @@ from txnctl.spark.ledger_files.manifest import TopicIdentity
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from storage import Store
     from txnctl.spark.source.topic_plan import At
@@ -38,12 +39,21 @@ class Archive:
         ledgers: in order, without a gap, the last one just before the first ledger of the store.
     """
 
-    def __init__(self, files: Sequence[PlacedFile], first_kept: int) -> None:
+    def __init__(
+        self, files: Sequence[PlacedFile], first_kept: int, last_of_lives: Container[int] = ()
+    ) -> None:
+        """Args:
+        last_of_lives: ledgers behind which the first one of a later incarnation of the store follows.
+        """
         known = {ledger.ledger_id: (ledger, placed) for placed in files for ledger in placed.file.ledgers}
         self.ledgers: list[LedgerInfo] = []
         self._files: list[PlacedFile] = []
-        number = first_kept - 1
-        while number in known:
+        following = first_kept
+        for number in sorted(known, reverse=True):
+            if number >= following:
+                continue
+            if number != following - 1 and not (may_begin_life(following) and number in last_of_lives):
+                break
             ledger, placed = known[number]
             file = placed.file
             size = file.content.size * ledger.messages // max(file.rows, 1)
@@ -51,7 +61,7 @@ class Archive:
             self.ledgers.insert(0, info)
             if placed not in self._files:
                 self._files.insert(0, placed)
-            number -= 1
+            following = number
 
     @classmethod
     def read(cls, store: Store, extent: Extent, root: Root) -> Archive:
@@ -63,10 +73,11 @@ class Archive:
         identity = TopicIdentity(store.identity, extent.topic_id, extent.topic)
         directory = TopicDirectory(root, identity)
         # Nothing is missing of a topic that was never trimmed, so its manifest need not be read.
-        files = (
-            placed_files(store, extent, directory, directory.manifest()[1].files) if extent.is_trimmed else []
-        )
-        return cls(files, extent.before.ledger_id)
+        if not extent.is_trimmed:
+            return cls((), extent.before.ledger_id)
+        files = placed_files(store, extent, directory, directory.manifest()[1].files)
+        last_of_lives = {ancestor.last for ancestor in store.reports.topic_descent(extent.topic)}
+        return cls(files, extent.before.ledger_id, last_of_lives)
 
     def extend(self, extent: Extent) -> Extent:
         """The topic with the ledgers of the archive before the store's."""

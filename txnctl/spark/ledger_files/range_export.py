@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage import IsolationLevel, Position, Store, TransactionState
+from storage import IsolationLevel, Store, TransactionState
 from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files.manifest import FileContent, Span
@@ -86,7 +86,8 @@ def export_range(
 
 def _row_groups(store: Store, topic: str, span: Span) -> Iterator[list[Entry]]:
     after, through = span
-    start = Position(after[0], after[1] + 1)
+    (extent,) = store.reports.topic_extents([topic])
+    start = extent.begin_behind(after)
     group: list[Entry] = []
     rows = size = 0
     with store.reader(topic, start=start, isolation_level=IsolationLevel.READ_UNCOMMITTED) as reader:

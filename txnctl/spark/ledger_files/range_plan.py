@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from storage import IsolationLevel, Position, Store
+from storage.values.ledger_ids import may_begin_life
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.file_partition import Bounds, FilePartition, statistics_of
 from txnctl.spark.ledger_files.former_files import placed_files
@@ -125,6 +126,9 @@ def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[F
     stretches: list[tuple[LedgerFile | RangeFile | None, Span]] = []
     for offloaded, stretch in cover(first.after, decided_through, list(placed)):
         stretches += [(offloaded, stretch)] if offloaded else cover(*stretch, exported)
+    # Nothing lies between the last ledger of a life of the store and the first one of the next life.
+    ends = {Position(ancestor.last + 1, -1) for ancestor in store.reports.topic_descent(first.topic)}
+    stretches = [part for part in stretches if not (part[0] is None and _is_between_lives(*part[1], ends))]
     if last.through > decided_through:
         stretches.append((None, (max(first.after, decided_through), last.through)))
     plans = []
@@ -145,6 +149,10 @@ def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[F
                 bounds = bounds or (Bounds(*stretch, 0, None) if placed[file].is_part else None)
             plans.append(FilePlan(path, source.row_groups, bounds, source.aborted > 0))
     return plans
+
+
+def _is_between_lives(after: Position, through: Position, ends: Container[Position]) -> bool:
+    return after in ends and through[1] == -1 and may_begin_life(through[0])
 
 
 def _export(

@@ -65,20 +65,21 @@ class CompactedRange(StorePartition):
         from txnctl.spark.source.message_columns import record_batches
 
         with hints_as_notes(), self.local_store.open_read_only() as store:
-            self._check_topic(store)
-            yield from record_batches(self._slices(store), short_topic_name(self.topic), schema)
-            self._check_topic(store)
+            extent = self._extent(store)
+            yield from record_batches(self._slices(store, extent), short_topic_name(self.topic), schema)
+            self._extent(store)
 
-    def _check_topic(self, store: Store) -> None:
+    def _extent(self, store: Store) -> Extent:
         (extent,) = store.reports.topic_extents([self.topic])
         if extent.topic_id != self.topic_id:
             raise recreated(self.topic)
+        return extent
 
-    def _slices(self, store: Store) -> Iterator[EntrySlice]:
+    def _slices(self, store: Store, extent: Extent) -> Iterator[EntrySlice]:
         # Tasks import this module too, also where lmdb is not installed: import the store's modules on use.
         from storage.topic.compaction.compacted_entry import CompactedEntry
 
-        start = MessageId(self.after.ledger_id, self.after.entry_id + 1, self.first_index)
+        start = MessageId(*extent.begin_behind(self.after), self.first_index)
         for entry in store.reader(self.topic, start=start, read_compacted=True).entries():
             position = Position(entry.ledger_id, entry.entry_id)
             is_done = self.beyond is None and position > self.through

@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from storage.errors import MessageNotFound
+from storage.topic.other_lives import never_issued
 from storage.values.names import short_topic_name
 from storage.values.position import Position
 from txnctl.spark.source.edges import PointWord, PublishTime
@@ -34,8 +35,11 @@ class DataLoss:
     def __getstate__(self) -> dict[str, object]:
         return vars(self)
 
-    def check_start(self, extent: Extent, point: TopicPoint) -> None:
+    def check_start(self, extent: Extent, point: TopicPoint, *, in_view: bool = False) -> None:
         """Check that no message from the start of a read on was trimmed; `earliest` is the first one left.
+
+        Args:
+            in_view: whether the compacted view has what was trimmed.
 
         Raises:
             MessageNotFound: with `failOnDataLoss`.
@@ -44,11 +48,25 @@ class DataLoss:
             return
         if isinstance(point, PublishTime):
             last = extent.last_trimmed
-            if last is not None and last.newest_ms >= point.time_ms:
+            if not in_view and last is not None and last.newest_ms >= point.time_ms:
                 self._report(extent, f"from {_time(point.time_ms)} on", extent.messages_trimmed)
             return
-        ledger_id, entry_id = point[0], max(point[1], 0)
-        self.check_after(extent, Position(ledger_id, entry_id - 1))
+        start = Position(point[0], max(point[1], 0))
+        self.check_issued(extent, start)
+        if not in_view:
+            self.check_after(extent, Position(start[0], start[1] - 1))
+
+    def check_issued(self, extent: Extent, position: Position) -> None:
+        """Check that a position is none that the topic never had: of another life of the store, or a former topic.
+
+        Raises:
+            MessageNotFound: with `failOnDataLoss`.
+        """
+        following = extent.first_after_other_life(position)
+        if following is not None:
+            self._fail(
+                extent, str(position), never_issued(short_topic_name(extent.topic), position, following)
+            )
 
     def check_after(self, extent: Extent, after: Position) -> None:
         """Check that no message after a position was trimmed.
@@ -61,7 +79,9 @@ class DataLoss:
 
     def _report(self, extent: Extent, where: str, messages: int) -> None:
         first = Position(extent.before.ledger_id, 0)
-        error = trimmed(extent.topic, where, first, messages)
+        self._fail(extent, where, trimmed(extent.topic, where, first, messages))
+
+    def _fail(self, extent: Extent, where: str, error: MessageNotFound) -> None:
         if self._fails:
             raise error
         if (extent.topic, where) not in self._warned:

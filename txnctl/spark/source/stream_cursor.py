@@ -150,7 +150,7 @@ class StreamCursor:
                     f"files have; a subscription begins with the store, at {kept.before.ledger_id}:0",
                     hint=f"Leave the option subscription out, or start at {kept.before.ledger_id}:0.",
                 ) from None
-        hold.take(extent.topic, Position(start.ledger_id, start.entry_id + 1))
+        hold.take(extent.topic, extent.begin_behind(start))
         # The former query may have moved the cursor until it let go.
         return store.reports.subscription_stats(topic, name).row.stats.mark_delete_position
 

@@ -126,8 +126,8 @@ def ranges(
     check_edge("endingPosition", options.end, names)
     loss = DataLoss(options.fail_on_data_loss)
     for extent in extents:
-        if not (options.compacted and extent.horizon is not None):
-            loss.check_start(extent, options.start.point_in(extent.topic))
+        in_view = options.compacted and extent.horizon is not None
+        loss.check_start(extent, options.start.point_in(extent.topic), in_view=in_view)
     starts = [
         start_of(extent, options.level, options.start.point_in(extent.topic), first_at) for extent in extents
     ]

@@ -301,8 +301,7 @@ class TopicProgress:
             raise InvalidPosition(
                 f"a stream starts at a whole entry, not at {point}", hint=f"Give {point.position}."
             )
-        if not (options.compacted and extent.horizon is not None):
-            self._loss.check_start(extent, point)
+        self._loss.check_start(extent, point, in_view=options.compacted and extent.horizon is not None)
         first_at: topic_plan.At = self._open_store().reports.position_at
         if self._archives is not None:
             first_at = self._archives.first_at(first_at)
@@ -323,12 +322,14 @@ class TopicProgress:
                 topic=extent.topic,
             )
         if position >= extent.before:
+            self._loss.check_issued(extent, position)
             return position
         if self._options.compacted and extent.horizon is not None and position < extent.horizon:
             return position
         if not extent.is_trimmed:
             # A topic created again continues the ledger ids.
             raise recreated(extent.topic)
+        self._loss.check_issued(extent, position)
         self._loss.check_after(extent, position)
         return extent.before if extent.has_lost(position) else position
 

@@ -87,17 +87,17 @@ class TopicRange(StorePartition):
 
     def _slices(self, store: Store) -> Iterator[EntrySlice]:
         """Yield the messages of the range; those trimmed since the plan, or during the read, are lost."""
-        start = MessageId(self.after.ledger_id, self.after.entry_id + 1, self.first_index)
+        after, index = self.after, self.first_index
         loss = DataLoss(self.fail_on_data_loss)
         while True:
-            extent, after = self._current_extent(store), Position(start.ledger_id, start.entry_id - 1)
+            extent = self._current_extent(store)
             loss.check_after(extent, after)
             if extent.has_lost(after):
-                start = MessageId(extent.before.ledger_id, 0)
+                after, index = extent.before, 0
             try:
-                for entry_slice in self._read(store, start):
+                for entry_slice in self._read(store, MessageId(*extent.begin_behind(after), index)):
                     entry = entry_slice.entry
-                    start = MessageId(entry.ledger_id, entry.entry_id + 1)
+                    after, index = Position(entry.ledger_id, entry.entry_id), 0
                     yield entry_slice
                 return
             except MessageNotFound:

@@ -103,3 +103,20 @@ def test_ledgers_of_an_open_transaction_are_not_shared(store: Store, tmp_path: P
         assert own.reports.topic_descent("t")[0].identity == store.identity
         own.admin.topics.delete_topic("t", force=True)
         assert own.maintenance.verify_store(full=True) == []
+
+
+def test_files_of_two_restores_of_one_backup_lie_apart(store: Store, place: str, tmp_path: Path) -> None:
+    """Each copy reads its own ledgers, and those of before the backup, after all was trimmed."""
+    fill(store)
+    store.maintenance.backup_store(tmp_path / "backup")
+    copies, wholes = [tmp_path / "one", tmp_path / "two"], []
+    for number, copy in enumerate(copies):
+        Store.restore(tmp_path / "backup", copy)
+        with Store.open(copy) as own:
+            fill(own, 11 + number)
+            wholes.append(rows(ranges(str(copy))))
+            offload(own, "t", Root.of_path(place))
+            trim(own, place)
+    for copy, whole in zip(copies, wholes, strict=True):
+        assert len(rows(ranges(str(copy)))) < len(whole)
+        assert rows(ranges(str(copy), offloadPath=place)) == whole

@@ -42,7 +42,8 @@ def test_a_restored_store_has_a_directory_of_its_own(store: Store, root: Root, t
     with Store.open(tmp_path / "restored") as restored:
         new = offload(restored, "t", root)
         assert new.directory.where() != old.directory.where()
-        assert [file.ledgers for file in new.manifest.files] == [file.ledgers for file in old.manifest.files]
+        shared = [file.ledgers for file in old.manifest.files]
+        assert [file.ledgers[: len(shared[0])] for file in new.manifest.files] == shared
 
 
 def test_two_copies_of_a_store_that_were_both_written_to_are_told_apart(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from storage import Store
 from storage.errors import MessageNotFound, TopicNotFound
 from tests.row_json import row_json
+from tests.txnctl.spark.offload_steps import rows
 from tests.txnctl.spark.source.topic_stream_steps import reader, send
 
 
@@ -154,3 +157,63 @@ def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch
     assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
     stream.commit({"t": "1:0"})
     assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
+
+
+@pytest.fixture
+def lives(store: Store, path: str, tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """A store restored as of 1, 2; the offset of a stream that has read 3 of the original, and the restored store's 4, 5."""
+    store.create_topic("t", ledger_entries_max=2)
+    store.create_topic("empty")
+    send(store, "t", b"1", b"2")
+    store.maintenance.backup_store(tmp_path / "backup")
+    send(store, "t", b"3")
+    stream = reader(path, topics="t,empty", startingPosition="earliest")
+    offset = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    Store.restore(tmp_path / "backup", tmp_path / "restored")
+    with Store.open(tmp_path / "restored") as restored:
+        send(restored, "t", b"4", b"5")
+        send(restored, "empty", b"0")
+    return str(tmp_path / "restored"), offset
+
+
+@pytest.mark.parametrize("more", [{}, {"subscription": "s"}])
+def test_a_checkpoint_from_behind_the_backup_is_refused_by_the_restored_store(
+    lives: tuple[str, dict[str, str]], more: dict[str, str]
+) -> None:
+    """New messages at the positions that it has read would be skipped in silence."""
+    path, offset = lives
+    stream = reader(path, topics="t,empty", startingPosition="earliest", **more)
+    end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    for use in (
+        lambda: stream.latestOffset(offset, ReadAllAvailable()),
+        lambda: stream.partitions(offset, end),
+        lambda: reader(path, startingPosition=offset["t"]).initialOffset(),
+    ):
+        with pytest.raises(MessageNotFound, match="this topic never had"):
+            use()
+
+
+@pytest.mark.parametrize("more", [{}, {"subscription": "s"}])
+def test_a_checkpoint_of_before_the_backup_goes_on_in_the_restored_store(
+    lives: tuple[str, dict[str, str]], more: dict[str, str]
+) -> None:
+    """At the end of the backup, within it, and in a topic that was empty then."""
+    path, _ = lives
+    for at, values in (("1:1", [b"0", b"4", b"5"]), ("1:0", [b"0", b"2", b"4", b"5"])):
+        stream = reader(path, topics="t,empty", startingPosition="earliest", **more)
+        offset = {"empty": "1:-1", "t": at}
+        end = stream.latestOffset(offset, ReadAllAvailable())
+        found = rows(list(stream.partitions(offset, end)))  # type: ignore[arg-type]
+        assert sorted(row["value"] for row in found) == values
+
+
+def test_a_checkpoint_from_behind_the_backup_goes_on_where_loss_is_allowed(
+    lives: tuple[str, dict[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the first message of the new life, with a warning."""
+    path, offset = lives
+    stream = reader(path, topics="t,empty", startingPosition="earliest", failOnDataLoss="false")
+    end = stream.latestOffset(offset, ReadAllAvailable())
+    found = rows(list(stream.partitions(offset, end)))  # type: ignore[arg-type]
+    assert sorted(row["value"] for row in found) == [b"0", b"4", b"5"]
+    assert "this topic never had" in caplog.text
