@@ -17,7 +17,7 @@ from storage.errors import BadInput
 from txnctl.cli.aliases import USUAL_OPTIONS
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
 from txnctl.cli.near_names import nearest
-from txnctl.cli.pasted_line import without_tokens
+from txnctl.cli.pasted_line import before_dashes, without_tokens
 from txnctl.cli.sample_values import sample_value
 from txnctl.output.shell import name_store, named_store
 
@@ -229,7 +229,7 @@ def _with_or_without_value(ctx: click.Context, words: list[str], name: str) -> l
 
 def _with_missing(ctx: click.Context, words: list[str], parameter: click.Parameter) -> list[str] | None:
     if isinstance(parameter, Option):
-        return _before_dashes(words, [parameter.opts[-1], sample_value(parameter, ctx)])
+        return before_dashes(words, [parameter.opts[-1], sample_value(parameter, ctx)])
     if not isinstance(parameter, Argument):
         return None
     if parameter.nargs != 1 and words:
@@ -239,11 +239,6 @@ def _with_missing(ctx: click.Context, words: list[str], parameter: click.Paramet
         ["--"] if isinstance(parameter.type, click.types.UnprocessedParamType) and "--" not in words else []
     )
     return [*words, *dashes, sample_value(parameter, ctx)]
-
-
-def _before_dashes(words: list[str], more: list[str]) -> list[str]:
-    at = words.index("--") if "--" in words else len(words)
-    return [*words[:at], *more, *words[at:]]
 
 
 def _with_other_value(ctx: click.Context, words: list[str], option: Option) -> list[str]:
@@ -262,7 +257,7 @@ def _with_other_value(ctx: click.Context, words: list[str], option: Option) -> l
         elif len(name) > 2 and name[1] != "-" and name[:2] in _names(option):
             is_there, line[at] = True, f"{name[:2]}{_replacement(option, ctx, line[at][2:])}"
         at += 1
-    return line if is_there else _before_dashes(line, [option.opts[-1], sample_value(option, ctx)])
+    return line if is_there else before_dashes(line, [option.opts[-1], sample_value(option, ctx)])
 
 
 def _with_other_argument(ctx: click.Context, words: list[str], argument: Argument) -> list[str] | None:

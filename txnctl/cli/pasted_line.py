@@ -38,8 +38,13 @@ def harmless(ctx: click.Context, words: Sequence[str]) -> list[str]:
     )
     if not changes or not any(DRY_RUN in param.opts for param in command.get_params(ctx)):
         return line
-    at = line.index("--") if "--" in line else len(line)
-    return [*line[:at], DRY_RUN, *line[at:]]
+    return before_dashes(line, [DRY_RUN])
+
+
+def before_dashes(words: Sequence[str], more: Sequence[str]) -> list[str]:
+    """The words with more options, in front of a `--`."""
+    at = words.index("--") if "--" in words else len(words)
+    return [*words[:at], *more, *words[at:]]
 
 
 def has_token(words: Sequence[str]) -> bool:

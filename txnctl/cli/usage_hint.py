@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from re import compile as pattern
-from shlex import quote
+from shlex import quote, split
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
 from txnctl.cli.corrected_line import Trial, corrected, is_taken, near_options
 from txnctl.cli.pasted_line import (
     DRY_RUN,
+    before_dashes,
     harmless,
     has_token,
     without_flags,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _OPTION = pattern(r"(?<![\w-])--?[a-z][a-z0-9-]*")
 """The name of an option in a message."""
+_ADVISED = pattern(rf"Use ({_OPTION.pattern}) (\w+)")
+"""An option in a hint, with the value to use."""
 _COMMAND = pattern(r"\btxnctl (?!\.)")
 """The begin of a command to paste; `txnctl ...` is none."""
 _LINE_MAX = 300
@@ -70,8 +73,9 @@ def add_example(error: click.UsageError, examples: Sequence[Example]) -> None:
 def add_correction(error: InvalidValue, ctx: click.Context, words: Sequence[str]) -> None:
     """End the hint of an error over options, which the command itself raised, in a command line.
 
-    Of the options that the error names, the first without which the parser takes the line is left out; where none is on
-    the line, the line is an example. An error that names no option of the command, or a command, is left as it is.
+    An option that the hint names with a value (`Use -o ndjson`) has that value on the line. Else, of the options that
+    the error names, the first without which the parser takes the line is left out; where none is on the line, the line
+    is an example. An error that names no option of the command, or a command, is left as it is.
 
     Args:
         ctx: of the command.
@@ -86,15 +90,28 @@ def add_correction(error: InvalidValue, ctx: click.Context, words: Sequence[str]
     if not named:
         return
     plain = without_tokens(ctx, words)
-    short = (kept for option in named if (kept := _without(ctx, plain, option)) is not None)
-    fitting = next(short, None) if _is_short(plain) else None
-    if fitting is None:
-        lines = [example.lines[0] for example in ctx.command.examples if len(example.lines) == 1]
-        shown = worded(name_in(lines[0])) if lines else None
+    advised = _ADVISED.search(said)
+    if advised is not None and advised[1] in by_name:
+        lines = [plain, *[split(line)[len(ctx.command_path.split()) :] for line in _examples(ctx.command)]]
+        short = (_with(kept, by_name[advised[1]], advised[2]) for kept in lines if _is_short(kept))
+        fitting = next((kept for kept in short if is_taken(ctx, kept)), None)
     else:
-        shown = command_line(ctx, fitting)
-    if shown is not None:
-        error.hint = f"{said} For example: {shown}".lstrip()
+        left = (kept for option in named if (kept := _without(ctx, plain, option)) is not None)
+        fitting = next(left, None) if _is_short(plain) else None
+    if fitting is not None:
+        error.hint = f"{said} For example: {command_line(ctx, fitting)}".lstrip()
+    elif _examples(ctx.command):
+        error.hint = f"{said} For example: {worded(name_in(_examples(ctx.command)[0]))}".lstrip()
+
+
+def _examples(command: Command) -> list[str]:
+    return [example.lines[0] for example in command.examples if len(example.lines) == 1]
+
+
+def _with(words: Sequence[str], option: Option, value: str) -> list[str]:
+    """The line with the option, which takes a value, at this value."""
+    kept = without_options(words, {*option.opts, *option.aliases})
+    return before_dashes(kept, [option.opts[0], value])
 
 
 def _without(ctx: click.Context, words: Sequence[str], option: Option) -> list[str] | None:

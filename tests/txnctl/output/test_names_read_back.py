@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from storage import Store
 from txnctl.output import render
 from txnctl.output.render import RowForm
@@ -29,7 +31,30 @@ def test_a_name_with_a_line_end_is_refused(run: Any, path: Path) -> None:
         store.table("odd", create=True).put(b"two\nlines", b"v")
     refused = run("tables", "scan", "odd", "-o", "name")
     assert (refused.status, refused.out) == (2, "")
-    assert "-o ndjson" in refused.err
+    assert refused.err.endswith(" For example: txnctl tables scan odd -o ndjson\n")
+
+
+def test_a_hint_that_names_a_value_ends_in_a_line_with_it(
+    run: Any, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a variable chose the format, and where the key itself is on the line; the line works as typed."""
+    with Store.open(path) as store:
+        store.table("odd", create=True).put(b"two\nlines", b"v")
+        store.create_topic("orders")
+    scan, tail = ("tables", "scan", "odd"), ("consume", "orders", "-f", "-o", "json")
+    for words, variables, wanted in (
+        ((*scan, "--prefix", "two", "-o", "name"), {}, "txnctl tables scan odd --prefix two -o ndjson"),
+        ((*scan, "--prefix", "two\n", "-o", "name"), {}, "txnctl tables scan accounts -o ndjson"),
+        (tail, {}, "txnctl consume orders -f -o ndjson"),
+        ((*tail[:2], "--store", str(path), *tail[2:]), {}, f"txnctl --store {path} consume orders -f -o ndjson"),
+        (scan, {"TXNCTL_OUTPUT": "name"}, "txnctl tables scan odd -o ndjson"),
+    ):  # fmt: skip
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        refused = run(*words)
+        assert refused.status == 2, refused
+        assert refused.err.rstrip().partition(" For example: ")[2].partition('"')[0] == wanted, refused.err
+    assert '"key":"two\\nlines"' in run(*scan, "-o", "ndjson").out
 
 
 def test_a_terminal_gets_no_control_character() -> None:
