@@ -12,7 +12,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity, descends_from
-from storage.reports.timeline import holder, producers_of
+from storage.reports.timeline import producers_of
 from storage.reports.transactions import DELETED
 from storage.table import report
 from storage.topic import catalogue as topics, state
@@ -26,7 +26,7 @@ from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Ended
 from storage.txn.errors import owner_at_work, too_late_to_fence
 from storage.txn.fenced_txns import FencedTransactions
-from storage.txn.owner_state import living_process, owner_state, user_state
+from storage.txn.owner_state import living_process, users_of
 from storage.txn.participant import Effect, SubscriptionEffect, TableWorkDone, TopicEffect
 from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
@@ -42,6 +42,8 @@ class NextBlocker(NamedTuple):
     txn_id: TxnID
     owner: ProcessIdentity
     owner_state: str
+    last_user: ProcessIdentity
+    last_user_state: str
     idle_ms: int
     labels: dict[str, str]
 
@@ -196,9 +198,7 @@ def _is_own_command(process: ProcessIdentity, owner: ProcessIdentity) -> bool:
 
 def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:
     return TransactionBefore(
-        record.id, record.state, record.version, record.owner,
-        owner_state(batch, batch.locks, record),
-        record.user, user_state(batch, batch.locks, record),
+        record.id, record.state, record.version, *users_of(batch, batch.locks, record),
         record.idle_ms(batch.now_ns), record.left_ms(batch.now_ns),
     )  # fmt: skip
 
@@ -313,5 +313,5 @@ def _effect(
 
 
 def _next_blocker(batch: WriteBatch, record: TransactionRecord) -> NextBlocker:
-    row = holder(batch, batch.locks, record)
-    return NextBlocker(row.txn_id, row.owner, row.owner_state, row.idle_ms, row.labels)
+    users = users_of(batch, batch.locks, record)
+    return NextBlocker(record.id, *users, record.idle_ms(batch.now_ns), record.labels)

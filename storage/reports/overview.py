@@ -55,7 +55,7 @@ from storage.topic.producers import session_index
 from storage.topic.producers.errors import shown_epoch
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
-from storage.txn.owner_state import living_process, owner_state, user_state
+from storage.txn.owner_state import living_process, users_of
 from storage.values.key_text import key_text
 from storage.values.named_tuple import NamedTuple
 
@@ -292,6 +292,6 @@ def _tables(view: ReadView, locks: Locks, begun: list[int], keys_shown: int) -> 
 def _holder(view: ReadView, locks: Locks, txn: int) -> HolderFacts:
     record = records.get(view, txn)
     return HolderFacts(
-        record.id, record.owner, owner_state(view, locks, record), record.user, user_state(view, locks, record),
-        record.idle_ms(view.now_ns), record.is_overdue(view.now_ns), record.labels, record.priority,
+        record.id, *users_of(view, locks, record), record.idle_ms(view.now_ns), record.is_overdue(view.now_ns),
+        record.labels, record.priority,
     )  # fmt: skip

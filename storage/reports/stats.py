@@ -30,7 +30,7 @@ from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.blocked_count import blocked_behind
-from storage.txn.owner_state import owner_state
+from storage.txn.owner_state import users_of
 from storage.values.named_tuple import NamedTuple
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -81,6 +81,8 @@ class Blocker(NamedTuple):
     age_ms: int
     owner: ProcessIdentity
     owner_state: str
+    last_user: ProcessIdentity
+    last_user_state: str
 
 
 class PendingIn(NamedTuple):
@@ -250,9 +252,7 @@ def _blocker(view: ReadView, locks: Locks, topic: Topic) -> Blocker | None:
         return None
     record = records.get(view, first[0])
     age_ms = record.age_ms(view.clock.wall_ms())
-    return Blocker(
-        record.id, first[1], record.begun_ms, age_ms, record.owner, owner_state(view, locks, record)
-    )
+    return Blocker(record.id, first[1], record.begun_ms, age_ms, *users_of(view, locks, record))
 
 
 def one_subscription(connection: Connection, topic_name: str, name: str) -> OneSubscription:

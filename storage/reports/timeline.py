@@ -25,7 +25,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs
-from storage.txn.owner_state import GONE, owner_state, user_state
+from storage.txn.owner_state import GONE, users_of
 from storage.txn.record import TransactionRecord
 from storage.txn.uncommitted_entries import TopicPart
 from storage.values.named_tuple import NamedTuple
@@ -346,11 +346,9 @@ def _if_ended(view: ReadView, chain: Chain, index: int) -> IfEnded:
 
 def holder(view: ReadView, locks: Locks, record: TransactionRecord) -> Holder:
     """Return an open transaction with the state of its process."""
-    state, now_ms = owner_state(view, locks, record), view.clock.wall_ms()
+    users, now_ms = users_of(view, locks, record), view.clock.wall_ms()
     return Holder(
-        txn_id=record.id, version=record.version, labels=record.labels,
-        owner=record.owner, owner_state=state, last_user=record.user,
-        last_user_state=user_state(view, locks, record), orphaned=state in GONE,
+        record.id, record.version, record.labels, *users, orphaned=users[1] in GONE,
         begin_at_ms=record.begun_ms, age_ms=record.age_ms(now_ms),
         idle_ms=record.idle_ms(view.now_ns),
         deadline_in_ms=record.left_ms(view.now_ns), overdue=record.is_overdue(view.now_ns),

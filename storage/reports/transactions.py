@@ -20,7 +20,7 @@ from storage.table.conflict import Doom
 from storage.topic import catalogue as topics
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
-from storage.txn.owner_state import GONE, owner_state, user_state
+from storage.txn.owner_state import GONE, users_of
 from storage.txn.participant import PartDone, SubscriptionWork, TopicWork
 from storage.txn.record import TransactionRecord
 from storage.values.arguments import check_time_ms
@@ -200,12 +200,12 @@ def row_of(
 ) -> TransactionRow:
     """A transaction as a row."""
     now_ms, is_open = view.clock.wall_ms(), record.state is TransactionState.OPEN
-    state = owner_state(view, engine.locks, record) if is_open else None
+    owner, state, user, user_state = (
+        users_of(view, engine.locks, record) if is_open else (record.owner, None, record.user, None)
+    )
     return TransactionRow(
         as_of_at_ms=now_ms, txn_id=record.id, state=record.state, version=record.version,
-        labels=record.labels, owner=record.owner,
-        owner_state=state, last_user=record.user,
-        last_user_state=user_state(view, engine.locks, record) if is_open else None,
+        labels=record.labels, owner=owner, owner_state=state, last_user=user, last_user_state=user_state,
         orphaned=state in GONE if is_open else None, attached=bool(record.lease),
         begin_at_ms=record.begun_ms, age_ms=record.age_ms(now_ms),
         idle_ms=record.idle_ms(view.now_ns) if is_open else None, timeout_ms=record.timeout_ms,

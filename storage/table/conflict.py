@@ -154,8 +154,10 @@ def lost(
     """The error of a transaction that wanted a key which a stronger transaction holds."""
     labels = " ".join([f"{name}={value}" for name, value in holder.labels.items()])
     idle_s = max(0, view.now_ns - holder.used_ns) // 1_000_000_000
+    user = "" if holder.user == holder.owner else f", last used by {holder.user}"
     who = (
-        f"{labels + ', ' if labels else ''}{holder.owner}, priority {holder.priority}, idle for {idle_s:,} s"
+        f"{labels + ', ' if labels else ''}{holder.owner}{user}, priority {holder.priority}, "
+        f"idle for {idle_s:,} s"
     )
     return LostConflict(
         f"transaction {record.id} is aborted: key {key_text(conflict.key)} of table {conflict.table} is held by "

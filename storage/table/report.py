@@ -18,7 +18,7 @@ from storage.table.key_range import KeyRange
 from storage.table.state import TableState
 from storage.table.visibility import StoredRow, Version
 from storage.txn import record as records
-from storage.txn.owner_state import owner_state
+from storage.txn.owner_state import users_of
 from storage.txn.record import TransactionRecord
 from storage.values.named_tuple import NamedTuple
 from storage.values.txn_id import TxnID
@@ -42,11 +42,13 @@ class TableRow(NamedTuple):
 
 
 class OwnerFacts(NamedTuple):
-    """The priority, process and age of a transaction that holds keys."""
+    """The priority, processes and age of a transaction that holds keys."""
 
     priority: str
     owner: ProcessIdentity
     owner_state: str
+    last_user: ProcessIdentity
+    last_user_state: str
     age_ms: int
 
 
@@ -131,7 +133,7 @@ def _held(view: ReadView, table_id: int) -> list[tuple[TransactionRecord, int]]:
 
 def _owner_facts(view: ReadView, locks: Locks, record: TransactionRecord) -> OwnerFacts:
     age_ms = record.age_ms(view.clock.wall_ms())
-    return OwnerFacts(record.priority, record.owner, owner_state(view, locks, record), age_ms)
+    return OwnerFacts(record.priority, *users_of(view, locks, record), age_ms)
 
 
 def _counts(view: ReadView, table: TableEntry) -> TableRow:

@@ -35,7 +35,7 @@ class LivingProcess(NamedTuple):
 
 
 class Used(Protocol):
-    """A row of a transaction with its owner and its last user."""
+    """A row of a transaction with its owner and its last user; states are None after the end."""
 
     @property
     def owner(self) -> ProcessIdentity: ...
@@ -60,6 +60,13 @@ def user_state(view: ReadView, locks: Locks, record: TransactionRecord) -> str:
     if record.lease and not record.user_fields:
         return owner_state(view, locks, record)
     return "calling" if is_calling(user) else table_state(user, view.clock.boot_id())
+
+
+def users_of(
+    view: ReadView, locks: Locks, record: TransactionRecord
+) -> tuple[ProcessIdentity, str, ProcessIdentity, str]:
+    """The four fields of a row of an open transaction about its processes: owner, last user, each with the state."""
+    return record.owner, owner_state(view, locks, record), record.user, user_state(view, locks, record)
 
 
 def living_process(row: Used) -> LivingProcess | None:

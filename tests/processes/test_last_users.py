@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storage import Store
+from storage import EARLIEST, Store
 from storage.errors import OwnerAlive
 from storage.process.clock import Clock
 from tests.processes.child import Child, Children
@@ -74,18 +74,19 @@ def use(children: Children, txn: str, how: str = "send") -> Child:
     return user
 
 
+def run(path: str, *words: str) -> str:
+    """A report of the command line, as a process of its own prints it."""
+    command = [sys.executable, "-m", "txnctl", *words, "--store", path]
+    root = Path(__file__).parents[2]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout
+
+
 def texts(path: str, txn: str) -> dict[str, str]:
-    """The reports of the command line, as a process of its own prints them."""
-
-    def run(*words: str) -> str:
-        command = [sys.executable, "-m", "txnctl", *words, "--store", path]
-        root = Path(__file__).parents[2]
-        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout
-
+    """The reports about one transaction."""
     return {
-        "explain": run("transactions", "explain", txn),
-        "list": run("transactions", "list"),
-        "abort": run("transactions", "abort", txn, "--dry-run"),
+        "explain": run(path, "transactions", "explain", txn),
+        "list": run(path, "transactions", "list"),
+        "abort": run(path, "transactions", "abort", txn, "--dry-run"),
     }
 
 
@@ -175,3 +176,43 @@ def test_the_stopped_user_is_a_finding(children: Children, store: Store) -> None
     assert f"{txn} was last used by process {user.pid}, which is stopped" in found["what"]
     user.kill()
     assert findings() == []
+
+
+def test_every_report_that_names_the_owner_names_a_last_user_of_its_own(
+    path: str, children: Children
+) -> None:
+    """Lag, topics stats, tables stats and intents, the next blocker of an abort, blocked, timeline and status."""
+    with Store.open(path) as store:
+        store.create_table("accounts")
+        store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
+        first = store.begin_transaction()
+        store.create_producer("t").send(b"first", txn=first)
+        _, txn = begin(children)
+        user = children.run(USER.format(use=f"{USES['send']}; {USES['put']}"))
+        user.say(txn)
+        user.expect("used")
+        store.create_producer("t").send(b"behind")
+        rehearsed = row_json(store.admin.transactions.abort_transaction(first, dry_run=True))
+        before = texts(path, str(first))["abort"]
+        store.admin.transactions.abort_transaction(first)
+        blocker = row_json(store.reports.topic_stats("t"))["blockedBy"]
+        one = row_json(store.reports.subscription_stats("t", "s"))["blockedBy"]
+        (holder,) = row_json(store.table("accounts").stats())["holders"]
+        (intent,) = row_json(store.table("accounts").intents())
+    (effect,) = [effect for effect in rehearsed["effects"] if effect["kind"] == "topic"]
+    for row in (blocker, one, holder, intent, effect["blockedNext"]):
+        assert f":{user.pid} (loader)" in row["lastUser"], row
+        assert (row["ownerState"], row["lastUserState"]) == ("detached", "alive"), row
+    named = f"last used by process {user.pid} (loader), which is alive"
+    address = str(blocker["lastUser"]).removesuffix(" (loader)")
+    assert f"last used by {address}, alive, active " in before
+    user.stop()
+    assert named.replace("alive", "stopped") in run(path, "subscriptions", "lag", "t")
+    for words in (
+        ("transactions", "blocked", "t"), ("transactions", "timeline", "t"), ("status",),
+        ("tables", "stats", "accounts"), ("tables", "intents", "accounts"),
+    ):  # fmt: skip
+        told = run(path, *words)
+        assert address in told, told
+        assert "stopped" in told, told
+    user.resume()

@@ -265,7 +265,8 @@ def _change(record: AuditRecord) -> str:
 def _age_and_owner(row: TransactionRow) -> str:
     from txnctl.output.human import duration
 
-    return f"{duration(row.age_ms)}, {row.owner}"
+    user = "" if row.last_user == row.owner else f", last used by {row.last_user}"
+    return f"{duration(row.age_ms)}, {row.owner}{user}"
 
 
 @contextmanager

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from txnctl.fields.owner import alive, deadline
+from txnctl.fields.owner import LAST_USER_HELP, about, alive, deadline, process_state, who
 from txnctl.output.column import Column
 from txnctl.output.field import Help
-from txnctl.output.human import duration, labels_text, plural
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from storage.reports.explain import BlockedTopic
     from storage.reports.timeline import Blocking
-    from txnctl.fields.owner import Owned
 
 HOLDER = {
     "txn_id": Help("The transaction's id.", heading="TXN"),
@@ -43,8 +42,7 @@ HOLDER = {
     "labels": Help("What it was given at begin."),
     "owner": Help("Who began it: user@host:pid (program)."),
     "owner_state": Help("alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."),
-    "last_user": Help("Who used it last: user@host:pid (program)."),
-    "last_user_state": Help("alive, stopped, dead, rebooted, unknown-host; calling: this very process."),
+    **LAST_USER_HELP,
     "orphaned": Help(
         "Whether its process is proven dead; the next writer aborts it, if the reap policy is all."
     ),
@@ -72,10 +70,14 @@ COLUMNS: tuple[Column[Blocking], ...] = (
 )
 
 
-def who(row: Owned) -> str:
-    """`job=loader, anna@db-2:48211`: labels and owner."""
-    owner = row.owner.address
-    return f"{labels_text(row.labels)}, {owner}" if row.labels else owner
+def facts(transaction: Blocking) -> str:
+    """`0:1187 from 12:4472: 15 own, frees 797; alive, idle 46m58s; job=loader`."""
+    holder = transaction.holder
+    state = f"{'OVERDUE, ' if holder.overdue else ''}{process_state(holder)}"
+    return (
+        f"{holder.txn_id} from {transaction.holds_from}: {transaction.written.messages:,} own, "
+        f"frees {transaction.frees:,}; {state}, idle {duration(holder.idle_ms)}; {about(holder)}"
+    )
 
 
 def waiting(unblocks: Mapping[str, int]) -> str:

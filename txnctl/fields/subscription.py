@@ -66,7 +66,7 @@ ENDS = {
 }
 BLOCKER = (
     "The open transaction that holds maxReadPosition: txnId, firstPosition, beginAt, beginMs, ageMs, owner, "
-    "ownerState; null if there is none"
+    "ownerState, lastUser, lastUserState; null if there is none"
 )
 
 ROW = {

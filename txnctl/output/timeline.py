@@ -7,7 +7,7 @@ Draws the model of `Store.timeline`, like the report. Pure: text in, text out.
 from __future__ import annotations
 
 from txnctl.output.axis import Axis, run_of
-from txnctl.output.human import duration, labels_text, plural
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,15 +192,3 @@ def stretches_of(model: Timeline, name: str, stats: SubscriptionStats) -> Sequen
             stretches.append(Stretch(state, at, end))
             at = end
     return stretches
-
-
-def facts(transaction: Blocking) -> str:
-    """`0:1187 from 12:4472: 15 own, frees 797; alive, idle 46m58s; job=loader`."""
-    holder = transaction.holder
-    owner = labels_text(holder.labels) or holder.owner.address
-    overdue = "OVERDUE, " if holder.overdue else ""
-    return (
-        f"{holder.txn_id} from {transaction.holds_from}: {transaction.written.messages:,} own, "
-        f"frees {transaction.frees:,}; "
-        f"{overdue}{holder.owner_state}, idle {duration(holder.idle_ms)}; {owner}"
-    )

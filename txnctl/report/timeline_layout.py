@@ -6,10 +6,12 @@ Pure: a model in, shapes out. On a wide picture names are left of the tracks, on
 
 from __future__ import annotations
 
+from txnctl.fields.holder import facts
+from txnctl.fields.owner import about, process_state
 from txnctl.output.axis import Axis, run_of
 from txnctl.output.escape import printable
-from txnctl.output.human import count, duration, labels_text, plural
-from txnctl.output.timeline import columns_of, facts, stretches_of
+from txnctl.output.human import count, duration, plural
+from txnctl.output.timeline import columns_of, stretches_of
 from txnctl.report.shapes import CELL, LINE, DrawingRow, Label, PageDrawing, Shape, cells, in_lines, lanes
 from txnctl.report.words import description
 
@@ -297,15 +299,14 @@ _ALARMING = ("ORPHANED", "OVERDUE", "stopped")
 
 def _state(transaction: Blocking) -> str:
     holder = transaction.holder
-    return "ORPHANED" if holder.orphaned else "OVERDUE" if holder.overdue else holder.owner_state
+    return "ORPHANED" if holder.orphaned else "OVERDUE" if holder.overdue else process_state(holder)
 
 
 def _transaction_lines(transaction: Blocking) -> _Lines:
-    holder, state = transaction.holder, _state(transaction)
-    owner = labels_text(holder.labels) or holder.owner.address
+    holder, word = transaction.holder, _state(transaction)
     return (
-        (str(holder.txn_id), state, "alarm" if state in _ALARMING else "state"),
-        (f"{duration(holder.age_ms)} {owner}", f"frees {count(transaction.frees)}", "soft"),
+        (str(holder.txn_id), word, "alarm" if word in _ALARMING else "state"),
+        (f"{duration(holder.age_ms)} {about(holder)}", f"frees {count(transaction.frees)}", "soft"),
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from storage.reports.transactions import TablePartRow
 from storage.values.timestamps import rfc3339
-from txnctl.fields.holder import then, waiting, who
-from txnctl.fields.owner import alive, beside_the_lock, deadline, evidence, mode
+from txnctl.fields.holder import then, waiting
+from txnctl.fields.owner import alive, beside_the_lock, deadline, evidence, mode, process_state, who
 from txnctl.fields.touched import TOUCHED, short_names, touched_parts
 from txnctl.output.column import Column
 from txnctl.output.human import count, duration, labels_text, plural
@@ -152,7 +152,7 @@ def _explained(explained: Explanation) -> Markup:
 def _owner(row: TransactionRow) -> Markup:
     """Show `OVERDUE`, `ORPHANED`, or the state of the owner."""
     late = "ORPHANED" if row.orphaned else "OVERDUE" if row.overdue else None
-    text = late or str(row.owner_state)
+    text = late or process_state(row)
     loud = tables.word(text)
     return tag("span", text, class_=f"word {loud}" if loud else None)
 

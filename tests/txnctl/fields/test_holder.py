@@ -8,7 +8,8 @@ from storage.reports.explain import BlockedTopic, blocked_topic
 from storage.reports.timeline import IfEnded
 from storage.values.txn_id import TxnID
 from tests.txnctl.typed_rows import HOLDER, START, blocking
-from txnctl.fields.holder import held_up, then, waiting, who
+from txnctl.fields.holder import held_up, then, waiting
+from txnctl.fields.owner import who
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeVar
 
 from txnctl.fields.overview import verdict_text
+from txnctl.fields.owner import process_state, users
 from txnctl.fields.server import readers_text, server_facts, writing_text
 from txnctl.output.column import Column
 from txnctl.output.human import duration, size
@@ -137,7 +138,7 @@ def _transactions(transactions: TransactionFacts) -> str:
     late = f"; {len(transactions.late)} late" if transactions.late else ""
     return (
         f"{transactions.open} open{late}; the oldest {oldest.txn_id} for {duration(oldest.age_ms)}, "
-        f"{oldest.owner.address} ({oldest.owner_state})"
+        f"{users(oldest)} ({process_state(oldest)})"
     )
 
 

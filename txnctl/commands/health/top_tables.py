@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from txnctl.fields.owner import alive, deadline
+from txnctl.fields.owner import alive, deadline, process_state, users
 from txnctl.fields.subscription import living
 from txnctl.output.column import Column
 from txnctl.output.human import UNKNOWN, labels_text
@@ -91,7 +91,7 @@ def _topic_attention(line: TopicLine) -> tuple[float, ...]:
 
 def _transaction_attention(line: TransactionLine) -> tuple[int, ...]:
     row = line.row
-    return bool(row.orphaned), bool(row.overdue), line.blocks, row.owner_state == "stopped", row.age_ms
+    return bool(row.orphaned), bool(row.overdue), line.blocks, process_state(row) == "stopped", row.age_ms
 
 
 def _subscription_attention(line: SubscriptionLine) -> tuple[int, ...]:
@@ -137,7 +137,7 @@ TRANSACTIONS = LiveTable(
         Column("IDLE", "duration", lambda line: line.row.idle_ms, rank=4),
         Column("DEADLINE", "list", lambda line: deadline(line.row), rank=2),
         Column("LABELS", "text", lambda line: labels_text(line.row.labels) or None, rank=5),
-        Column("OWNER", "list", lambda line: line.row.owner.address, rank=1),
+        Column("OWNER", "list", lambda line: users(line.row), rank=1),
     ),
     (
         Order("attention", _transaction_attention),

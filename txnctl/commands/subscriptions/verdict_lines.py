@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.fields.owner import told
 from txnctl.fields.subscription import short_topic
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import next_command
@@ -48,15 +49,10 @@ def _waiting(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     if blocker is None:
         return
     verb = "waits" if len(rows) == 1 else "wait"
-    state = (
-        "held by no process"
-        if blocker.owner_state == "detached"
-        else f"owner {blocker.owner.address} is {blocker.owner_state}"
-    )
     age = duration(max(0, as_of_ms - blocker.begin_at_ms))
     yield (
         f"{', '.join([row.subscription for row in rows])} {verb} behind transaction {blocker.txn_id}: open for "
-        f"{age}, {state}; it holds everything from {blocker.first_position} on."
+        f"{age}, {told(blocker)}; it holds everything from {blocker.first_position} on."
     )
     yield ""
     yield next_command(context, line("transactions explain", blocker.txn_id))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from storage.values.txn_state import TransactionState
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.cli.whole_number import WholeNumber
+from txnctl.fields.owner import LAST_USER_HELP, alive, other_user
 from txnctl.fields.table import KEY, NAME, name_of
 from txnctl.output.bytes_field import shown_bytes
 from txnctl.output.column import Column
@@ -30,8 +32,15 @@ INTENTS = fields_of(
         "age_ms": Help("How long ago it began.", heading="AGE"),
         "owner": "Who began it: user@host:pid (program).",
         "owner_state": "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it.",
+        **LAST_USER_HELP,
     },
 )
+
+
+def _is_open(row: IntentRow) -> bool:
+    """An intent of an ended transaction waits for no process."""
+    return row.owner.state is TransactionState.OPEN
+
 
 _COLUMNS: tuple[Column[IntentRow], ...] = (
     Column("TABLE", "id", lambda row: row.table),
@@ -42,7 +51,8 @@ _COLUMNS: tuple[Column[IntentRow], ...] = (
     Column("PRIORITY", "text", lambda row: row.owner.facts.priority, rank=5),
     Column("AGE", "duration", lambda row: row.owner.facts.age_ms, rank=1),
     Column("OWNER", "list", lambda row: row.owner.facts.owner),
-    Column("OWNER STATE", "text", lambda row: row.owner.facts.owner_state, rank=2),
+    Column("ALIVE", "text", lambda row: alive(row.owner.facts) if _is_open(row) else None, rank=2),
+    Column("LAST USER", "list", lambda row: other_user(row.owner.facts), rank=2),
 )
 
 _SETUP = (

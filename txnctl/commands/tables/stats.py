@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
 from txnctl.cli.watch import draw_until_interrupted, is_watched, watches
+from txnctl.fields.owner import alive, other_user, process_state, users
 from txnctl.fields.table import TABLE
-from txnctl.output.field import Help, fields_of
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command, section
 from txnctl.output.shell import line
@@ -17,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.table.report import TableStats
+    from storage.table.report import TableHolder, TableStats
     from txnctl.cli.context import Context
     from txnctl.cli.watch import Screenful
 
@@ -27,20 +28,21 @@ STATS = fields_of(
         **TABLE,
         "held_intents": "Those of the write intents that are of open transactions.",
         "ongoing_txn_count": "The open transactions that have write intents in it.",
-        "holders": "The first 20 of these, the oldest first: txnId, intents, priority, ageMs, owner, ownerState.",
+        "holders": (
+            "The first 20 of these, the oldest first: txnId, intents, priority, ageMs, owner, ownerState, lastUser, "
+            "lastUserState."
+        ),
     },
 )
 
-HOLDERS = fields_of(
-    "storage.table.report:TableHolder",
-    {
-        "txn_id": Help("An open transaction that has write intents in the table.", heading="TXN"),
-        "intents": "How many.",
-        "priority": "Its priority: who meets it with a lower one is aborted.",
-        "age_ms": Help("How long ago it began.", heading="AGE"),
-        "owner": "Who began it.",
-        "owner_state": "alive, stopped, dead, rebooted, unknown-host, or detached.",
-    },
+_HOLDERS: tuple[Column[TableHolder], ...] = (
+    Column("TXN", "id", lambda holder: holder.txn_id),
+    Column("INTENTS", "integer", lambda holder: holder.intents),
+    Column("PRIORITY", "text", lambda holder: holder.facts.priority),
+    Column("AGE", "duration", lambda holder: holder.facts.age_ms),
+    Column("OWNER", "list", lambda holder: holder.facts.owner),
+    Column("ALIVE", "text", lambda holder: alive(holder.facts)),
+    Column("LAST USER", "list", lambda holder: other_user(holder.facts), rank=1),
 )
 
 _SETUP = (
@@ -90,10 +92,10 @@ def _screenful(context: Context, stats: TableStats) -> Screenful:
     from txnctl.output.escape import printable_row
 
     row = printable_row(stats)
-    idle = [holder for holder in row.holders if holder.facts.owner_state != "alive"]
+    idle = [holder for holder in row.holders if process_state(holder.facts) != "alive"]
     problems = [
-        f"{holder.txn_id} {context.style(holder.facts.owner_state, 'bold', 'yellow')} holds "
-        f"{plural(holder.intents, 'key')} for {duration(holder.facts.age_ms)}, {holder.facts.owner.address}"
+        f"{holder.txn_id} {context.style(process_state(holder.facts), 'bold', 'yellow')} holds "
+        f"{plural(holder.intents, 'key')} for {duration(holder.facts.age_ms)}, {users(holder.facts)}"
         for holder in idle
     ]
     return Screenful(problems, _report(context, row))
@@ -114,7 +116,7 @@ def _holders(context: Context, row: TableStats) -> Iterator[str]:
     """A line for each open transaction that holds keys, and how many more there are."""
     if not row.holders:
         return
-    table = context.table_of(to_json(row.holders), HOLDERS, indent=2)
+    table = context.table_of(row.holders, _HOLDERS, indent=2)
     yield ""
     yield from section(context, table)
     more = row.ongoing_txn_count - len(row.holders)

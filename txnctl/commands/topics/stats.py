@@ -37,7 +37,7 @@ STATS = fields_of(
         "oldest_blocked_at_ms": Help("When the first of them was published; null if there is none near."),
         "blocked_by": Help(
             "The open transaction that holds maxReadPosition: txnId, firstPosition, beginAt, beginMs, ageMs, owner, "
-            "ownerState; null if none is open."
+            "ownerState, lastUser, lastUserState; null if none is open."
         ),
         "waiting_publishers": Help("Producers that wait for their turn."),
         "publishers": Help(

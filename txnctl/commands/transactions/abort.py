@@ -17,6 +17,7 @@ from txnctl.cli.value_types import TXN_ID
 from txnctl.cli.whole_number import WholeNumber
 from txnctl.commands.transactions.abort_report import AbortReport, report_lines, with_end
 from txnctl.commands.transactions.choice import TransactionChoice, chooses_transactions
+from txnctl.fields.owner import LAST_USER_HELP
 from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
@@ -38,8 +39,7 @@ ABORTED = fields_of(
         "deadline_in_ms": "Time until its deadline, negative after it.",
         "owner": "Who began it: user@host:pid (program).",
         "owner_state": "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it.",
-        "last_user": "Who used it last: user@host:pid (program).",
-        "last_user_state": "alive, stopped, dead, rebooted, unknown-host; calling: this very process.",
+        **LAST_USER_HELP,
         "refused": "Of a dry run: why it is refused without --force; null if it is not.",
         "fence": "Whether the producers of its messages lose their sessions too.",
         "effects": (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.values.timestamps import rfc3339
-from txnctl.fields.owner import last_user
-from txnctl.output.human import duration, labels_text
+from txnctl.fields.owner import about, process_state, told
+from txnctl.output.human import duration
 from txnctl.output.screen import dry_run_heading
 from txnctl.output.shell import line
 
@@ -89,15 +89,10 @@ def _end(aborted: AbortReport) -> str:
 
 def _state(before: TransactionBefore) -> str:
     """`OPEN, version 18, idle 46m58s; owner anna@db-2:48211 is alive, deadline in 12m48s`."""
-    owner = f"owner {before.owner} is {before.owner_state}"
-    if before.owner_state == "detached":
-        owner = f"detached, begun by {before.owner}"
-    if before.last_user != before.owner or before.owner_state == "detached":
-        owner += f", last used by {last_user(before)}"
     left = before.deadline_in_ms
     until = f"deadline in {duration(left)}" if left > 0 else f"overdue {duration(-left)}"
-    state = f"{before.state_before.value}, version {before.version}, idle {duration(before.idle_ms)}"
-    return f"{state}; {owner}, {until}"
+    now = f"{before.state_before.value}, version {before.version}, idle {duration(before.idle_ms)}"
+    return f"{now}; {told(before)}, {until}"
 
 
 def _warnings(result: AbortResult) -> Iterator[_Line]:
@@ -208,8 +203,7 @@ def _released(topic: TopicAborted) -> Iterator[_Line]:
 
 
 def _who(blocker: NextBlocker) -> str:
-    owner = labels_text(blocker.labels) or blocker.owner.address
-    return f"{owner}, {blocker.owner_state}, active {duration(blocker.idle_ms)} ago"
+    return f"{about(blocker)}, {process_state(blocker)}, active {duration(blocker.idle_ms)} ago"
 
 
 def _messages(number: int) -> str:

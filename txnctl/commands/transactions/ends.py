@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage.errors import InvalidValue, TxnctlError
 from txnctl.commands.transactions.abort_report import effect_lines, run_many
+from txnctl.fields.owner import told
 from txnctl.output.human import duration, labels_text, plural
 from txnctl.output.screen import dry_run_heading
 
@@ -87,9 +88,8 @@ def abort_many(
 
 
 def _plan(txn: TxnID, row: TransactionRow | None) -> str:
-    """`  0:566  open for 46m58s, anna@db-2:48211 is alive, job=loader`."""
+    """`  0:566  open for 46m58s, owner anna@db-2:48211 (loader) is alive, job=loader`."""
     if row is None:
         return f"  {txn}  not open"
     labels = labels_text(row.labels)
-    owner = f"{row.owner.address} is {row.owner_state}" if row.attached else f"detached, {row.owner.address}"
-    return f"  {txn}  open for {duration(row.age_ms)}, {owner}{', ' if labels else ''}{labels}"
+    return f"  {txn}  open for {duration(row.age_ms)}, {told(row)}{', ' if labels else ''}{labels}"

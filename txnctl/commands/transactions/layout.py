@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from storage.values.timestamps import rfc3339
 from storage.values.txn_state import TransactionState
-from txnctl.fields.owner import alive, deadline, evidence, mode
+from txnctl.fields.owner import about, alive, deadline, evidence, mode, other_user, process_state
 from txnctl.fields.touched import TOUCHED, short_names, touched_parts
 from txnctl.output import screen
 from txnctl.output.column import Column
@@ -44,7 +44,7 @@ def _owner_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column[R
     return (
         Column("OWNER", "list", lambda row: transaction(row).owner.address),
         Column("PROGRAM", "text", lambda row: transaction(row).owner.program, rank=8),
-        Column("LAST USER", "list", lambda row: _other_user(transaction(row)), rank=3),
+        Column("LAST USER", "list", lambda row: other_user(transaction(row)), rank=3),
     )
 
 
@@ -58,11 +58,6 @@ def _content_columns(transaction: Callable[[R], TransactionRow]) -> tuple[Column
         Column("ISOLATION", "text", lambda row: mode(transaction(row)), rank=9),
         Column("LABELS", "text", lambda row: labels_text(transaction(row).labels) or None, rank=1),
     )
-
-
-def _other_user(row: TransactionRow) -> str | None:
-    """The last user, where a different process began the transaction."""
-    return None if row.last_user == row.owner else row.last_user.address
 
 
 def _itself(row: TransactionRow) -> TransactionRow:
@@ -125,12 +120,11 @@ def alarmed(context: Context, table: TextTable) -> TextTable:
 
 def problem(context: Context, row: TransactionRow) -> str | None:
     """`0:7 ORPHANED, open for 46m, anna@db-2:48211`; None where the owner works and the deadline is ahead."""
-    word = "ORPHANED" if row.orphaned else "OVERDUE" if row.overdue else row.owner_state or ""
+    word = "ORPHANED" if row.orphaned else "OVERDUE" if row.overdue else process_state(row)
     styles = {word: styles for word, *styles in _ALARMS}.get(word)
     if styles is None:
         return None
-    about = labels_text(row.labels) or row.owner.address
-    return f"{row.txn_id} {context.style(word, *styles)}, open for {duration(row.age_ms)}, {about}"
+    return f"{row.txn_id} {context.style(word, *styles)}, open for {duration(row.age_ms)}, {about(row)}"
 
 
 def ended_list(context: Context, rows: Sequence[TransactionRow]) -> TextTable:

@@ -76,9 +76,9 @@ def timeline(context: Context, topic: str, ascii: bool) -> None:
 def _screen(context: Context, model: Timeline, *, plain: bool) -> Iterator[str]:
     from textwrap import wrap
 
-    from txnctl.fields.holder import held_up
+    from txnctl.fields.holder import facts, held_up
     from txnctl.output.prose import Laid
-    from txnctl.output.timeline import NO_BREAK, SHOWN, Drawing, facts
+    from txnctl.output.timeline import NO_BREAK, SHOWN, Drawing
 
     width = context.out.width() or WIDTH
     drawing = Drawing(model, width, plain=plain)

@@ -109,7 +109,8 @@ class TestLag:
             assert run("subscriptions", "lag", "orders", "--exit-code").status == 8
             out = run("subscriptions", "lag", "orders", "billing").out
             assert f"billing waits behind transaction {txn}: open for " in out
-            assert "held by no process; it holds everything from 1:5 on." in out
+            assert f"detached, begun by {row['blockedBy']['owner']}, last used by process" in out
+            assert ", this process; it holds everything from 1:5 on." in " ".join(out.split())
             assert out.endswith(f"Next: txnctl transactions explain {txn}\n")
             store.admin.transactions.abort_transaction(txn)
             consumer.acknowledge(consumer.receive_batch(5, timeout=0))

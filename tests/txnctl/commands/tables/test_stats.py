@@ -46,7 +46,9 @@ class TestTables:
             ("0:4", 2, "high"),
             ("0:5", 1, "high"),
         ]
-        assert not any(undeclared(each, stats.HOLDERS) for each in row["holders"])
+        assert {", ".join(each) for each in row["holders"]} == {
+            "txnId, intents, priority, owner, ownerState, lastUser, lastUserState, ageMs"
+        }
         lines = run("tables", "stats", "accounts").out.splitlines()
         assert (
             "  intents     68: 3 held by 2 open transactions, 65 left by ended ones, to be finalised" in lines
