@@ -1,6 +1,7 @@
 """No command prints a line that is wider than the terminal: results, notes, questions, errors, hints and help.
 
-A word that is wider than the terminal stays whole: an id, a path or a name that somebody pastes.
+A word of a command that is wider than the terminal stays whole on a line of its own: somebody pastes the command.
+Elsewhere a name or key that is wider is cut in the middle.
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ import pytest
 
 from storage import Store
 from tests.postgres_cluster import Cluster
-from tests.txnctl.full_store import LONG_NAME, LONG_TOPIC, FullStore
+from tests.txnctl.full_store import KEY, LONG, LONG_NAME, LONG_TOPIC, LONGEST, TABLE, FullStore
 from tests.txnctl.terminal_runs import CHECKOUT, Terminals, commands
 
 WIDTHS = (80, 60)
 WORD = re.compile(r"""\s*(?:\S+|'[^']*')(?: \\)?\s*""")
 """A word, or an argument in quotes; a command goes on in the next line."""
-TABLE = "accounts-of-the-region-eu-central-1"
-KEY = "customer-000000000001-of-the-branch-in-the-main-street"
 SUBSCRIPTION = (LONG_TOPIC, LONG_NAME)
 
 READS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -177,10 +176,14 @@ def broken(text: str) -> list[str]:
 
 
 def too_wide(text: str, columns: int) -> list[str]:
-    """Lines wider than the terminal, but for single words."""
+    """Lines wider than the terminal, but for single words of a command that goes over several lines."""
     lines = [line for part in text.split("\n") for line in part.split("\r")]
-    plain = [re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line) for line in lines]
-    return [line for line in plain if len(line.rstrip()) > columns and not WORD.fullmatch(line)]
+    plain = [re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).rstrip() for line in lines]
+    return [
+        line
+        for before, line in zip(["", *plain], plain, strict=False)
+        if len(line) > columns and not (before.endswith(" \\") and WORD.fullmatch(line))
+    ]
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -195,6 +198,59 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(
         assert "usage" not in shown.lower() or name in ("errors list", "help"), shown
         assert too_wide(shown, columns) == [], shown
         assert broken(shown) == [], shown
+
+
+@pytest.fixture(scope="module")
+def longest_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullStore]:
+    """A store with names as long as may be."""
+    store = FullStore(tmp_path_factory.mktemp("longest") / "bank.store", LONGEST)
+    yield store
+    store.end()
+
+
+@pytest.fixture(scope="module")
+def longest(longest_store: FullStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
+    """Terminals at that store."""
+    home = tmp_path_factory.mktemp("home")
+    opened = Terminals({"TXNCTL_STORE": str(longest_store.path), "HOME": str(home)})
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", READS)
+def test_no_name_makes_a_line_of_a_report_wider_than_the_terminal(
+    longest: Terminals, name: str, columns: int
+) -> None:
+    """Names of 128 and keys of 300 characters: begin and end are seen, and commands have them whole."""
+    for arguments in READS[name]:
+        words = [
+            *name.split(),
+            *[dict(zip(LONG, LONGEST, strict=True)).get(word, word) for word in arguments],
+        ]
+        shown = longest.run(columns, *words)
+        assert too_wide(shown, columns) == [], shown
+        assert broken(shown) == [], shown
+        assert [command for command in commands_shown(shown) if "…" in command] == [], shown
+
+
+def test_a_pipe_cuts_no_name(longest_store: FullStore) -> None:
+    """Each name is whole there, on the line that has it, whatever COLUMNS says."""
+    topic, subscription, table, key = LONGEST
+    for words, names in (
+        (("topics", "stats", topic), (topic, subscription)),
+        (("subscriptions", "evict", topic, subscription, "--dry-run"), (topic, subscription)),
+        (("tables", "get", table, key, "-o", "table"), (table, key)),
+        (("tables", "get", table, f"no {key}"), (table, key)),
+        (("doctor",), (topic, subscription)),
+    ):
+        piped = subprocess.run(
+            [sys.executable, "-m", "txnctl", *words],
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TXNCTL_STORE": str(longest_store.path), "COLUMNS": "60"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        ).stdout  # fmt: skip
+        assert "…" not in piped
+        assert [name for name in names if name not in piped] == [], piped
 
 
 @pytest.fixture(scope="module")

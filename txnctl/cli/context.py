@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from txnctl.output.column import Column
     from txnctl.output.field import Field
     from txnctl.output.progress import ProgressLine
+    from txnctl.output.render import RowForm
     from txnctl.output.table_layout import TextTable
 
 R = TypeVar("R")
@@ -191,9 +192,7 @@ class Context:
         """
         from txnctl.output import render
 
-        output = self._declared_output()
-        form = render.RowForm(output.fields, output.name_field, self.out.terminal)
-        self.out.write(render.one(row, self.output, form, table, self.width))
+        self.out.write(render.one(row, self.output, self._row_form(), table))
 
     def show_missing(self, error: NotFound) -> None:
         """Tell that the object of a command with --missing-ok does not exist: a note, and `null` as JSON."""
@@ -210,15 +209,18 @@ class Context:
         """
         from txnctl.output import render
 
-        output = self._declared_output()
         if self.output == "table":
             rows = list(rows)
             if not rows and not self._has_noted:
                 self.note("there is nothing to list")
-        form = render.RowForm(output.fields, output.name_field, self.out.terminal)
-        texts = render.many(rows, self.output, form, table, self.width, self._table_width)
-        for text in texts:
+        for text in render.many(rows, self.output, self._row_form(), table):
             self.out.write(text)
+
+    def _row_form(self) -> RowForm:
+        from txnctl.output.render import RowForm
+
+        output = self._declared_output()
+        return RowForm(output.fields, output.name_field, self.out.terminal, self.width, self._table_width)
 
     def table_of(
         self,

@@ -77,8 +77,8 @@ class Narrator:
 
     def say(self, text: str) -> None:
         """Print some sentences, wrapped."""
-        width = _WIDTH if self._width is None else min(_WIDTH, self._width)
-        for part in wrapped(f"  {' '.join(printable(text).split())}", width, hanging=2):
+        sentences = f"  {' '.join(printable(text).split())}"
+        for part in wrapped(sentences, self._width, hanging=2, most=_WIDTH):
             self.line(part)
 
     def command(self, text: str) -> None:

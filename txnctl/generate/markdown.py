@@ -24,8 +24,11 @@ prints their JSON Schema. JSON of one named thing is an object, of a list an arr
 are only ever added; unknown is `null`.
 
 On a terminal no line is wider than the terminal: where a table has no room, what every row says stands above it, and a
-line below it names the columns that are not shown; `-o wide` shows all, one line a row. A command line to paste breaks
-with a backslash. In a pipe or a file a table has all columns, and no line is broken.
+line below it names the columns that are not shown; `-o wide` shows all, one line a row. Prose is wrapped, and a name or
+key that is wider than a line is cut in the middle: `settlements-of-…-attempt`. A command line to paste breaks with a
+backslash between words; a word that is wider than the terminal stays whole there, as a cut name would name nothing.
+Tables fold names, and `-o json` and `-o name` cut and fold nothing. In a pipe or a file a table has all columns, and no
+line is broken or cut.
 
 Durations are `500ms 30s 15m 2h 1d`; positions `earliest`, `latest`, `L:E`, `L:E:B`; ranges `A..B`, `-N` (the last N),
 `@TIME`, as `@2h` ago. Named constants are accepted as `READ_COMMITTED`, `read-committed` and `read_committed`.

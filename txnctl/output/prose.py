@@ -1,6 +1,8 @@
 """Lines for people at the width of their terminal: prose in several lines, commands to paste with a backslash.
 
-The one function that decides where a line ends is `wrapped`; tables are laid out before by `table_layout`.
+The one function that decides where a line ends is `wrapped`; tables are laid out before by `table_layout`. No line is
+wider than the terminal: a word that is wider is cut in the middle, so that begin and end are seen, except in a command,
+where somebody pastes the word.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _STYLE = pattern(r"\x1b\[[0-9;]*m")
+_STYLES = pattern(f"({_STYLE.pattern})")
 _SHELL_WORD = pattern(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"])+""")
 _LABEL = pattern(r" *(?:\S+ )*?\S+ {2,}(?=\S)")
 _LABEL_MAX = 26
@@ -30,7 +33,7 @@ class Laid(str):
 
 
 def fitted(lines: str | Iterable[str], width: int | None) -> Iterator[str]:
-    """All lines of a report, none wider than the terminal; a word that is wider stays whole.
+    """All lines of a report, none wider than the terminal.
 
     Args:
         width: of the terminal, in columns; None leaves every line as it is.
@@ -43,39 +46,68 @@ def fitted(lines: str | Iterable[str], width: int | None) -> Iterator[str]:
                 yield from wrapped(part, width)
 
 
-def wrapped(line: str, width: int | None, *, hanging: int | None = None) -> list[str]:
+def wrapped(
+    line: str, width: int | None, *, hanging: int | None = None, most: int | None = None
+) -> list[str]:
     """The line in lines of the width.
 
     A command to paste, in backquotes or worded by `shell`, goes to the next line as a whole; where it is wider than a
-    line, it breaks between words of the shell, with a backslash. Spaces between words are kept.
+    line, it breaks between words of the shell, with a backslash. Spaces between words are kept. A word that is wider is
+    cut in the middle, but for one of a command.
 
     Args:
-        width: in columns; None leaves the line as it is.
+        width: of the terminal, in columns; None without one: the line stays as it is, but for `most`.
         hanging: the indentation of the further lines; by default below the text behind a label, else two columns.
+        most: columns to take where there is room for more, or no terminal; no word is cut for that.
     """
-    if width is None or length(line) <= width:
+    columns = min([known for known in (width, most) if known is not None], default=None)
+    if columns is None or length(line) <= columns:
         return [line]
     text = line.lstrip(" ")
     indent = _indent(line)
-    further = " " * min(_hanging(line, width) if hanging is None else hanging, width // 2)
+    further = " " * min(_hanging(line, columns) if hanging is None else hanging, columns // 2)
     lines, now = [], " " * indent
     begins = True
     for space, unit in _units(text):
         gap = "" if begins else space
-        if length(now) + len(gap) + length(unit) <= width:
+        if length(now) + len(gap) + length(unit) <= columns:
             now += gap + unit
-        elif length(further) + length(unit) <= width or " " not in unit:
-            lines.append(now.rstrip())
-            now = further + unit
+        elif length(further) + length(unit) <= columns or " " not in unit:
+            is_cut = width is not None and length(further) + length(unit) > width
+            if not is_cut or not (begins or length(now + gap) <= len(further)):
+                lines.append(now.rstrip())
+                now, gap = further, ""
+            # Behind a label there is as much room as on the next line.
+            now += gap
+            now += unit if width is None else cut(unit, width - length(now))
         else:
             first = now + gap
-            if length(first) + length(unit.partition(" ")[0]) + len(_CONTINUED) > width:
+            if length(first) + length(unit.partition(" ")[0]) + len(_CONTINUED) > columns:
                 lines.append(now.rstrip())
                 first = further
-            *whole, now = continued(unit, width, first=first, further=f"{further}  ")
+            *whole, now = continued(unit, columns, first=first, further=f"{further}  ")
             lines += whole
         begins = False
     return [*[shown for shown in lines if shown], now]
+
+
+def cut(text: str, width: int, ellipsis: str = "…") -> str:
+    """The text in at most so many columns: begin and end, and an ellipsis between; styles stay."""
+    over = length(text) - width
+    if over <= 0:
+        return text
+    begin = max(0, width - len(ellipsis) + 1) // 2
+    end, at, shown = begin + over + len(ellipsis), 0, ""
+    for part in _STYLES.split(text):
+        if _STYLE.match(part):
+            shown += part
+            continue
+        shown += part[: max(begin - at, 0)]
+        if at <= begin < at + len(part):
+            shown += ellipsis
+        shown += part[max(end - at, 0) :]
+        at += len(part)
+    return shown
 
 
 def defined(lines: Sequence[str], width: int) -> Iterator[str]:

@@ -21,11 +21,20 @@ R = TypeVar("R")
 
 
 class RowForm(NamedTuple):
-    """The fields of rows, the field that stands for a row in `-o name`, and whether names go to a terminal."""
+    """The form of rows.
+
+    Attributes:
+        name_field: the field that stands for a row in `-o name`.
+        terminal: whether names go to a terminal.
+        width: of the terminal, in columns, for people.
+        table_width: that of tables.
+    """
 
     fields: Iterable[Field]
     name_field: str
     terminal: bool = False
+    width: int | None = None
+    table_width: int | None = None
 
 
 def one(
@@ -33,16 +42,14 @@ def one(
     output: str,
     form: RowForm,
     table: Callable[[R], str | Iterable[str]] | None,
-    width: int | None = None,
 ) -> str:
     """One named thing: an object in JSON.
 
     Args:
         table: gets a copy of the row with harmless texts.
-        width: of the terminal, in columns, for people.
     """
     if output == "table" and table is not None:
-        return _ended(table(printable_row(row)), width)
+        return _ended(table(printable_row(row)), form.width)
     shown = to_json(row, spell)
     if output == "json":
         return json_text.indented(shown) + "\n"
@@ -52,7 +59,7 @@ def one(
         return _name(shown, form)
     from txnctl.output.table import object_table
 
-    return _ended(object_table(shown, form.fields).split("\n"), width)
+    return _ended(object_table(shown, form.fields, form.table_width), form.width)
 
 
 def many(
@@ -60,15 +67,8 @@ def many(
     output: str,
     form: RowForm,
     table: Callable[[Sequence[R]], str | Iterable[str]] | None,
-    width: int | None = None,
-    table_width: int | None = None,
 ) -> Iterator[str]:
-    """A list: an array in JSON, which is written whole or not at all.
-
-    Args:
-        width: of the terminal, in columns, for people.
-        table_width: that of tables.
-    """
+    """A list: an array in JSON, which is written whole or not at all."""
     if output == "json":
         yield json_text.indented([to_json(row, spell) for row in rows]) + "\n"
     elif output == "ndjson":
@@ -80,9 +80,10 @@ def many(
     elif table is None:
         from txnctl.output.table import list_table
 
-        yield _ended(list_table([to_json(row, spell) for row in rows], form.fields, table_width), width)
+        listed = list_table([to_json(row, spell) for row in rows], form.fields, form.table_width)
+        yield _ended(listed, form.width)
     else:
-        yield _ended(table([printable_row(row) for row in rows]), width)
+        yield _ended(table([printable_row(row) for row in rows]), form.width)
 
 
 def _name(row: Mapping[str, object], form: RowForm) -> str:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from txnctl.output.table_layout import LaidColumn, TextTable, laid_out
+from txnctl.output.prose import Laid
+from txnctl.output.shell import worded_at
+from txnctl.output.table_layout import LaidColumn, TextTable, fold, laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from txnctl.output.column import Column
     from txnctl.output.field import Field
@@ -42,15 +44,27 @@ def list_table(rows: Sequence[R], fields: Iterable[Column[R] | Field], width: in
     return laid_out(columns, width)
 
 
-def object_table(row: R, fields: Iterable[Column[R] | Field]) -> str:
-    """One line a field: the heading in small letters, then the value.
+def object_table(row: R, fields: Iterable[Column[R] | Field], width: int | None = None) -> Iterator[str]:
+    """One line a field: the heading in small letters, then the value; a word that is too wide is folded.
 
     Columns read a typed row; fields read the JSON form of a row.
+
+    Args:
+        width: of the terminal, in columns; None leaves each field on one line.
     """
     shown = [field for field in fields if field.heading]
-    width = max(len(field.heading) for field in shown)
-    lines = [(field.heading.lower(), field.cell(row)) for field in shown]  # type: ignore[arg-type]
-    return "\n".join([f"{name:{width}}  {cell}".rstrip() for name, cell in lines])
+    label = max(len(field.heading) for field in shown)
+    for field in shown:
+        name, cell = field.heading.lower(), field.cell(row)  # type: ignore[arg-type]
+        line = f"{name:{label}}  {cell}".rstrip()
+        room = None if width is None else max(1, width - label - 2)
+        if room is None:
+            yield Laid(line)
+        elif worded_at(cell, 0) or max(map(len, cell.split()), default=0) <= room:
+            yield line
+        else:
+            for number, part in enumerate(fold(cell, room, "text").split("\n")):
+                yield Laid(f"{'' if number else name:{label}}  {part}")
 
 
 def aligned(headings: Sequence[str], cells: Sequence[Sequence[str]], alignment: Sequence[str]) -> str:

@@ -247,7 +247,7 @@ def _folded(columns: list[LaidColumn], width: int) -> list[LaidColumn]:
         widths[at] -= step
         over -= step
     return [
-        column._replace(cells=[_cut(_fold(cell, wide, column.kind), width) for cell in column.cells])
+        column._replace(cells=[_cut(fold(cell, wide, column.kind), width) for cell in column.cells])
         if wide < column.width
         else column._replace(cells=[_cut(cell, width) for cell in column.cells])
         for column, wide in zip(columns, widths, strict=True)
@@ -263,7 +263,7 @@ def _cut(cell: str, width: int) -> str:
     )
 
 
-def _fold(cell: str, width: int, kind: str) -> str:
+def fold(cell: str, width: int, kind: str) -> str:
     """The cell in lines of a width; the names of a list stay whole, and so does what stands in backquotes."""
     from textwrap import wrap
 

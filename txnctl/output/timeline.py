@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from txnctl.output.axis import Axis, run_of
 from txnctl.output.human import plural
+from txnctl.output.prose import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Drawing:
     def __init__(self, model: Timeline, width: int, *, plain: bool) -> None:
         self._model = model
         self._signs = _ASCII if plain else _UNICODE
-        self._ends = "..." if plain else "…"
+        self._ellipsis = "..." if plain else "…"
         self._name_max = min(_NAME_MAX, max(len("readable"), width - _COLUMNS_MIN - 4))
         self._open = model.open_transactions[:SHOWN]
         self._subscriptions = list(model.subscriptions.items())[:_SUBSCRIPTIONS_MAX]
@@ -100,9 +101,7 @@ class Drawing:
         return "   ".join([word.replace(" ", NO_BREAK) for word in words])
 
     def _short(self, name: str) -> str:
-        if len(name) <= self._name_max:
-            return name
-        return name[: self._name_max - len(self._ends)] + self._ends
+        return cut(name, self._name_max, self._ellipsis)
 
     def _line(self, name: str, drawn: str) -> str:
         return f"  {name:{self._label}}  {drawn}".rstrip()

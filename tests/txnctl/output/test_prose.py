@@ -1,12 +1,13 @@
-"""Lines at the width of a terminal: prose wraps, commands break with a backslash, names stay whole."""
+"""Lines at the width of a terminal: prose wraps, commands break with a backslash, wide names are cut."""
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
 
-from txnctl.output.prose import Laid, continued, fitted, length, wrapped
+from txnctl.output.prose import Laid, continued, cut, fitted, length, wrapped
 from txnctl.output.shell import line
 
 
@@ -17,9 +18,22 @@ def test_away_from_a_terminal_a_line_stays_a_line() -> None:
 
 
 def test_prose_wraps_between_words() -> None:
-    """Further lines are two columns in; a name that is wider stays whole."""
+    """Further lines are two columns in; a name that is wider shows begin and end."""
     assert wrapped("some words, and more", 12) == ["some words,", "  and more"]
-    assert wrapped(f"see {'x' * 20} there", 12) == ["see", f"  {'x' * 20}", "  there"]
+    name = "abcdefghijklmnopqrstuvwxyz"
+    assert wrapped(f"see {name}. There", 12) == ["see", "  abcde…xyz.", "  There"]
+    assert wrapped(name, 9) == ["abcd…wxyz"]
+    assert wrapped(f"  a name  {name}  has 12", 40) == [
+        "  a name  abcdefghijklmnopqrstuvwxyz",
+        "          has 12",
+    ]
+    assert wrapped(f"  a name  {name}  has 12", 34) == [
+        "  a name  abcdefghijkl…pqrstuvwxyz",
+        "          has 12",
+    ]
+    assert wrapped(f"see {name}", None, most=12) == ["see", f"  {name}"]
+    assert wrapped(f"see {name}", 30, most=12) == ["see", f"  {name}"]
+    assert wrapped(f"see {name}", 20, most=12) == ["see", "  abcdefghi…stuvwxyz"]
 
 
 def test_a_text_behind_a_label_stays_below_itself() -> None:
@@ -61,6 +75,21 @@ def test_a_broken_command_is_the_same_to_the_shell(width: int) -> None:
 def test_a_short_command_is_one_line() -> None:
     """Without a backslash."""
     assert continued("txnctl status", 80) == ["txnctl status"]
+
+
+@pytest.mark.parametrize("width", range(12))
+def test_what_is_cut_has_begin_and_end(width: int) -> None:
+    """Styles stay, and take no columns."""
+    name, styled = "abcdefghijk", "\x1b[1mabcdefgh\x1b[0mijk"
+    shown = cut(name, width)
+    assert len(shown) == max(1, min(width, len(name)))
+    begin, _, end = shown.partition("…")
+    assert name.startswith(begin)
+    assert name.endswith(end)
+    assert 0 <= len(begin) - len(end) <= (1 if "…" in shown else len(name))
+    assert re.sub(r"\x1b\[\d*m", "", cut(styled, width)) == shown
+    assert cut(styled, width).count("\x1b") == 2
+    assert cut(name, 8, "...") == "abc...jk"
 
 
 def test_styles_take_no_columns() -> None:

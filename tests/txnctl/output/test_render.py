@@ -55,7 +55,9 @@ class TestFolding:
 
     def lines(self, width: int | None) -> list[str]:
         return "".join(
-            render.many(self.ROWS, "table", render.RowForm(self.FIELDS, "messageId"), None, width, width)
+            render.many(
+                self.ROWS, "table", render.RowForm(self.FIELDS, "messageId", False, width, width), None
+            )
         ).splitlines()
 
     @pytest.mark.parametrize("width", [None, 160, 500])

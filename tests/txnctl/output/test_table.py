@@ -30,4 +30,4 @@ def test_no_rows_are_no_table() -> None:
 
 def test_an_object_is_a_line_a_field() -> None:
     """Its headings in small letters."""
-    assert object_table(ROWS[1], FIELDS).splitlines() == ["name   long", "count  1,234", "note   -"]
+    assert list(object_table(ROWS[1], FIELDS)) == ["name   long", "count  1,234", "note   -"]

@@ -164,12 +164,11 @@ def finding_lines(context: Context, finding: Finding) -> Iterator[str]:
     from txnctl.commands.health.status_screen import VERDICT_STYLES
     from txnctl.output.prose import wrapped
 
-    width = WIDTH if context.width is None else min(WIDTH, context.width)
     mark = "i" if finding.severity == "info" else "!"
-    first, *rest = wrapped(f"{mark} {sentence(finding.what)}", width)
+    first, *rest = wrapped(f"{mark} {sentence(finding.what)}", context.width, most=WIDTH)
     yield f"{context.style(mark, *VERDICT_STYLES[finding.severity])} {context.style(first[2:], 'bold')}"
     yield from [f"  {context.style(line.lstrip(), 'bold')}" for line in rest]
-    yield from wrapped(f"  {spell(finding.why)}", width, hanging=2)
+    yield from wrapped(f"  {spell(finding.why)}", context.width, hanging=2, most=WIDTH)
     yield f"  {next_command(context, spell(finding.action))}"
 
 

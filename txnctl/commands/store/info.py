@@ -66,10 +66,11 @@ def info(context: Context) -> None:
     the rights of pg_monitor.
     """
     row = context.store.reports.store_info()
-    context.show(row, table=None if row.server is None else _on_server)
+    width = context.table_width()
+    context.show(row, table=None if row.server is None else lambda shown: _on_server(shown, width))
 
 
-def _on_server(row: StoreInfo) -> Iterator[str]:
+def _on_server(row: StoreInfo, width: int | None) -> Iterator[str]:
     """A line a field, then the lines of the server, and the standbys and transactions that it has."""
     from storage.json_form import to_json
     from storage.process.clock import SYSTEM_CLOCK
@@ -78,8 +79,8 @@ def _on_server(row: StoreInfo) -> Iterator[str]:
 
     assert row.server is not None, "only a store on a server is laid out here"
     fields = [field for field in INFO if field.name not in _OF_FILES]
-    lines = object_table(to_json(row, spell), fields).split("\n")
+    lines = list(object_table(to_json(row, spell), fields, width))
     facts = list(server_facts(row, row.server, SYSTEM_CLOCK.wall_ms()))
     facts += [("readers", f"{plural(len(row.server.transactions), 'transaction')} open in the database")]
-    width = len(lines[0]) - len(lines[0].split("  ", 1)[1].lstrip())
-    return iter([*lines, *[f"{name:{width}}{text}" for name, text in facts]])
+    label = len(lines[0]) - len(lines[0].split("  ", 1)[1].lstrip())
+    return iter([*lines, *[f"{name:{label}}{text}" for name, text in facts]])

@@ -82,7 +82,8 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
     if context.output != "value":
         from txnctl.output.table import object_table
 
-        context.show(GotRow(table, row_of(row)), table=lambda got: object_table(got, _LINES))
+        width = context.table_width()
+        context.show(GotRow(table, row_of(row)), table=lambda got: object_table(got, _LINES, width))
         return
     context.out.write_values([row.value], end=b"" if no_newline else b"\n")
 
