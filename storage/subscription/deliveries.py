@@ -173,6 +173,12 @@ class Deliveries(Generic[V]):
             self._check_released(sum(record.released for record in stored))
         return stored
 
+    def through(self, last: Position) -> list[Delivery]:
+        """The records up to an entry, its own or its span's included: of single entries, then of spans."""
+        kinds = (records.own, records.spans)
+        stored = (kind(self._view, self._subscription_id) for kind in kinds)
+        return [record for each_kind in stored for record in takewhile(lambda one: one.at <= last, each_kind)]
+
     def through_free(self) -> Iterator[Delivery]:
         """Yield the records up to the last one with free messages: of single entries, then of spans.
 
@@ -293,18 +299,15 @@ class Deliveries(Generic[V]):
 
     def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
         """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
-        view, subscription_id = self._view, self._subscription_id
-        for delivery in records.own(view, subscription_id):
-            if delivery.at > through:
-                break
-            self._cursor.released -= delivery.released
-            self.note_taken(delivery.parts, consumer_id)
-        view.delete_prefix(DELIVERIES, key1(subscription_id), stop=key_through(subscription_id, through))
-        for record in records.spans(view, subscription_id):
-            if record.at > through:
-                break
-            self.note_taken(record.take(span.through(record.at, through)), consumer_id)
-            self._count(record)
+        for record in self.through(through):
+            if record.is_span:
+                self.note_taken(record.take(span.through(record.at, through)), consumer_id)
+                self._count(record)
+            else:
+                self._cursor.released -= record.released
+                self.note_taken(record.parts, consumer_id)
+        key = key_through(self._subscription_id, through)
+        self._view.delete_prefix(DELIVERIES, key1(self._subscription_id), stop=key)
 
     def settle_in_span(self: Deliveries[WriteBatch], first: Position, messages: int) -> None:
         """Forget entries of a span, acknowledged by an operator."""

@@ -303,9 +303,8 @@ def add_cumulative(
 def _hold_through(opened: OpenSubscription[WriteBatch], through: MessageId, consumer_id: int) -> None:
     """Take the delivered messages up to a pending cumulative acknowledgement from their holders."""
     last, inside = through.position, messages_through(through)
-    for record in opened.deliveries.records():
-        if record.at <= last:
-            _hold_taken(opened, record, record.through(last, inside), consumer_id)
+    for record in opened.deliveries.through(last):
+        _hold_taken(opened, record, record.through(last, inside), consumer_id)
 
 
 def _order(through: MessageId) -> tuple[int, int, float]:
