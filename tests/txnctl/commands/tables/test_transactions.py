@@ -434,7 +434,7 @@ class TestRun:
     def test_a_killed_settlement_leaves_nothing(self, run: Any, path: Path, shell: Any) -> None:
         """Killed with everything done but the commit: the request comes again, no balance has changed."""
         run("produce", "requests", "-m", "-30")
-        script = self.SETTLE.replace("exit $STATUS", "kill -9 $PPID; sleep 60")
+        script = self.SETTLE.replace("exit $STATUS", "kill -9 $PPID; exec sleep 60")
         assert shell(script).returncode != 0
         assert value(run, "B1") == "100"
         assert run("transactions", "reap", "-o", "name").out.count("0:") <= 1
