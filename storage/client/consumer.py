@@ -7,6 +7,7 @@ is closed, a message that the application has not received counts as not deliver
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from storage.client.ack_targets import Acknowledged, items_of, message_id_of
@@ -217,13 +218,15 @@ class Consumer:
                 done = acknowledge(batch, items, txn_id, force)
                 return window.own_commit(batch) if done and not txn_id else None
 
+            before = window.distrust()
             own = self._attachment.write_attached(change, txn)
             window.note_settled()
-            if own is not None:
-                window.note_commit(own)
             if txn is not None:
                 window.note_pending(items)
             window.forget_acknowledged(items)
+            window.trust(before)
+            if own is not None:
+                window.note_commit(own)
             if own is not None and own.is_wanted:
                 window.give_back_surplus()
 
@@ -243,11 +246,9 @@ class Consumer:
         message_id = message_id_of(message, self._attachment.origin)
         item_of(message_id)
         acknowledge = self._acknowledger.acknowledge_cumulative
-        self._attachment.write_attached(
-            lambda batch, txn_id: acknowledge(batch, message_id, txn_id, force), txn
+        self._acknowledge_through(
+            lambda batch, txn_id: acknowledge(batch, message_id, txn_id, force), message_id.position, txn
         )
-        self._window.note_settled()
-        self._window.forget_through(message_id.position)
 
     def acknowledge_through(self, position: Position) -> None:
         """Acknowledge all entries up to a position, received or not, for a program that keeps its own position.
@@ -258,12 +259,20 @@ class Consumer:
             ConsumerEvicted, SubscriptionNotFound
             InvalidValue, MessageNotFound, TransactionConflict: as `admin.acknowledgements.acknowledge_through`.
         """
-        through = position_of(position)
-        self._attachment.write_attached(
-            lambda batch, _: self._acknowledger.acknowledge_through(batch, through)
-        )
+        through, acknowledge = position_of(position), self._acknowledger.acknowledge_through
+        self._acknowledge_through(lambda batch, _: acknowledge(batch, through), through)
+
+    def _acknowledge_through(
+        self,
+        change: Callable[[WriteBatch, int], object],
+        through: Position,
+        txn: Transaction | TxnID | str | None = None,
+    ) -> None:
+        before = self._window.distrust()
+        self._attachment.write_attached(change, txn)
         self._window.note_settled()
         self._window.forget_through(through)
+        self._window.trust(before)
 
     def negative_acknowledge(
         self, message: Message | MessageId | LateMessageId, *, delay: float = 60.0

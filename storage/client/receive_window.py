@@ -54,6 +54,13 @@ class OwnCommit(NamedTuple):
     is_wanted: bool
 
 
+class Trusted(NamedTuple):
+    """Up to where the queue is known to agree with the store: the commit looked at, and the cursor's generation."""
+
+    seen: int
+    generation: int
+
+
 class ReceiveWindow:
     """See the module.
 
@@ -62,8 +69,8 @@ class ReceiveWindow:
     """
 
     __slots__ = (
-        "_attachment", "_due_ms", "_generation", "_is_quiet", "_key_order", "_memory", "_number", "_queue",
-        "_quiet_generation", "_shared", "_size", "seen",
+        "_attachment", "_delivered_generation", "_due_ms", "_generation", "_is_quiet", "_key_order", "_memory",
+        "_number", "_queue", "_quiet_generation", "_shared", "_size", "seen",
     )  # fmt: skip
 
     def __init__(self, attachment: Attachment, size: int) -> None:
@@ -72,7 +79,7 @@ class ReceiveWindow:
         self._memory = ConsumerMemory(attachment.consumer_id, reads_compacted=attachment.reads_compacted)
         self._queue = ReceiverQueue()
         self._key_order = KeyOrder(attachment.subscription, attachment.consumer_id, self._queue)
-        self._generation = -1
+        self._generation = self._delivered_generation = -1
         self._number: int | None = None
         self._shared = 0
         self._due_ms: int | None = None
@@ -96,20 +103,21 @@ class ReceiveWindow:
 
     def _deliver(self, gate_s: float | None) -> bool:
         while True:
-            with self._attachment.connection.view() as view:
-                self.seen = view.commit
-                self._attachment.check_attached(view)
-                asks = self._asks(view)
-                if not self._is_worth_dispatching(view):
-                    break
             try:
+                with self._attachment.connection.view() as view:
+                    self.seen = seen = view.commit
+                    self._attachment.check_attached(view)
+                    asks = self._asks(view)
+                    if not self._is_worth_dispatching(view):
+                        break
+                self.distrust()
                 selection = self._attachment.connection.write(
                     self._dispatch, timeout_s=gate_s, share=ReserveShare.PART
                 )
             except BaseException:
                 self._memory.forget()
                 raise
-            self._queue.add(selection.dispatched)
+            self.trust(Trusted(seen, self._delivered_generation))
             if not self._is_quiet and selection.dispatched:
                 self._note_quiet(True)
             if self._queue:
@@ -169,10 +177,12 @@ class ReceiveWindow:
         attachment.sweep_in_turn(batch)
         self._load_dead_letter_policy(batch)
         opened, topic = OpenSubscription(batch, subscription), OpenTopic.load(batch, subscription.topic_id)
-        self._generation = opened.cursor.generation
+        self._delivered_generation = opened.cursor.generation
+        self._queue.replace(())
         if not attachment.is_active(batch):
             return Selection(opened.cursor.read)
-        if self._is_quiet and self._generation != self._quiet_generation:
+        if self._is_quiet and self._delivered_generation != self._quiet_generation:
+            self._quiet_generation = self._delivered_generation
             self._is_quiet = self._holds_messages(batch)
         read = opened.cursor.read
         selection = Walk(topic, opened, self._memory, self._size).select()
@@ -184,6 +194,8 @@ class ReceiveWindow:
             self._number = delivered_window.record(opened, attachment.consumer_id, read, selection)
         self._memory.blocked_keys.know(opened.cursor.passes, selection.markers)
         self._shared = share.number_of(opened, sum(piece.count for piece in selection.dispatched))
+        # Before the commit: messages that are not in flight here leave the queue again, others would never come.
+        self._queue.replace(selection.dispatched)
         return selection
 
     # Taking
@@ -212,6 +224,19 @@ class ReceiveWindow:
 
     # Dropping
 
+    def distrust(self) -> Trusted:
+        """Before a write that changes what is in flight here: until `trust`, the next call looks at each message.
+
+        So the queue is right again behind an interrupt (Ctrl-C) between the commit and the change of the queue.
+        """
+        before = Trusted(self.seen, self._generation)
+        self.seen = self._generation = -1
+        return before
+
+    def trust(self, before: Trusted) -> None:
+        """The queue agrees with the store, as far as it did before `distrust`."""
+        self.seen, self._generation = before
+
     def _drop_recalled(self, gate_s: float | None) -> None:
         connection = self._attachment.connection
         if not self._queue or connection.environment.last_commit() == self.seen:
@@ -236,9 +261,9 @@ class ReceiveWindow:
 
     def _send_back(self, change: Callable[[WriteBatch, int], Messages], gate_s: float | None = None) -> None:
         """Give queued messages back in a batch, and drop them; interrupted, the next call looks which are in flight."""
-        generation, self._generation = self._generation, -1
+        before = self.distrust()
         self._queue.drop(self._attachment.write_attached(change, gate_s=gate_s))
-        self._generation = generation
+        self.trust(before)
 
     def _is_wanted(self, cursor: Cursor) -> bool:
         """Whether a consumer has asked for messages since this window was delivered, and found none."""
@@ -286,7 +311,6 @@ class ReceiveWindow:
 
     def _holds_messages(self, view: ReadView) -> bool:
         """Whether messages are in flight here, after an operator, a time to live or a second consumer took some."""
-        self._quiet_generation = self._generation
         held = deliveries.records(view, self._attachment.subscription.subscription_id)
         return any(delivery.of(self._attachment.consumer_id) for delivery in held)
 
@@ -313,9 +337,11 @@ class ReceiveWindow:
             given = negative_acknowledge(opened, items, delay_ns, attachment.consumer_id)
             return self._key_order.send_back_behind(batch, given)
 
+        before = self.distrust()
         self._send_back(change)
         self.note_settled()
         self.forget_acknowledged(items)
+        self.trust(before)
 
     def _keep_in_flight(self, view: ReadView) -> None:
         """Keep the messages that are still in flight at this consumer."""

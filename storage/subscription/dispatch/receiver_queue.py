@@ -37,9 +37,9 @@ class ReceiverQueue:
         """The position of the last entry; the queue is not empty."""
         return self._pieces[-1].at
 
-    def add(self, pieces: Iterable[Piece]) -> None:
-        """Put newly delivered messages behind the rest."""
-        self._pieces.extend(pieces)
+    def replace(self, pieces: Iterable[Piece]) -> None:
+        """Queue newly delivered messages, and nothing else."""
+        self._pieces = deque(pieces)
 
     def take(self, count: int) -> list[Piece]:
         """Take out the next messages, at most `count`."""
