@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Final
+from weakref import ref
 from zlib import crc32
 
 import lmdb
@@ -26,6 +27,9 @@ from storage.limits import LOCK_TIMEOUT_S
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile
 from storage.process.writer_gate import OnWait
+
+_LOOK_S: Final = 0.1
+"""Longest wait for the end of a view whose end an interrupt has cut off: nobody tells."""
 
 Follow = Callable[[bytes], tuple[Database, bytes] | None]
 
@@ -50,7 +54,8 @@ class DataMap:
         self.path = path
         self.clock = clock
         self.failed: str | None = None
-        self._views = 0
+        # Each view leaves by itself when its object is freed, as behind an interrupt before the first line of its end.
+        self._views = set[ref[CountedView]]()
         self.kept = KeptRecords()
         self.lock = threading.RLock()
         self._views_done = threading.Condition(self.lock)
@@ -216,8 +221,8 @@ class DataMap:
 
         return fetch
 
-    def begin_view(self) -> Any:
-        """Begin a counted transaction of LMDB; the caller ends it with `end_view`.
+    def begin_view(self, view: ref[CountedView]) -> Any:
+        """Begin a counted transaction of LMDB for a view; the caller ends it with `end_view`.
 
         Raises:
             StoreClosed, StoreFull, ReadersFull
@@ -230,14 +235,14 @@ class DataMap:
                 with self.lock:
                     while self._changes:
                         self._views_done.wait()
-                    self._views += 1
+                    self._views.add(view)
                     is_counted = True
                 return self.raw.begin()
             except lmdb.MapResizedError:
-                self.end_view()
+                self.end_view(view)
                 self.resize(0)
             except lmdb.ReadersFullError:
-                self.end_view()
+                self.end_view(view)
                 with self.lock:
                     freed = self.raw.reader_check()
                 if freed:
@@ -245,13 +250,13 @@ class DataMap:
                 raise readers_full(self.path) from None
             except BaseException:
                 if is_counted:
-                    self.end_view()
+                    self.end_view(view)
                 raise
 
-    def end_view(self) -> None:
-        """Count a view as ended."""
+    def end_view(self, view: ref[CountedView]) -> None:
+        """Count a view as ended; again without effect."""
         with self.lock:
-            self._views -= 1
+            self._views.discard(view)
             if self._changes:
                 self._views_done.notify_all()
 
@@ -260,9 +265,9 @@ class DataMap:
     @contextmanager
     def between_views(self) -> Iterator[None]:
         """Wait until no view is open, and let no view begin within the block."""
-        with self._views_done:
+        with self.lock:
             while self._views:
-                self._views_done.wait()
+                self._views_done.wait(_LOOK_S)
             yield
 
     def stop_views(self, timeout_s: float) -> bool:
@@ -287,10 +292,10 @@ class DataMap:
         Raises:
             StoreFull: the limit on address space is too low; the handle goes on with the old size.
         """
-        with self._views_done:
+        with self.lock:
             self._changes = True
             while self._views:
-                self._views_done.wait()
+                self._views_done.wait(_LOOK_S)
             try:
                 self.raw.set_mapsize(size)
             except (MemoryError, lmdb.Error) as error:
@@ -322,21 +327,22 @@ class DataMap:
 class CountedView:
     """One view of a map, which does not change meanwhile; see `DataMap.view`."""
 
-    __slots__ = ("_map", "_raw", "_view")
+    __slots__ = ("__weakref__", "_map", "_raw", "_ref", "_view")
 
     def __init__(self, data_map: DataMap) -> None:
         self._map = data_map
 
     def __enter__(self) -> ReadView:
         data_map = self._map
-        self._raw = data_map.begin_view()
+        self._ref = ref(self, data_map._views.discard)
+        self._raw = data_map.begin_view(self._ref)
         try:
             self._view = data_map._view_type(self._raw, data_map.databases, data_map.clock)
             return self._view
         except BaseException as error:
             self._raw.abort()
             self._raw = None
-            data_map.end_view()
+            data_map.end_view(self._ref)
             if isinstance(error, lmdb.Error):
                 raise damaged(data_map.path, error) from error
             raise
@@ -348,7 +354,7 @@ class CountedView:
         finally:
             # As `end_view` does, also behind an interrupt: a change of the map would wait for the view for ever.
             with data_map.lock:
-                data_map._views -= 1
+                data_map._views.discard(self._ref)
                 if data_map._changes:
                     data_map._views_done.notify_all()
             self._raw = None

@@ -116,7 +116,7 @@ def test_a_note_that_fails_leaves_the_gate(store: Store) -> None:
 
     with pytest.raises(ZeroDivisionError):
         read()
-    assert store.connection.environment.data_map._views == 0
+    assert store.connection.environment.data_map._views == set()
     store.connection.write(mark)
 
 
