@@ -13,15 +13,15 @@ thread reads what an end writes, and with a write that cannot wait (docs/decisio
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
+from storage.client.block_end import BlockEnd
 from storage.client.work.end_queue import EndQueue, queue_of
 from storage.errors import GroupRefused, OutcomeUnknown, TxnctlError
 from storage.values.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from storage.client.transaction import Transaction
     from storage.client.work.end import End
     from storage.disk.connection import Connection
@@ -56,7 +56,7 @@ class EndGroup:
         self._connection = connection
         self._queue: EndQueue | None = None
         self._is_outer = False
-        self._is_open = False
+        self._thread = 0
         self.durable = 0
         self.refused: list[RefusedEnd] = []
 
@@ -64,20 +64,18 @@ class EndGroup:
         connection = self._connection
         connection.check_writable()
         queue = queue_of(connection)
-        self._is_outer = queue is None
+        self._is_outer, self._thread = queue is None, threading.get_ident()
         self._queue = queue or EndQueue(connection)
         try:
             self._queue.notes.append(self._note)
             if self._is_outer:
-                connection.queue_writes(self._queue)
+                connection.queue_writes(self._queue, self._thread)
             return self
         except BaseException:
             self._leave()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def _end_block(self, _: type[BaseException] | None, error: BaseException | None, *__: object) -> None:
         try:
             self._flush_or_give_up(error)
             self._leave()
@@ -90,6 +88,8 @@ class EndGroup:
         if error is None:
             raise self._refusal()
         error.add_note(self._refusal().message)
+
+    __exit__ = BlockEnd(_end_block, lambda group: group._leave())
 
     def _flush_or_give_up(self, error: BaseException | None) -> None:
         assert self._queue is not None, "a block that ends has begun"
@@ -105,10 +105,11 @@ class EndGroup:
             raise
 
     def _leave(self) -> None:
-        """Write at once from now on; again without effect."""
+        """Write at once from now on; again without effect, and so for a block that has not begun."""
+        if self._queue is None:
+            return
         if self._is_outer:
-            self._connection.queue_writes(None)
-        assert self._queue is not None, "a block that ends has begun"
+            self._connection.queue_writes(None, self._thread)
         if self._note in self._queue.notes:
             self._queue.notes.remove(self._note)
 

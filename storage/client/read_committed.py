@@ -89,6 +89,9 @@ class ReadCommittedTransaction(Transaction):
     def _abort(self, reason: str | None) -> None:  # noqa: ARG002
         self._end(TransactionState.ABORTED, "aborted")
 
+    def _abandon(self) -> None:
+        self._state = TransactionState.ABORTED if self._state is TransactionState.OPEN else self._state
+
     def _end(self, asked: TransactionState, word: str) -> None:
         if self._state not in (TransactionState.OPEN, asked):
             self._refuse(word)

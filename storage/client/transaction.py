@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.audit_trail import check_reason
+from storage.client.block_end import BlockEnd
 from storage.client.same_store import check_same_store
 from storage.errors import InvalidTxnId, InvalidValue, StoreClosed, TxnctlError
 from storage.txn.options import CheckMode, Priority, TransactionIsolation
@@ -213,7 +214,7 @@ class Transaction(ABC):
     def __enter__(self) -> Transaction:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def _end_block(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._give_up(kind, "in the program")
         elif not self._aborted_here:
@@ -224,6 +225,12 @@ class Transaction(ABC):
             except BaseException as interrupt:
                 self._give_up(type(interrupt), "in its commit")
                 raise
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Have the transaction aborted soon, if it is open: the end of its block was cut off."""
+
+    __exit__ = BlockEnd(_end_block, lambda txn: txn._abandon())
 
     def _give_up(self, kind: type[BaseException], where: str) -> None:
         """Abort over an exception. An interrupt is raised as such even where the store is too busy to abort.
@@ -266,6 +273,9 @@ class SerializableTransaction(Transaction):
 
     def _abort(self, reason: str | None) -> None:
         self.work.abort(reason)
+
+    def _abandon(self) -> None:
+        self.work.abandon()
 
     def __str__(self) -> str:
         return str(self.id)

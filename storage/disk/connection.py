@@ -171,12 +171,12 @@ class Connection:
         """The writes that this thread has queued on the handle, within a group; None outside of groups."""
         return self._queues.get(threading.get_ident())
 
-    def queue_writes(self, queue: QueuedWrites | None) -> None:
-        """Queue the coming writes of this thread; None ends that."""
+    def queue_writes(self, queue: QueuedWrites | None, thread: int) -> None:
+        """Queue the coming writes of a thread; None ends that."""
         if queue is None:
-            self._queues.pop(threading.get_ident(), None)
+            self._queues.pop(thread, None)
         else:
-            self._queues[threading.get_ident()] = queue
+            self._queues[thread] = queue
         if not self.is_closed:
             self.reads_at_once = not self._queues
             self.view = self._environment.view if self.reads_at_once else self._view_behind_queue

@@ -44,7 +44,8 @@ class Flusher:
     def _begin(self) -> None:
         self._watched: dict[Flushable, int] = {}
         self._due: list[Flushable] = []
-        self._lock = threading.Lock()
+        # Taken again by a finalizer that happens to run inside: `WriteBehind.abandon`.
+        self._lock = threading.RLock()
         self._busy = threading.RLock()
         self._is_watching = self._is_stopped = False
         self._idle = 0
@@ -76,7 +77,7 @@ class Flusher:
             with self._lock:
                 self._due = [
                     buffer
-                    for buffer, since_ns in self._watched.items()
+                    for buffer, since_ns in self._watched.copy().items()
                     if now_ns - since_ns >= WRITE_BEHIND_NS
                 ]
             for buffer in self._due:

@@ -230,8 +230,11 @@ class TransactionHandle:
             return True
         return False if self.ended is TransactionState.COMMITTED else None
 
-    def abort(self, reason: str | None) -> None:
+    def abort(self, reason: str | None, timeout_s: float | None = None) -> None:
         """Abort the transaction; one without a record leaves nothing. A refused abort drops nothing.
+
+        Args:
+            timeout_s: how long to wait for the writer gate, if not as long as the connection does.
 
         Raises:
             TransactionNotOpen: the transaction was committed.
@@ -258,7 +261,7 @@ class TransactionHandle:
             outcome.note_end(ended.record)
             return ended.record, None
 
-        self._write(outcome, whole, share=ReserveShare.WHOLE)
+        self._write(outcome, whole, timeout_s, ReserveShare.WHOLE)
 
     def materialise(self) -> None:
         """Give the transaction a record if there is none yet; after an end without a record, one that says so.

@@ -349,6 +349,10 @@ class Work:
             self._handle.abort(reason)
             self._write_behind.forget_failure()
 
+    def abandon(self) -> None:
+        """Have the transaction aborted soon, if it is open; for a finalizer, so nothing is written here."""
+        self._write_behind.abandon()
+
 
 def begin_work(connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Work:
     """Begin a transaction attached to this process, without a commit if a timestamp can be issued without one.

@@ -14,6 +14,7 @@ from storage.errors import TxnctlError, WriterBusy
 from storage.limits import LOCK_NOTE_S
 from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.txn.record import TransactionRecord
+from storage.values.txn_state import TransactionState
 
 _OVERDUE_WAIT_S = 0.2
 """How long the watch waits for the writer gate before it comes again."""
@@ -23,17 +24,18 @@ class WriteBehind:
     """See the module. `locate` and `write_overdue` take the lock of the handle; the rest is called under the lock.
 
     Attributes:
+        is_abandoned: whether nobody will end the transaction: its next batch, or the watch, aborts it.
         failure: the error of the watch that the next operation raises; None if there is none.
         is_watched: whether the watch looks for overdue messages of this transaction.
     """
 
-    __slots__ = ("_buffers", "_flusher", "_handle", "_noted_ns", "failure", "is_watched")
+    __slots__ = ("_buffers", "_flusher", "_handle", "_noted_ns", "failure", "is_abandoned", "is_watched")
 
     def __init__(self, handle: TransactionHandle, buffers: Buffers) -> None:
         self._handle = handle
         self._buffers = buffers
         self._flusher = handle.environment.flusher
-        self.is_watched = False
+        self.is_watched = self.is_abandoned = False
         self.failure: TxnctlError | None = None
         self._noted_ns = -1
         handle.on_discard = buffers.discard
@@ -60,7 +62,7 @@ class WriteBehind:
             self.store(outbox)
 
     def store(self, part: Part, timeout_s: float | None = None) -> None:
-        """Write a part in one batch that leaves the transaction open.
+        """Write a part in one batch that leaves the transaction open; of an abandoned one, nothing is written.
 
         Args:
             timeout_s: how long to wait for the writer gate, if not as long as the connection does.
@@ -74,8 +76,25 @@ class WriteBehind:
             part.check(batch, record)
             part.apply(batch, record, commits=False)
 
+        if self.is_abandoned:
+            self._abort_abandoned(timeout_s)
+            return
         self._handle.run_batch(change, part.settle, timeout_s)
         self.leave_watch()
+
+    def abandon(self) -> None:
+        """Leave the abort to the watch, or to a producer that goes on outside of the transaction, if it is open."""
+        handle = self._handle
+        if handle.ended is None and not handle.is_committed:
+            self.is_abandoned = True
+            self.is_watched = self._flusher.watch(self, 0)
+
+    def _abort_abandoned(self, timeout_s: float | None) -> None:
+        handle, self.is_watched = self._handle, True
+        if handle.state is TransactionState.OPEN:
+            handle.abort("an interrupt cut off the end of its block", timeout_s)
+        self.is_abandoned = False
+        self.forget_failure()
 
     def locate(self, buffered: BufferedBatch) -> None:
         """Store the buffered messages for a receipt that is looked at, or raise the reason why that is impossible.
@@ -120,7 +139,9 @@ class WriteBehind:
             if self._handle.queued is not None:
                 return
             self._handle.resolve()
-            if self._buffers.outbox.is_empty:
+            if self.is_abandoned:
+                self._abort_abandoned(_OVERDUE_WAIT_S)
+            elif self._buffers.outbox.is_empty:
                 self.leave_watch()
             else:
                 self.store(self._buffers.outbox, _OVERDUE_WAIT_S)
