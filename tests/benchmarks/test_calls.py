@@ -10,9 +10,9 @@ from benchmarks.report import Comparison, table_lines
 
 LIMITS = {
     "send": 80,
-    "transaction of 3 x 10 messages": 284,
-    "begin + abort": 63,
-    "transfer": 364,
+    "transaction of 3 x 10 messages": 291,
+    "begin + abort": 65,
+    "transfer": 375,
     "put": 224,
     "scan, per row": 5,
     "receive + ack by 100 of single messages, per message": 36,
