@@ -221,7 +221,7 @@ class DataMap:
 
         return fetch
 
-    def begin_view(self, view: ref[CountedView]) -> Any:
+    def begin_view(self, view: CountedView) -> Any:
         """Begin a counted transaction of LMDB for a view; the caller ends it with `end_view`.
 
         Raises:
@@ -235,14 +235,15 @@ class DataMap:
                 with self.lock:
                     while self._changes:
                         self._views_done.wait()
-                    self._views.add(view)
+                    view._ref = ref(view, self._views.discard)
+                    self._views.add(view._ref)
                     is_counted = True
                 return self.raw.begin()
             except lmdb.MapResizedError:
-                self.end_view(view)
+                self.end_view(view._ref)
                 self.resize(0)
             except lmdb.ReadersFullError:
-                self.end_view(view)
+                self.end_view(view._ref)
                 with self.lock:
                     freed = self.raw.reader_check()
                 if freed:
@@ -250,7 +251,7 @@ class DataMap:
                 raise readers_full(self.path) from None
             except BaseException:
                 if is_counted:
-                    self.end_view(view)
+                    self.end_view(view._ref)
                 raise
 
     def end_view(self, view: ref[CountedView]) -> None:
@@ -329,13 +330,14 @@ class CountedView:
 
     __slots__ = ("__weakref__", "_map", "_raw", "_ref", "_view")
 
+    _ref: ref[CountedView]
+
     def __init__(self, data_map: DataMap) -> None:
         self._map = data_map
 
     def __enter__(self) -> ReadView:
         data_map = self._map
-        self._ref = ref(self, data_map._views.discard)
-        self._raw = data_map.begin_view(self._ref)
+        self._raw = data_map.begin_view(self)
         try:
             self._view = data_map._view_type(self._raw, data_map.databases, data_map.clock)
             return self._view
