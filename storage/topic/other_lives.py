@@ -20,7 +20,7 @@ def begin_life(batch: WriteBatch) -> None:
     opened = [OpenTopic.load(batch, topic.topic_id) for topic in catalogue.every(batch)]
     first = former_topics.first_ids(batch)
     highest = max(first.ledger_id, *(topic.state.ledger_id for topic in opened), 0)
-    ledger_id = first_of_life(batch.timestamp(), highest)
+    ledger_id = first_of_life(batch.superblock.last_timestamp, highest)
     for topic in opened:
         _go_on_in(topic, ledger_id)
     former_topics.begin_at(batch, first._replace(ledger_id=ledger_id))
