@@ -70,6 +70,7 @@ class Connection:
     """One handle on a store; see the module. A closed handle reads and writes nothing.
 
     Attributes:
+        clock: the clock of the store: on a server the server's, since clocks of clients do not count.
         is_closed: whether the handle was closed.
         reads_at_once: whether a read may pass by `view`: the handle is open, and no thread has writes queued on it.
         view: opens one consistent view; what this thread has queued is written first.
@@ -86,7 +87,6 @@ class Connection:
         on_wait: OnWait | None,
         program: str | None,
     ) -> None:
-        self.clock = clock
         self.lock_timeout_s = lock_timeout_s
         self.on_wait = on_wait
         self.read_only = read_only
@@ -98,6 +98,7 @@ class Connection:
         self.before_close: dict[object, Callable[[], None]] = {}
         self.path = stores.resolved(path)
         self._environment = _acquire(self.path, path, clock, read_only, lock_timeout_s, on_wait)
+        self.clock = self._environment.clock
         self._commit_wait = self._environment.commit_wait()
         self._write = self._environment.writer.write
         self.view: Callable[[], AbstractContextManager[ReadView]] = self._environment.view

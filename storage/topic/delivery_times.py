@@ -39,10 +39,14 @@ def delivery_times(
     if deliver_at is not None:
         raise InvalidValue("a message has a delay or a delivery time, not both")
     if isinstance(deliver_after, Sequence):
-        return [_time(now_ms, delay) for delay in deliver_after]
-    return [_time(now_ms, deliver_after)] * len(values)
+        return [due_after(now_ms, delay) for delay in deliver_after]
+    return [due_after(now_ms, deliver_after)] * len(values)
 
 
-def _time(now_ms: int, delay: float | None) -> int | None:
-    """The first millisecond at which a delay has passed."""
+def due_after(now_ms: int, delay: float | None) -> int | None:
+    """The first millisecond at which a delay in seconds has passed.
+
+    Raises:
+        InvalidValue: a negative delay, or one beyond 100 years.
+    """
     return None if delay is None else now_ms - -check_delay_ns("a delay", delay) // NS_PER_MS

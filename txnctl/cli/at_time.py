@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import Store
     from storage.values.position import Start
+    from txnctl.cli.of_now import OfNow
 
 
 class AtTime:
@@ -19,12 +20,13 @@ class AtTime:
         self.time_ms = time_ms
 
     @classmethod
-    def parse(cls, text: str) -> AtTime:
+    def parse(cls, text: str) -> AtTime | OfNow:
         """Read the time after the `@`.
 
         Raises:
             InvalidPosition: the text after the `@` is no time.
         """
+        from txnctl.cli.of_now import mapped
         from txnctl.cli.time_values import TIME
 
         time_ms = TIME.read(text)
@@ -35,7 +37,7 @@ class AtTime:
                 "1970.",
                 position=text[:80],
             )
-        return cls(time_ms)
+        return mapped(time_ms, cls)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AtTime) and other.time_ms == self.time_ms

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from storage.errors import NeedsConfirmation, NotFound, TxnctlError
 from storage.values.store_name import is_url
 from txnctl.cli import settings
+from txnctl.cli.of_now import OfNow
 from txnctl.output.escape import printable
 from txnctl.output.stream import OutputFailed, OutputStream
 
@@ -97,6 +98,11 @@ class Context:
         opens = self._declaration.opens
         if opens in ("read", "write"):
             self._store = self.open_store(self.store_path, read_only=opens == "read")
+        try:
+            self._know_times()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(
@@ -115,6 +121,23 @@ class Context:
             if self._store is not None:
                 self._store.close()
                 self._store = None
+
+    def _know_times(self) -> None:
+        """Turn the ages among the arguments into times, by the clock of the store."""
+        of_now = {name: value for name, value in self.arguments.items() if isinstance(value, OfNow)}
+        if of_now:
+            now_ms = self._now_ms()
+            self.arguments |= {name: value.at(now_ms) for name, value in of_now.items()}
+
+    def _now_ms(self) -> int:
+        if self._store is not None:
+            return self._store.connection.clock.wall_ms()
+        if self._declaration.opens and is_url(self.store_path):
+            with self.open_store(self.store_path, read_only=True) as store:
+                return store.connection.clock.wall_ms()
+        from storage.process.clock import SYSTEM_CLOCK
+
+        return SYSTEM_CLOCK.wall_ms()
 
     def _say_kept(self, error: Exception) -> None:
         """Say that a change is kept though the output is lost: only where the command may have changed something."""

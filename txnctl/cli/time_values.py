@@ -1,11 +1,13 @@
 """Points in time as options take them, in one grammar everywhere: an age, a date, RFC 3339, or milliseconds since 1970.
 
-An age (`2h`) means that long ago. Each form may follow an `@`, as a position in a topic does (`--from @2h`).
+An age (`2h`) means that long ago, by the clock of the store (`of_now.py`). Each form may follow an `@`, as a position
+in a topic does (`--from @2h`).
 """
 
 from __future__ import annotations
 
 from storage.errors import InvalidValue
+from txnctl.cli.of_now import OfNow, age, mapped
 from txnctl.cli.value_types import DURATION, DURATION_MS, POSITION_OR_TIME, Grammar
 
 _FORMS = "an age such as 2h, 2024-05-01T10:00:00Z, a date, or milliseconds since 1970"
@@ -18,18 +20,17 @@ class Time(Grammar):
     expected = _FORMS
     sample = "2h"
 
-    def read(self, text: str) -> int | None:
+    def read(self, text: str) -> int | OfNow | None:
         """Milliseconds since 1970, or None.
 
         Raises:
             InvalidValue: a number that is mostly meant otherwise; see `milliseconds`.
         """
-        from storage.process.clock import SYSTEM_CLOCK
         from txnctl.output.timestamp import milliseconds
 
         plain = text.removeprefix("@")
         age_ms = DURATION_MS.read(plain)
-        return milliseconds(plain) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
+        return milliseconds(plain) if age_ms is None else age(int(age_ms))
 
     def objection(self, text: str) -> str:
         """An age that is too long is told the longest."""
@@ -43,7 +44,7 @@ class FutureTime(Time):
     expected = "2024-05-01T10:00:00Z, a date, or milliseconds since 1970"
     sample = "2030-05-01T10:00:00Z"
 
-    def read(self, text: str) -> int | None:
+    def read(self, text: str) -> int | OfNow | None:
         """Milliseconds since 1970, or None.
 
         Raises:
@@ -61,7 +62,7 @@ class Moment(Time):
 
     expected = f"now, {_FORMS}, or a version as `tables scan` shows it"
 
-    def read(self, text: str) -> int | None:
+    def read(self, text: str) -> int | OfNow | None:
         """Nanoseconds since 1970, NOW, or None.
 
         Raises:
@@ -72,8 +73,8 @@ class Moment(Time):
         version = moment(text.removeprefix("@"))
         if version is not None:
             return version
-        age_end_ms = super().read(text)
-        return None if age_end_ms is None else age_end_ms * 1_000_000 + 999_999
+        time_ms = super().read(text)
+        return None if time_ms is None else mapped(time_ms, lambda at_ms: at_ms * 1_000_000 + 999_999)
 
 
 class PositionText(Grammar):
@@ -83,13 +84,15 @@ class PositionText(Grammar):
     expected = POSITION_OR_TIME.expected
     sample = POSITION_OR_TIME.sample
 
-    def read(self, text: str) -> str:
+    def read(self, text: str) -> str | OfNow:
         """The position unchanged, or `@` and RFC 3339."""
         from storage.values.timestamps import rfc3339
         from txnctl.cli.at_time import AtTime
 
-        start = POSITION_OR_TIME.read(text)
-        return f"@{rfc3339(start.time_ms)}" if isinstance(start, AtTime) else text
+        return mapped(
+            POSITION_OR_TIME.read(text),
+            lambda start: f"@{rfc3339(start.time_ms)}" if isinstance(start, AtTime) else text,
+        )
 
 
 TIME = Time()

@@ -19,13 +19,16 @@ from txnctl.output.shell import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
     from click.shell_completion import CompletionItem
 
     from storage.values.position import Extreme, MessageId, Position
     from storage.values.txn_id import TxnID
     from txnctl.cli.at_time import AtTime
+    from txnctl.cli.of_now import OfNow
 
+    PositionOrTime: TypeAlias = Position | MessageId | Extreme | AtTime
     Completer = Callable[[click.Context, str], list[CompletionItem]]
 
 _DURATION_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -139,7 +142,7 @@ class PositionGrammar(Grammar):
         if times:
             self.expected += ", or @TIME, such as @2h or @2024-05-01T10:00:00Z"
 
-    def read(self, text: str) -> Position | MessageId | Extreme | AtTime:
+    def read(self, text: str) -> PositionOrTime | OfNow:
         """Parse by the rules of the engine, or as `@TIME`."""
         if self._times and text.startswith("@"):
             from txnctl.cli.at_time import AtTime
@@ -152,11 +155,12 @@ class PositionGrammar(Grammar):
         except InvalidPosition as error:
             if self._times and not text.isdecimal():
                 from txnctl.cli.at_time import AtTime
+                from txnctl.cli.of_now import mapped
                 from txnctl.cli.time_values import TIME
 
                 time_ms = TIME.read(text)
                 if time_ms is not None:
-                    return AtTime(time_ms)
+                    return mapped(time_ms, AtTime)
             error.hint = self.hint()
             raise
 
@@ -174,8 +178,8 @@ class MessageRange:
 
     def __init__(
         self,
-        first: Position | MessageId | Extreme | AtTime,
-        last: Position | MessageId | Extreme | AtTime,
+        first: PositionOrTime,
+        last: PositionOrTime,
         newest: int | None = None,
     ) -> None:
         self.first = first
@@ -192,10 +196,11 @@ class RangeGrammar(Grammar):
         "A..B with positions or @TIME, either side may be missing; a position; -N for the last N; or @TIME"
     )
 
-    def read(self, text: str) -> MessageRange | None:
+    def read(self, text: str) -> MessageRange | OfNow | None:
         """The range, or None."""
         from storage.values.position import EARLIEST, LATEST
         from txnctl.cli.at_time import AtTime
+        from txnctl.cli.of_now import OfNow, known
 
         if text.startswith("-"):
             newest = text[1:]
@@ -203,12 +208,16 @@ class RangeGrammar(Grammar):
                 MessageRange(EARLIEST, LATEST, int(newest)) if _is_natural(newest) and int(newest) else None
             )
         first_text, dots, last_text = text.partition("..")
-        first = _POSITION_OR_TIME.read(first_text) if first_text else EARLIEST
+        first: PositionOrTime | OfNow = _POSITION_OR_TIME.read(first_text) if first_text else EARLIEST
         if dots:
-            return MessageRange(first, _POSITION_OR_TIME.read(last_text) if last_text else LATEST)
-        if not first_text:
+            last: PositionOrTime | OfNow = _POSITION_OR_TIME.read(last_text) if last_text else LATEST
+        elif first_text:
+            last = LATEST if isinstance(first, AtTime | OfNow) or first is EARLIEST else first
+        else:
             return None
-        return MessageRange(first, LATEST if isinstance(first, AtTime) or first is EARLIEST else first)
+        if isinstance(first, OfNow) or isinstance(last, OfNow):
+            return OfNow(lambda now_ms: MessageRange(known(first, now_ms), known(last, now_ms)))
+        return MessageRange(first, last)
 
 
 class TransactionGrammar(Grammar):

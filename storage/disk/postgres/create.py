@@ -45,8 +45,7 @@ def create(name: str, clock: Clock, *, is_replicated: bool | None = None) -> Non
         is_replicated = state.chosen_durability(url.shown, is_replicated)
         state.check_writable(url.shown, is_replicated=is_replicated)
         server_clock = ServerClock(clock)
-        rows = session.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
-        server_clock.look(int(rows[0][0] or b"0"))
+        server_clock.ask(session)
         records = _first_records(server_clock, new_record(state, is_replicated))
         run_commit(
             session,

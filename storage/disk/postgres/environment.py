@@ -23,6 +23,7 @@ from storage.disk.postgres.gate import GatePass, GateWait
 from storage.disk.postgres.kept_reads import KeptReads, ReadsOfProcess
 from storage.disk.postgres.known_server import KnownServer
 from storage.disk.postgres.layout import (
+    CLOCK,
     DROP_SHARED,
     IS_EARLY,
     IS_WAITING,
@@ -164,7 +165,9 @@ class PostgresEnvironment:
         self.gate_holder, self.open_processes = figures.gate_holder, figures.open_processes
         self._views.run_steps((((b"unflushed", b"SET synchronous_commit = off"), ()),))
         sharing = (SHARE_STORE, (self.lock_class, int4(STORE_IN_USE)))
-        ((shared,),), ((early,),) = self._batches.run_steps((sharing, (IS_EARLY, ())))
+        steps = (sharing, (IS_EARLY, ()), (CLOCK, ()))
+        ((shared,),), ((early,),), ((server_us,),) = self._batches.run_steps(steps)
+        self.server_clock.look(as_int(server_us))
         if not as_bool(shared):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
         self.known = KnownServer(self.path, self.server)

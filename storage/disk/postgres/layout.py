@@ -167,6 +167,7 @@ OPEN: Final[Statement] = (
 )
 """The newest commit with its superblock, the server's clock in microseconds, and the state of the read cache."""
 
+CLOCK: Final[Statement] = (b"clock", b"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
 LAST: Final[Statement] = (b"last", b"SELECT n FROM commits ORDER BY n DESC LIMIT 1")
 
 APPLY: Final[Statement] = (

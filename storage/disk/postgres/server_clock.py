@@ -11,6 +11,9 @@ from collections.abc import Callable
 from copy import copy
 from typing import Final
 
+from storage.disk.postgres.binary import as_int
+from storage.disk.postgres.layout import CLOCK
+from storage.disk.postgres.session import Session
 from storage.disk.superblock import Superblock
 from storage.process.clock import Clock
 
@@ -34,6 +37,11 @@ class ServerClock(Clock):
     def look(self, server_us: int) -> None:
         """Take over a reading of the server's clock."""
         self._server_ns, self._looked_ns = server_us * 1000, self._machine.boot_ns()
+
+    def ask(self, session: Session) -> None:
+        """Take over a reading of the server's clock, at the price of a round trip."""
+        (((server_us,),),) = session.run_steps(((CLOCK, ()),))
+        self.look(as_int(server_us))
 
     def wall_ns(self) -> int:
         return self._server_ns + self._machine.boot_ns() - self._looked_ns

@@ -73,7 +73,6 @@ _TRANSIENT: Final = (
     " AND relnamespace = current_schema()::regnamespace"
 )
 """The tables that a crash empties; their rows from an earlier run of the copy are of no use."""
-_CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 
 
 class _TableReader:
@@ -277,8 +276,7 @@ class SchemaBuild(_TableReader):
     @property
     def clock(self) -> Clock:
         """The clocks of the store, by the server's clock now."""
-        rows = self._session.execute(_CLOCK)
-        self._clock.look(int(rows[0][0] or b"0"))
+        self._clock.ask(self._session)
         return self._clock
 
     def install(self) -> int:

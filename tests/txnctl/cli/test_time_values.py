@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from storage.errors import InvalidValue
-from storage.process.clock import SYSTEM_CLOCK
 from txnctl.cli.at_time import AtTime
+from txnctl.cli.of_now import known
 from txnctl.cli.time_values import FUTURE_TIME, MOMENT, POSITION_TEXT, TIME
 from txnctl.output.timestamp import NOW, milliseconds
 
@@ -18,16 +18,10 @@ HOUR_MS = 3_600_000
 @pytest.mark.parametrize("text", ["2h", "@2h"])
 def test_an_age_is_that_long_ago(text: str) -> None:
     """Of messages in milliseconds, of tables up to the end of the millisecond, for Spark as a time."""
-    before = SYSTEM_CLOCK.wall_ms() - 2 * HOUR_MS
-    values = [
-        TIME.read(text),
-        (MOMENT.read(text) or 0) // 1_000_000,
-        milliseconds(POSITION_TEXT.read("@2h")[1:]),
-    ]
-    after = SYSTEM_CLOCK.wall_ms() - 2 * HOUR_MS
-    for value in values:
-        assert value is not None
-        assert before <= value <= after
+    now_ms = 1_700_000_000_000
+    assert known(TIME.read(text), now_ms) == now_ms - 2 * HOUR_MS
+    assert known(MOMENT.read(text), now_ms) == (now_ms - 2 * HOUR_MS) * 1_000_000 + 999_999
+    assert milliseconds(known(POSITION_TEXT.read("@2h"), now_ms)[1:]) == now_ms - 2 * HOUR_MS
 
 
 @pytest.mark.parametrize("kind", [TIME, FUTURE_TIME])

@@ -49,7 +49,7 @@ def main() -> None:
     on_progress = pause if how == ["pause"] else None
     with Store.open(path, lock_timeout=30) as store:
         adopted = adoption.adopt(store, Staging.at(place), batch, on_progress)
-        adoption.clean_up(store, Staging.at(place), [])
+        adoption.clean_up(Staging.at(place), [])
     say("already" if adopted.was_stored else "adopted", adopted.rows)
 
 

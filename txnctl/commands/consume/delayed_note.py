@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from storage.process.clock import SYSTEM_CLOCK
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import Consumer
@@ -37,5 +35,5 @@ class DelayedNote:
             f"{rfc3339(delayed.due_ms)}"
         )
         if error is not None:
-            left = duration(max(1, delayed.due_ms - SYSTEM_CLOCK.wall_ms()))
+            left = duration(max(1, delayed.due_ms - self._context.store.connection.clock.wall_ms()))
             error.hint = f"The next message is due in {left}: wait longer, or with -f."

@@ -6,12 +6,12 @@ input can go on from the bad line.
 
 from __future__ import annotations
 
-from math import ceil
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import NamedTuple
 
 from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
 from storage.limits import TRANSACTION_TIMEOUT_MS
+from storage.topic.delivery_times import due_after
 from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.input.argument_bytes import argument_bytes
 from txnctl.input.names_once import named_once
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from storage import MessageId, Transaction, TxnID
     from storage.client.producer import Producer
+    from storage.process.clock import Clock
     from storage.values.receipt import BatchReceipt
     from txnctl.cli.context import Context
     from txnctl.commands.produce.options import ProduceOptions
@@ -91,9 +92,10 @@ class Batch:
 class Common:
     """Key, properties, event and delivery time for messages without."""
 
-    __slots__ = ("deliver_after", "deliver_at", "event_time", "key", "properties")
+    __slots__ = ("_clock", "deliver_after", "deliver_at", "event_time", "key", "properties")
 
-    def __init__(self, options: ProduceOptions) -> None:
+    def __init__(self, options: ProduceOptions, clock: Clock) -> None:
+        self._clock = clock
         self.deliver_after, self.deliver_at = options.deliver_after, options.deliver_at
         key = options.key
         self.key = None if key is None else argument_bytes(key, "--key")
@@ -115,7 +117,7 @@ class Common:
             batch.event_times = [self.event_time if own is None else own for own in times]
         due_ms = self.deliver_at
         if self.deliver_after is not None:
-            due_ms = ceil((time() + self.deliver_after) * 1000)
+            due_ms = due_after(self._clock.wall_ms(), self.deliver_after)
         if due_ms is not None:
             delivery_times = batch.delivery_times or [None] * count
             batch.delivery_times = [due_ms if own is None else own for own in delivery_times]
@@ -133,7 +135,7 @@ class Sending:
         self.skips = options.on_error == "skip"
         self._context = context
         self._producer = producer
-        self._common = Common(options)
+        self._common = Common(options, context.store.connection.clock)
         self._txn: Transaction | TxnID | None = options.txn
         self._is_atomic = options.atomic
         self._timeout = options.timeout

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from storage.client.tries import Tries
 from storage.errors import Conflict, InvalidValue, LostConflict, TransactionNotFound, WaitTimeout, WriteTooOld
 from storage.limits import TRANSACTION_TIMEOUT_MS_MAX, WRITE_BYTES_TARGET
+from storage.process.clock import SYSTEM_CLOCK
 from storage.topic.entry import PackedColumns
 from storage.txn.options import Priority
 from storage.values.timestamps import rfc3339
@@ -118,11 +119,12 @@ def adopt(
             _wait_for_winner(store, error, tries)
 
 
-def clean_up(store: Store, staging: Staging, writes: Sequence[str]) -> None:
+def clean_up(staging: Staging, writes: Sequence[str]) -> None:
     """Remove the staged files of ended writes, and orphans."""
     for write in dict.fromkeys(writes):
         staging.remove(write)
-    staging.collect(store.connection.clock.wall_ms())
+    # Files have times of this side: the store may be on a server whose clock differs.
+    staging.collect(SYSTEM_CLOCK.wall_ms())
 
 
 def _wait_for_winner(store: Store, error: Conflict, tries: Tries) -> None:

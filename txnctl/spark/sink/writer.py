@@ -131,7 +131,7 @@ class _SparkWriter(Shipped):
         )  # fmt: skip
         with hints_as_notes(), self._open() as store:
             adoption.adopt(store, self._staging(), batch)
-            adoption.clean_up(store, self._staging(), [self._write, *(file.write for file in files)])
+            adoption.clean_up(self._staging(), [self._write, *(file.write for file in files)])
 
     def _remove_staged(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """In the driver: remove the staged files of an aborted write."""

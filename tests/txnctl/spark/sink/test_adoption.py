@@ -256,7 +256,7 @@ class TestRefusals:
         overtaken, counted = staged(staging, {T: [b"overtaken"]}, {T: [b"counted"]})
         assert (tmp_path / "staging" / WRITE / overtaken.name).exists()
         adopt(store, staging, StagedBatch([counted]))
-        clean_up(store, staging, [counted.write])
+        clean_up(staging, [counted.write])
         assert values(store, "t") == [b"counted"]
         assert list((tmp_path / "staging").iterdir()) == []
 
@@ -284,7 +284,7 @@ class TestRefusals:
     def test_cleaning_up(self, store: Store, staging: Staging, tmp_path: Path) -> None:
         """The files of a write go, also those that no message names."""
         staged(staging, {T: [b"1"]}, {T: [b"2"]})
-        clean_up(store, staging, [WRITE, WRITE, write_name("f" * 16)])
+        clean_up(staging, [WRITE, WRITE, write_name("f" * 16)])
         assert list((tmp_path / "staging").iterdir()) == []
 
 
