@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
+
 _SCHEMES = ("postgresql://", "postgres://")
+EXAMPLE = "postgresql://user@host/database?store=bank"
+"""The form of a URL, for hints."""
 
 
 def is_url(name: str) -> bool:
-    """Whether a store is named by the URL of a server."""
-    return name.startswith(_SCHEMES)
+    """Whether a store is named by the URL of a server; the one judge of names at every door.
+
+    Raises:
+        InvalidValue: neither a URL of a store nor a path that anybody means: another scheme, connection parameters, a
+            quote before it. The name may hold a password, so the error does not repeat it.
+    """
+    if name.startswith(_SCHEMES):
+        return True
+    if (":" in name or "=" in name) and not name.startswith(("/", ".")):
+        _check_path(name)
+    return False
+
+
+def _check_path(name: str) -> None:
+    import re
+
+    text = name.strip(" \t\r\n'\"")
+    is_scheme = re.match(r"[A-Za-z][A-Za-z0-9+.:-]*:/|(jdbc|postgres)[A-Za-z0-9+.-]*:", text, re.IGNORECASE)
+    is_conninfo = re.match(r"(host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=", text)
+    if is_scheme or is_conninfo or re.match(r"[^/\s]*:[^/\s]*@[^/\s]+/", text):
+        raise InvalidValue(
+            "the name of a store looks like the address of a server and is not of its form",
+            hint=f"Write {EXAMPLE}; a directory of such a name is ./NAME.",
+            parameter="password",
+        )
 
 
 def without_passwords(text: str) -> str:
-    """A text without the passwords of the URLs in it."""
-    if "://" not in text:
+    """A text without the passwords of addresses of servers in it, mistyped ones included."""
+    if "://" not in text and "password" not in text:
         return text
     import re
 
-    text = re.sub(r"(postgres(?:ql)?://[^:/@\s'\"]*):[^\s'\"]*@", r"\1@", text)
-    return re.sub(r"([?&](?:ssl)?password=)[^&\s'\"]*", r"\1...", text)
+    text = re.sub(r"((?i:jdbc:)?(?i:postgres)[\w+.-]*:/+[^:/@\s'\"]*):[^\s'\"]*@", r"\1@", text)
+    return re.sub(r"(\b(?:ssl)?password ?= ?)[^&\s'\"]*", r"\1...", text)

@@ -95,6 +95,31 @@ def test_a_url_is_no_path(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "postgresql+psycopg2://anna:geheim@h/bank", "jdbc:postgresql://h/bank?password=geheim",
+        "host=h password=geheim", " postgresql://anna:geheim@h/bank", "postgresql://anna:ge@heim@h/bank",
+    ],
+)  # fmt: skip
+def test_what_looks_like_a_url_makes_no_directory(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """At each door, and with no part of a password in what is printed."""
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        ("store", "init", "--store", name), ("store", "init", name), ("store", "copy", "a", name),
+        ("store", "restore", "a", name), ("pipeline", "ingest", "x.csv", "t", "--store", name), ("demo", "--store", name),
+    ]  # fmt: skip
+    outcomes = [run(*words) for words in lines]
+    monkeypatch.setenv("TXNCTL_STORE", name)
+    outcomes += [run(*words) for words in (("store", "init"), ("config", "show"), ("doctor",), ("check",))]
+    # `check` answers a monitor: 3 is unknown.
+    assert [outcome.status for outcome in outcomes] == [*[2] * 9, 3]
+    assert [each for each in outcomes if "heim" in each.out + each.err] == []
+    assert os.listdir(tmp_path) == []
+
+
 def test_hints_name_the_store_as_typed(run: Run) -> None:
     """Quoted for the shell: a URL has signs of its own."""
     outcome = run("topics", "list", "--store", SHOWN, "--bogus")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from storage.errors import InvalidValue
 from storage.values.named_tuple import NamedTuple
+from storage.values.store_name import EXAMPLE
 
 DEFAULT_STORE = "txnctl"
 COPY_SUFFIX = "$copy"
@@ -16,7 +17,7 @@ _STORE = re.compile(r"[a-z_][a-z0-9_]{0,39}(\$copy)?")
 _DEFAULT_SESSION = ("target_session_attrs", "read-write")
 _SECRET = ("password", "sslpassword")
 _RESERVED = ("public", "information_schema")
-_EXAMPLE = "postgresql://user@host/database?store=bank"
+_LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _HOST = r"(\[[^\]]*\]|[^:,\[\]]*)(:[0-9]*)?"
 _HOSTS = re.compile(rf"{_HOST}(,{_HOST})*")
 """Hosts with their ports. The part of a password behind an unescaped sign is none, and must not be shown as one."""
@@ -59,18 +60,16 @@ class StoreUrl(NamedTuple):
         """
         try:
             parts = urlsplit(text)
-            parameters = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+            parameters = _parameters(parts.query)
         except ValueError:
             raise unreadable() from None
-        host = parts.netloc.rpartition("@")[2]
-        if "@" in f"{parts.path}{parts.query}" or parts.fragment or not _HOSTS.fullmatch(host):
+        login, _, host = parts.netloc.rpartition("@")
+        if "@" in f"{login}{parts.path}{parts.query}" or parts.fragment or not _HOSTS.fullmatch(host):
             raise unreadable()
         names = [name for name, _ in parameters]
         if len(set(names)) < len(names):
-            raise InvalidValue(
-                "the URL of a store names a parameter twice", hint=f"Write it like {_EXAMPLE}."
-            )
-        user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+            raise InvalidValue("the URL of a store names a parameter twice", hint=f"Write it like {EXAMPLE}.")
+        user, _, password = login.partition(":")
         has_password = bool(password or set(_SECRET).intersection(names))
         if has_password and not with_password:
             raise InvalidValue(
@@ -97,6 +96,18 @@ class StoreUrl(NamedTuple):
         return cls(conninfo, store, shown, has_password)
 
 
+def _parameters(query: str) -> list[tuple[str, str]]:
+    """The parameters as libpq reads them: a `+` is a plus sign.
+
+    Raises:
+        ValueError: a part is no `name=value`, or not UTF-8, or a `%` begins no byte.
+    """
+    if _LONE_PERCENT.search(query):
+        raise ValueError(query)
+    pairs = [part.split("=") for part in query.split("&") if query]
+    return [(unquote(name, errors="strict"), unquote(value, errors="strict")) for name, value in pairs]
+
+
 def unreadable(why: str | None = None) -> InvalidValue:
     """The error for a text that is no URL.
 
@@ -105,5 +116,5 @@ def unreadable(why: str | None = None) -> InvalidValue:
     """
     return InvalidValue(
         f"the URL of a store cannot be read{'' if why is None else f': {why}'}",
-        hint=f"Write it like {_EXAMPLE}; a sign such as @ / ? # & in a name or password is %40 %2F %3F %23 %26.",
+        hint=f"Write it like {EXAMPLE}; a sign such as @ / ? # & in a name or password is %40 %2F %3F %23 %26.",
     )

@@ -57,6 +57,9 @@ def test_a_password_is_used_and_not_shown(text: str) -> None:
         "postgresql://u@h/d?password=sec&ret",
         "postgresql://u:sec\u2100ret@h/d",
         "postgresql://u:secret@h:port/d",
+        "postgresql://u:sec@ret@h/d",
+        "postgresql://u@h/d?password=secret%zz",
+        "postgresql://u@h/d?password=sec=ret",
     ],
 )
 def test_an_unreadable_url_is_not_repeated(text: str) -> None:
@@ -79,6 +82,13 @@ def test_a_name_that_is_no_schema_of_ours_is_refused(store: str) -> None:
     """Before anything reaches the server."""
     with pytest.raises(InvalidValue, match="no name of a store"):
         StoreUrl.parse(f"postgresql://h/d?store={store}")
+
+
+def test_a_plus_sign_is_a_plus_sign() -> None:
+    """As libpq reads parameters: a space is %20."""
+    url = StoreUrl.parse("postgresql://h/d?password=a+b%20c&application_name=x+y")
+    assert "password=a%2Bb%20c" in url.conninfo
+    assert "application_name=x%2By" in url.shown
 
 
 def test_a_parameter_twice_is_refused() -> None:
