@@ -6,13 +6,13 @@ a dead machine, which does not even refuse, would otherwise keep a client from t
 
 from __future__ import annotations
 
-import os
 import select
 from typing import Any, Final
 
 from psycopg import OperationalError, pq
 
-from storage.disk.postgres.server_errors import plain, unreachable
+from storage.disk.postgres.refusal import Refusal, RefusedAttempt, Trace
+from storage.disk.postgres.server_errors import not_admitted, plain
 from storage.disk.postgres.url import StoreUrl, unreadable
 from storage.process.clock import Clock
 
@@ -39,7 +39,8 @@ def connected(
         host: the host to try first: an earlier connection was made there.
 
     Raises:
-        InvalidValue, ServerUnreachable, NotPermitted, StoreNotFound
+        InvalidValue: libpq cannot read a parameter, or its value.
+        StoreInvalid, and its kinds: see `server_errors.not_admitted`.
     """
     options = _options(url)
     options = {**_KEEPALIVE, b"application_name": application.encode(), **options}
@@ -48,31 +49,43 @@ def connected(
     )
     limit_s = float(options.get(b"connect_timeout", b"0")) or (_HOST_S if len(attempts) > 1 else timeout_s)
     until_ns = clock.boot_ns() + int(timeout_s * 1e9)
-    messages: list[str] = []
+    refusals: list[Refusal] = []
     for attempt in attempts:
         left_s = min(limit_s, (until_ns - clock.boot_ns()) / 1e9)
-        conn = pq.PGconn.connect_start(_conninfo(attempt))
+        made = _attempt(_conninfo(attempt), clock, left_s)
+        if not isinstance(made, Refusal):
+            return made
+        if made.kind == "unknown-value":
+            raise unreadable(None if url.has_password else plain(made.text))
+        refusals.append(made)
+    raise not_admitted(url.shown, refusals)
+
+
+def _attempt(conninfo: bytes, clock: Clock, timeout_s: float) -> Any:
+    """A connection to one host, or the `Refusal`."""
+    trace: Trace | None = None
+    while True:
+        conn = pq.PGconn.connect_start(conninfo)
         try:
-            if _is_made(conn, clock, left_s):
+            if trace is not None:
+                trace.begin(conn)
+            if _is_made(conn, clock, timeout_s):
+                if trace is not None:
+                    conn.untrace()
                 return conn
-            messages.append(conn.error_message.decode(errors="replace").strip() or _silent_reason())
+            refusal = RefusedAttempt(conn, conninfo).refusal if trace is None else trace.refusal(conn)
         except _TimedOut:
-            where = attempt.get(b"hostaddr") or attempt.get(b"host", b"the server")
-            messages.append(f"{where.decode()}: no answer within {left_s:.3g} s")
+            refusal = Refusal(f"{conn.host.decode()}: no answer within {timeout_s:.3g} s", "", "silent")
         except BaseException:
             conn.finish()
             raise
+        finally:
+            if trace is not None:
+                trace.close()
         conn.finish()
-    raise unreachable(url.shown, "; ".join(messages))
-
-
-def _silent_reason() -> str:
-    """Why libpq fails without a message: no socket could be made, as too many files are open."""
-    try:
-        os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
-    except OSError as error:
-        return str(error.strerror)
-    return ""
+        if refusal is not None:
+            return refusal
+        trace = Trace()
 
 
 def _options(url: StoreUrl) -> dict[bytes, bytes]:

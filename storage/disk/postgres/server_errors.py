@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from storage.actions import Action, Hint
 from storage.errors import (
@@ -21,6 +22,9 @@ from storage.errors import (
 )
 from storage.system_errors import TOO_MANY
 
+if TYPE_CHECKING:
+    from storage.disk.postgres.refusal import Refusal
+
 _SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
 _FULL: Final = "53100"
 NO_RIGHTS: Final = "42501"
@@ -29,6 +33,11 @@ _SCHEMA_EXISTS: Final = "42P06"
 _NOT_UNIQUE: Final = "23505"
 _SCHEMA_NAMES: Final = "pg_namespace_nspname_index"
 """The index that refuses the second of two schemas of one name which are made at once."""
+_NO_MEMORY: Final = "53200"
+_NO_DATABASE: Final = "3D000"
+_NO_SUCH_LOGIN: Final = ("28000", "28P01")
+_NOT_YET: Final = ("57P03",)
+"""States of a server that starts up, or follows another: the next try may find it ready."""
 _CORRUPT: Final = ("XX001", "XX002")
 
 
@@ -60,29 +69,60 @@ def behind_pooler(shown: str) -> StoreUnsafe:
     )
 
 
-def unreachable(shown: str, message: str) -> StoreInvalid:
-    """The error for a server to which no connection is made."""
-    text = plain(message)
-    if "does not exist" in text and "database" in text:
+def not_admitted(shown: str, refusals: Sequence[Refusal]) -> StoreInvalid | AlreadyExists:
+    """The error for a server, or for several hosts, to which no connection is made.
+
+    An answer of one host counts for more than the silence of others; the answer of a host that starts up, or of a
+    standby, for less than that of another.
+    """
+    text = plain("; ".join(refusal.text for refusal in refusals))
+    answers = [
+        refusal
+        for refusal in refusals
+        if refusal.kind not in ("silent", "unsuitable") and refusal.state not in _NOT_YET
+    ]
+    if not answers:
+        return _silent(shown, text)
+    kind, state = answers[0].kind, answers[0].state
+    if state == _NO_DATABASE:
         return StoreNotFound(
             f"there is no store at {shown}: {text}", hint="Create the database first (createdb)."
         )
-    if any(
-        words in text for words in ("authentication failed", "no password supplied", "pg_hba.conf", "role ")
-    ):
+    if state in _NO_SUCH_LOGIN or kind == "no-password" or not (state or kind == "unencrypted"):
         return NotPermitted(
             f"the server of {shown} does not admit this user: {text}",
-            hint="Name a user in the URL; put the password into a file that PGPASSFILE names.",
+            hint="Name a role of the server in the URL; put its password into a file that PGPASSFILE names.",
         )
+    if kind == "unencrypted":
+        return StoreUnsafe(
+            f"no encrypted connection to {shown} as sslmode demands: {text}",
+            hint="Give the server a certificate that sslrootcert vouches for, and name its host as there; see "
+            "sslmode in PostgreSQL's manual.",
+        )
+    if state == NO_RIGHTS:
+        return NotPermitted(
+            f"this user may not connect to the database of {shown}: {text}",
+            hint="Have its owner run GRANT CONNECT ON DATABASE ... TO this role.",
+        )
+    if state == _NO_MEMORY:
+        return ServerUnreachable(
+            f"the server of {shown} has no memory left for a session: {text}", hint=_LOCKS_HINT
+        )
+    return refused(shown, state, text)
+
+
+def _silent(shown: str, text: str) -> StoreInvalid:
     if any(os.strerror(number) in text for number in TOO_MANY):
         return TooManyFiles(
             f"{shown} cannot be opened: too many files are open",
             hint="Close some files, or raise the limit on open files (ulimit -n).",
         )
-    if "out of shared memory" in text:
-        return ServerUnreachable(
-            f"the server of {shown} has no memory left for a session: {text}", hint=_LOCKS_HINT
-        )
+    return unreachable(shown, text)
+
+
+def unreachable(shown: str, message: str) -> ServerUnreachable:
+    """The error for a server that does not answer, or does not take a session now."""
+    text = plain(message)
     return ServerUnreachable(
         f"the server of {shown} cannot be reached: {text}",
         hint="Check the address, and that the server accepts connections (pg_isready).",
@@ -94,7 +134,7 @@ def refused(shown: str, state: str, message: str) -> StoreInvalid | AlreadyExist
     text = plain(message)
     if state == _SCHEMA_EXISTS or (state == _NOT_UNIQUE and _SCHEMA_NAMES in text):
         return AlreadyExists(f"{shown} exists already; nothing was changed", path=shown)
-    if state == "53200":
+    if state == _NO_MEMORY:
         return StoreInvalid(
             f"the server of {shown} has no memory left for the step: {text}",
             hint=_LOCKS_HINT,
@@ -106,8 +146,8 @@ def refused(shown: str, state: str, message: str) -> StoreInvalid | AlreadyExist
         )
     if state == "53300":
         return ServerUnreachable(
-            f"the server of {shown} has no connection left: {text}",
-            hint="Close some, or raise max_connections.",
+            f"the server of {shown} has no connection left for this role: {text}",
+            hint="Close some, or raise max_connections, or the role's limit (ALTER ROLE ... CONNECTION LIMIT).",
         )
     if state in (NO_RIGHTS, "28000", "28P01"):
         return NotPermitted(

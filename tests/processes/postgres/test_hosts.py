@@ -144,8 +144,6 @@ def test_a_connection_with_tls(far: tuple[Server, Host], children: Children, tmp
         target.write_bytes((tmp_path / f"true.{kind}").read_bytes())
         target.chmod(0o600)  # The server refuses a key that others may read.
         os.chown(target, os.stat(server.data).st_uid, -1)
-    Path(server.data, "pg_hba.conf").write_text("local all all trust\nhostssl all all 10.0.0.0/8 trust\n")
-    server.reload({"ssl": "on", "ssl_cert_file": "'certificate'", "ssl_key_file": "'key'"})
 
     def opened(parameters: str) -> str:
         child = children.run(_OPEN, path=host.url("s") + parameters, prefix=host.prefix)
@@ -154,10 +152,17 @@ def test_a_connection_with_tls(far: tuple[Server, Host], children: Children, tmp
         child.succeed()
         return line
 
+    assert opened("&sslmode=require").startswith("error store-unsafe "), "the server has no certificate yet"
+    Path(server.data, "pg_hba.conf").write_text("local all all trust\nhostssl all all 10.0.0.0/8 trust\n")
+    server.reload({"ssl": "on", "ssl_cert_file": "'certificate'", "ssl_key_file": "'key'"})
+
     assert opened("&sslmode=require") == "sent"
     assert opened(f"&sslmode=verify-full&sslrootcert={tmp_path}/true.certificate") == "sent"
     refused = opened(f"&sslmode=verify-full&sslrootcert={tmp_path}/false.certificate")
-    assert refused.startswith("error server-unreachable ")
+    assert refused.startswith("error store-unsafe ")
     assert "certificate verify failed" in refused
+    missing = opened("&sslmode=verify-full&sslrootcert=/nonexistent")
+    assert missing.startswith("error store-unsafe ")
+    assert "/nonexistent" in missing
     assert opened("&sslmode=disable").startswith("error not-permitted ")
     assert values(server) == [b"safe", b"safe"]
