@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests import server_stores
+from tests import hostile_role, server_stores
 from tests.not_run import STRICT, find_program
 from tests.postgres_cluster import Cluster, new_directory
 from tests.processes.memory import memory
@@ -49,6 +49,9 @@ def run(arguments: Sequence[str]) -> int:
     cluster = Cluster(new_directory(memory()))
     try:
         cluster.initdb().start()
+        # Every test of this run shows as well that a session depends on no default of its role.
+        for name, value in hostile_role.SETTINGS.items():
+            cluster.psql(f"ALTER ROLE postgres SET {name} = {value}")
         server = f"postgresql://postgres@/postgres?host={cluster.directory}"
         return subprocess.run(
             [sys.executable, "-m", "pytest", *arguments],

@@ -129,6 +129,14 @@ def unreachable(shown: str, message: str) -> ServerUnreachable:
     )
 
 
+def reads_only(shown: str, message: str) -> NotPermitted:
+    """The error for a write of a role, or in a database, that is to read only."""
+    return NotPermitted(
+        f"default_transaction_read_only is on for this role at {shown}: {plain(message)}",
+        hint="Connect as a role that may write, or run ALTER ROLE ... RESET default_transaction_read_only.",
+    )
+
+
 def refused(shown: str, state: str, message: str) -> StoreInvalid | AlreadyExists:
     """The error for a statement that the server refused, by SQLSTATE."""
     text = plain(message)

@@ -18,7 +18,14 @@ from typing import Any, Final
 from psycopg import pq
 
 from storage.disk.postgres.connecting import CONNECT_S, connected
-from storage.disk.postgres.server_errors import behind_pooler, canceled, lost, refused, unreachable
+from storage.disk.postgres.server_errors import (
+    behind_pooler,
+    canceled,
+    lost,
+    reads_only,
+    refused,
+    unreachable,
+)
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import ServerLost
 from storage.process.clock import Clock
@@ -32,12 +39,13 @@ Kinds = list[bytes | None]
 Step = tuple[Statement, Sequence[bytes | None]]
 Row = tuple[bytes | None, ...]
 
-BEGIN: Final[Statement] = (b"begin", b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+BEGIN: Final[Statement] = (b"begin", b"BEGIN ISOLATION LEVEL READ COMMITTED")
 BEGIN_VIEW: Final[Statement] = (b"begin_view", b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 COMMIT: Final[Statement] = (b"commit", b"COMMIT")
 ROLLBACK: Final[Statement] = (b"rollback", b"ROLLBACK")
 
 _CANCELED: Final = b"57014"
+_READ_ONLY: Final = b"25006"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
 _DRAIN_S: Final = 1.0
@@ -54,17 +62,29 @@ _PIPELINE_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 _SYNC_REP: Final = b"SyncRepWaitForLSN"
 # Every statement finds its rows by a primary key. The server's figures of tables in which most rows are dead lead it to
 # fetch and sort all of them, for the sake of the newest one.
-_SETTINGS: Final = (
-    "enable_bitmapscan=off", "enable_seqscan=off", "enable_sort=off",
-    "tcp_keepalives_idle=3", "tcp_keepalives_interval=1", "tcp_keepalives_count=3", "tcp_user_timeout=5000",
-    "idle_in_transaction_session_timeout=10000", "lock_timeout=0", "default_transaction_isolation='read committed'",
-    "client_min_messages=warning", "jit=off", "plan_cache_mode=force_generic_plan", "synchronous_commit=on",
-)  # fmt: skip
-_LOOK_FOR_CLIENT: Final = (
-    "DO $$BEGIN PERFORM set_config('client_connection_check_interval', '500', false);"
-    " EXCEPTION WHEN OTHERS THEN NULL; END$$"
+_SETTINGS: Final = {
+    "enable_bitmapscan": "off", "enable_seqscan": "off", "enable_sort": "off", "enable_indexscan": "on",
+    "enable_indexonlyscan": "on", "jit": "off", "plan_cache_mode": "force_generic_plan",
+    "tcp_keepalives_idle": "3", "tcp_keepalives_interval": "1", "tcp_keepalives_count": "3", "tcp_user_timeout": "5000",
+    "client_connection_check_interval": "500",
+    "statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0", "transaction_timeout": "0",
+    "idle_in_transaction_session_timeout": "10000",
+    "default_transaction_isolation": "read committed", "default_transaction_deferrable": "off",
+    "synchronous_commit": "on", "client_min_messages": "warning", "client_encoding": "UTF8",
+    "standard_conforming_strings": "on", "bytea_output": "hex", "array_nulls": "on", "transform_null_equals": "off",
+    "check_function_bodies": "on", "quote_all_identifiers": "off", "row_security": "on",
+}  # fmt: skip
+"""All that a session sets for itself, against any default of a server, a database or a role. A server that is too
+old for a setting is left without it.
+
+With client_connection_check_interval the server looks, while a step runs or waits, whether the client lives; PostgreSQL
+13 does so at the end of a step, and some systems refuse the setting.
+"""
+_SET: Final = (
+    "DO $$DECLARE s record; BEGIN FOR s IN SELECT v.* FROM (VALUES {}) AS v (name, value) JOIN pg_settings USING (name)"
+    " LOOP BEGIN PERFORM set_config(s.name, s.value, false);"
+    " EXCEPTION WHEN invalid_parameter_value OR feature_not_supported THEN NULL; END; END LOOP; END$$"
 )
-"""While a step runs or waits, the server looks whether the client lives; PostgreSQL 13 does so at the end of a step."""
 _FORMATS: Final = tuple([1] * count for count in range(32))
 
 
@@ -145,11 +165,12 @@ class Session:
         try:
             conn.nonblocking = 1
             session = cls(conn, clock, url.shown)
-            session._lift_time_limit()
-            settings = [f"SET {setting}" for setting in (*_SETTINGS, f'search_path="{url.store}"')]
-            ((pid,),) = session.execute("; ".join([*settings, _LOOK_FOR_CLIENT, "SELECT pg_backend_pid()"]))
+            ((pid,),) = session._execute_unlimited("SELECT pg_backend_pid()")
             if int(pid or b"0") != conn.backend_pid:
+                # Nothing is set before: the connection of a pool goes to the next program.
                 raise behind_pooler(url.shown)
+            values = ", ".join(f"('{name}', '{value}')" for name, value in _SETTINGS.items())
+            session._execute_unlimited(f'{_SET.format(values)}; SET search_path = "{url.store}"')
             conn.enter_pipeline_mode()
         except BaseException:
             conn.finish()
@@ -257,16 +278,16 @@ class Session:
             raise self._lose(problem) from problem
         return rows, error
 
-    def _lift_time_limit(self) -> None:
-        """Take away the time limit of steps that the server sets for the role, which may end this step as well.
+    def _execute_unlimited(self, text: str) -> list[Row]:
+        """As `execute`, without the time limit of steps that the server sets for the role, for this text alone.
 
         Raises:
-            ServerUnreachable: each try was ended.
+            ServerUnreachable: the limit ended each try, before the text was begun.
         """
         for _ in range(_LIFT_TRIES):
-            _, error = self._execute("SET statement_timeout = 0")
+            rows, error = self._execute(f"SET LOCAL statement_timeout = 0; {text}")
             if error is None:
-                return
+                return rows
             if error.error_field(pq.DiagnosticField.SQLSTATE) != _CANCELED:
                 raise self._error(error)
         raise unreachable(self.shown, "its statement_timeout ends every step of this user; set a longer one")
@@ -526,6 +547,8 @@ class Session:
         if state[:2] in (b"57", b"08") or self._conn.status == pq.ConnStatus.BAD:
             self.failed = message
             return lost(self.shown, message)
+        if state == _READ_ONLY and self._conn.parameter_status(b"in_hot_standby") == b"off":
+            return reads_only(self.shown, message)
         return refused(self.shown, state.decode("ascii", "replace"), message)
 
 

@@ -14,7 +14,8 @@ COPY_SUFFIX = "$copy"
 """The end of the name of a store that a copy is building; the copy alone opens it."""
 
 _STORE = re.compile(r"[a-z_][a-z0-9_]{0,39}(\$copy)?")
-_DEFAULT_SESSION = ("target_session_attrs", "read-write")
+_DEFAULT_SESSION = ("target_session_attrs", "primary")
+"""A role that is to read only is admitted as well; `read-write` would take its server for a standby."""
 _SECRET = ("password", "sslpassword")
 _RESERVED = ("public", "information_schema")
 _LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")

@@ -54,8 +54,8 @@ def test_a_pooler_is_refused(server: Server, path: str, tmp_path: Path, mode: st
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", *command]
     pooler = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    socket = os.path.join(server.directory, ".s.PGSQL.6432")
     try:
-        socket = os.path.join(server.directory, ".s.PGSQL.6432")
         wait_for(lambda: pooler.poll() is not None or os.path.exists(socket), "the pooler listens")
         assert pooler.poll() is None
         with pytest.raises(StoreUnsafe, match="a pooler is between") as refused:
@@ -63,9 +63,17 @@ def test_a_pooler_is_refused(server: Server, path: str, tmp_path: Path, mode: st
         assert "two connections" in str(refused.value.hint)
         with pytest.raises(StoreUnsafe, match="a pooler is between"):
             Store.create(server.url("pooled") + "&port=6432", durability="local")
+        shown = subprocess.run(
+            ["psql", "-XAtq", "-h", server.directory, "-p", "6432", "-U", "postgres", "postgres",
+             "-c", "SELECT name FROM pg_settings WHERE source = 'session' AND name NOT IN ('client_encoding', 'application_name')"],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        assert shown == "", "the connection of the pool goes to the next program as it was"
     finally:
         pooler.send_signal(signal.SIGTERM)
         pooler.wait()
+        # A socket that is left would pass for that of the next pooler.
+        Path(socket).unlink(missing_ok=True)
     assert server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'pooled'") == "0"
 
 

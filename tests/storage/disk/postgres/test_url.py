@@ -12,7 +12,7 @@ def test_the_store_is_taken_out_for_libpq() -> None:
     """Several hosts are left to libpq, which looks for the primary."""
     url = StoreUrl.parse("postgresql://anna@a,b:5433/bank?store=ledger&sslmode=require")
     assert url.store == "ledger"
-    assert url.conninfo == "postgresql://anna@a,b:5433/bank?sslmode=require&target_session_attrs=read-write"
+    assert url.conninfo == "postgresql://anna@a,b:5433/bank?sslmode=require&target_session_attrs=primary"
     assert url.shown == "postgresql://anna@a,b:5433/bank?sslmode=require&store=ledger"
 
 
