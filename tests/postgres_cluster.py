@@ -227,9 +227,9 @@ class Cluster:
         hosts = ",".join([self.directory, *(other.directory for other in others)])
         return f"postgresql://postgres@/postgres?host={hosts}&store={store}"
 
-    def psql(self, sql: str) -> str:
+    def psql(self, sql: str, database: str = "postgres") -> str:
         """The answer of the server to statements, as text: a line a row, columns parted by `|`."""
-        done = self._psql(sql)
+        done = self._psql(sql, database)
         assert done.returncode == 0, f"{sql}: {done.stderr}\n{self.log}"
         return done.stdout.strip()
 
@@ -241,7 +241,7 @@ class Cluster:
             assert self._process is None or self._process.poll() is None, f"the server has ended\n{self.log}"
             let_pass(0.05, "between two queries")
 
-    def _psql(self, sql: str) -> subprocess.CompletedProcess[str]:
+    def _psql(self, sql: str, database: str = "postgres") -> subprocess.CompletedProcess[str]:
         command = [
             program("psql"),
             "-X",
@@ -254,7 +254,7 @@ class Cluster:
             "ON_ERROR_STOP=1",
         ]
         return subprocess.run(
-            [*command, "-c", sql, "postgres"], capture_output=True, text=True, timeout=120, check=False
+            [*command, "-c", sql, database], capture_output=True, text=True, timeout=120, check=False
         )
 
 

@@ -11,7 +11,6 @@ from storage.disk.postgres.binary import as_int
 from storage.disk.postgres.floors import superblock_of
 from storage.disk.postgres.layout import OPEN
 from storage.disk.postgres.server_record import (
-    Identity,
     SeenCommit,
     ServerRecord,
     StoreKey,
@@ -20,7 +19,7 @@ from storage.disk.postgres.server_record import (
     note_seen,
     seen_of,
 )
-from storage.disk.postgres.server_state import ServerState
+from storage.disk.postgres.server_state import Identity, ServerState
 from storage.disk.postgres.session import Session
 from storage.disk.schema import SERVER_KEY, STORE
 from storage.disk.view import WriteBatch
@@ -92,7 +91,12 @@ class KnownServer:
         if incarnation != self._incarnation:
             return None
         batch.put(STORE, SERVER_KEY, before.moved(now, incarnation, batch.commit - 1).encode())
-        return f"the server changed from {before.system}, timeline {before.timeline}, to {now[0]}, timeline {now[1]}"
+        if (before.system, before.timeline) == (now.system, now.timeline):
+            return f"the store was copied within its server, from {before.place or 'an early build'} to {now.place}"
+        return (
+            f"the server changed from {before.system}, timeline {before.timeline}, to {now.system},"
+            f" timeline {now.timeline}"
+        )
 
     def end_move(self, incarnation: int) -> None:
         """As `Environment.end_move`.

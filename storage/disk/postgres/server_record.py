@@ -13,14 +13,13 @@ from storage.disk.codec import decoded, pack, unpack, unseal
 from storage.disk.postgres.binary import as_bool
 from storage.disk.postgres.layout import RecordPlace
 from storage.disk.postgres.server_errors import NO_RIGHTS, refused
+from storage.disk.postgres.server_state import Identity
 from storage.disk.postgres.session import Session, Statement
 from storage.disk.schema import FORMAT_KEY, FORMAT_NUMBER, SERVER_KEY, STORE
 from storage.errors import CommitsLost, NotAStore, StoreNotFound, TxnctlError, UnknownFormat
 from storage.values.named_tuple import NamedTuple
 
 _FORMER_KEPT: Final = 32
-
-Identity = tuple[int, int]
 
 
 class SeenCommit(NamedTuple):
@@ -44,6 +43,7 @@ class ServerRecord(NamedTuple):
 
     Attributes:
         is_replicated: whether each commit waits for a synchronous standby.
+        place: empty in a record that an early build has written.
         former: the servers before, the oldest first, as far as they are remembered.
     """
 
@@ -52,21 +52,24 @@ class ServerRecord(NamedTuple):
     is_replicated: bool
     system: int
     timeline: int
+    place: str = ""
     former: tuple[FormerServer, ...] = ()
 
     @classmethod
     def decode(cls, payload: bytes | memoryview) -> ServerRecord:
-        lock_class, lease_class, is_replicated, system, timeline, former = unpack(payload, 6)[:6]
+        lock_class, lease_class, is_replicated, system, timeline, former, *later = unpack(payload, 6)
         servers = tuple([FormerServer(*server) for server in former])
-        return cls(lock_class, lease_class, is_replicated, system, timeline, servers)
+        return cls(
+            lock_class, lease_class, is_replicated, system, timeline, later[0] if later else "", servers
+        )
 
     def encode(self) -> bytes:
-        return pack([*self[:5], [list(server) for server in self.former]])
+        return pack([*self[:5], [list(server) for server in self.former], self.place])
 
     @property
     def server(self) -> Identity:
         """The identity of the present server, as far as recorded."""
-        return self.system, self.timeline
+        return Identity(self.system, self.timeline, self.place)
 
     def moved(self, server: Identity, incarnation: int, last_commit: int) -> ServerRecord:
         """The record of the store on another server.
@@ -74,7 +77,9 @@ class ServerRecord(NamedTuple):
         Args:
             incarnation, last_commit: the incarnation that ends, and its last commit that the new server has.
         """
-        former = (*self.former, FormerServer(*self.server, incarnation, last_commit))[-_FORMER_KEPT:]
+        former = (*self.former, FormerServer(self.system, self.timeline, incarnation, last_commit))[
+            -_FORMER_KEPT:
+        ]
         return ServerRecord(self.lock_class, self.lease_class, self.is_replicated, *server, former)
 
     def kept_of(self, seen: SeenCommit, now: SeenCommit) -> int | None:

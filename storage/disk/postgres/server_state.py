@@ -1,6 +1,7 @@
 """The state of a server on which the promises of a store rest: its settings, its role, and its identity.
 
-The identity is the system identifier, which `initdb` draws, and the timeline, which a promotion raises.
+The identity is the system identifier, which `initdb` draws, the timeline, which a promotion raises, and the place
+there: database and schema. A copy of a database, or a dump that is loaded into another one, is another store.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Final
 from storage.actions import Action, Hint, Keyword
 from storage.disk.postgres.binary import as_bool, as_int
 from storage.disk.postgres.session import Session, Statement
+from storage.disk.postgres.url import COPY_SUFFIX
 from storage.errors import ServerUnreachable, StoreUnsafe
 from storage.values.named_tuple import NamedTuple
 
@@ -21,9 +23,19 @@ STATE: Final[Statement] = (
         b" current_setting('synchronous_standby_names') <> '',"
         b" (SELECT system_identifier FROM pg_control_system()),"
         b" CASE WHEN pg_is_in_recovery() THEN 0"
-        b" ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8 END"
+        b" ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8 END,"
+        b" (SELECT oid FROM pg_database WHERE datname = current_database()) || '/'"
+        b" || btrim(current_setting('search_path'), '\"')"
     ),
 )
+
+
+class Identity(NamedTuple):
+    """The identity of a server and of the place of a store there."""
+
+    system: int
+    timeline: int
+    place: str
 
 
 class ServerState(NamedTuple):
@@ -34,6 +46,7 @@ class ServerState(NamedTuple):
         waits: whether a commit of the session waits for the disk.
         has_standby: whether a commit waits for a synchronous standby.
         timeline: 0 on a standby.
+        place: number of the database, and name of the schema.
     """
 
     fsync: bool
@@ -43,6 +56,7 @@ class ServerState(NamedTuple):
     has_standby: bool
     system: int
     timeline: int
+    place: str
 
     @classmethod
     def read(cls, session: Session) -> ServerState:
@@ -50,12 +64,14 @@ class ServerState(NamedTuple):
         ((row,),) = session.run_steps(((STATE, ()),))
         fsync, full_page_writes, is_standby, waits, has_standby = map(as_bool, row[:5])
         system, timeline = as_int(row[5]), as_int(row[6])
-        return cls(fsync, full_page_writes, is_standby, waits, has_standby, system, timeline)
+        # An unfinished copy lies in a schema of its own, which becomes the store's.
+        place = (row[7] or b"").decode().removesuffix(COPY_SUFFIX)
+        return cls(fsync, full_page_writes, is_standby, waits, has_standby, system, timeline, place)
 
     @property
-    def identity(self) -> tuple[int, int]:
-        """System identifier and timeline."""
-        return self.system, self.timeline
+    def identity(self) -> Identity:
+        """System identifier, timeline and place."""
+        return Identity(self.system, self.timeline, self.place)
 
     def check_primary(self, shown: str) -> None:
         """Refuse a standby, which has neither the marks nor the read cache of the store.

@@ -104,3 +104,26 @@ def test_a_former_state_of_the_same_server(own: Server) -> None:
     with Store.open(url) as store:
         store.create_producer("t").send(b"1")
         assert [message.value for message in store.reader("t")] == [b"1"]
+
+
+def test_a_copied_database_is_another_store(own: Server) -> None:
+    """A session of the original publishes nothing there, and no number of a transaction is given twice."""
+    url = own.url("s")
+    Store.create(url, durability="local")
+    with Store.open(url) as store:
+        store.create_topic("t")
+        owner = store.create_producer("t", producer_name="p", access_mode="Exclusive")
+        owner.send(b"1")
+        token = owner.session
+    own.psql("CREATE DATABASE twin TEMPLATE postgres", database="template1")
+    with Store.open(url.replace("/postgres?", "/twin?")) as twin:
+        with pytest.raises(ProducerFenced, match="is fenced"):
+            twin.create_producer("t", access_mode="Exclusive", resume=token)
+        change = twin.reports.list_audit_records()[0]
+        assert change.action == "failover" and "copied within its server" in (change.reason or "")
+        theirs = twin.begin_transaction()
+        assert twin.maintenance.verify_store(full=True) == []
+    with Store.open(url) as store:
+        assert store.identity.endswith("-1")
+        assert store.begin_transaction() != theirs
+        store.create_producer("t", access_mode="Exclusive", resume=token).send(b"2")
