@@ -193,7 +193,8 @@ def _play(
     assert path is not None
     keep = keep or temporary is None
     try:
-        Store.create(path)
+        # A demonstration is lost to nobody with its server, and newcomers have no standby.
+        Store.create(path, durability="local")
         with Store.open(path, program=context.program) as store:
             facts = play(store, path, script, narrator)
         # A store in which a check failed is evidence.
