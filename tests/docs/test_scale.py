@@ -25,7 +25,7 @@ pytestmark = pytest.mark.needs_program("initdb")
 def blocks(heading: str) -> list[str]:
     """The shell blocks under a heading."""
     text = PAGE.read_text(encoding="utf-8").partition(f"{heading}\n")[2]
-    return re.findall(r"```sh\n(.*?)```", re.split(r"\n#+ ", text)[0], re.DOTALL)
+    return re.findall(r"```bash\n(.*?)```", re.split(r"\n#+ ", text)[0], re.DOTALL)
 
 
 @pytest.fixture(scope="module")

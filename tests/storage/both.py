@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import note
 
 from storage import EARLIEST, LATEST, Consumer, MessageId, Position, Store, TxnctlError, TxnID
+from storage.errors import MessageNotFound
 from tests.row_json import row_json
 from tests.storage.model import OPEN, RC, RU, Model, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
@@ -147,6 +149,10 @@ class Both(ModelledStore):
 
     def compare_read(self, topic: ModelTopic, level: Any, start: Any, wanted: list[Slot]) -> None:
         """A reader from `start` is shown these messages, each as it was sent (invariants 2, 3, 4)."""
+        if never_had(topic, start):
+            with pytest.raises(MessageNotFound):
+                list(self.store.reader(topic.name, start=start, isolation_level=level))
+            return
         got = list(self.store.reader(topic.name, start=start, isolation_level=level))
         assert [each.message_id for each in got] == [message_id(topic, slot) for slot in wanted]
         for message, slot in zip(got, wanted, strict=True):
@@ -215,6 +221,12 @@ def _slots_of(topic: ModelTopic, text: str) -> list[Slot]:
     ledger, entry, *place = map(int, text.split(":"))
     index = next(number for number, logged in enumerate(topic.log) if logged.at == (ledger, entry))
     return [(index, place[0])] if place else topic.slots(index)
+
+
+def never_had(topic: ModelTopic, start: Any) -> set[str]:
+    """The error for a start that a former topic of the name gave out, and this one never had; none for others."""
+    is_former = start not in (EARLIEST, LATEST) and start.ledger_id < topic.first_ledger
+    return {"MessageNotFound"} if is_former else set()
 
 
 def after_start(topic: ModelTopic, start: Any, level: Any) -> tuple[int, list[Slot]]:

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from storage import DUPLICATE, EARLIEST, LATEST, MessageId, OnOpen, Position, SubscriptionType, TxnID
 from tests.model_runs import examples
 from tests.row_json import row_json
-from tests.storage.both import SECOND, Both, after_start, message_id, shown
+from tests.storage.both import SECOND, Both, after_start, message_id, never_had, shown
 from tests.storage.model import OPEN, RC, RU, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
 
@@ -259,7 +259,9 @@ class StoreMachine(RuleBasedStateMachine):
 
         def check() -> set[str]:
             if known is None:
-                return {"InvalidValue"} if _is_refused(type_, level, on_open) else set()
+                return never_had(topic, start) | (
+                    {"InvalidValue"} if _is_refused(type_, level, on_open) else set()
+                )
             has = (known.type, known.level, known.on_open)
             is_other = any(asked not in (None, one) for asked, one in zip(mode, has, strict=True))
             if known.consumers and (is_other or known.type is SubscriptionType.EXCLUSIVE):
@@ -493,7 +495,7 @@ class StoreMachine(RuleBasedStateMachine):
                     mine.topic.name, mine.name, start, force=force
                 )
             ),
-            lambda: {"ObjectHeld"} if mine.holders() and not force else set(),
+            lambda: {"ObjectHeld"} if mine.holders() and not force else never_had(mine.topic, start),
             forced=forced,
         )
         if is_done:

@@ -37,7 +37,7 @@ class HelpFormatter(click.HelpFormatter):
         for label, text in definitions:
             begin = f"{'':>{self.current_indent}}{label}"
             lines = wrapped(f"{'':>{beside}}{text}", self.width, hanging=beside)
-            if any(len(line) > self.width for line in lines):
+            if any(beside + len(word) > self.width for word in text.split()):
                 lines = ["", *wrapped(f"{'':>{below}}{text}", self.width, hanging=below)]
             elif len(label) > widest:
                 lines = ["", *lines]
