@@ -6,13 +6,15 @@ place of the calls.
 
 from __future__ import annotations
 
+import os
+
 
 class Action:
     """A call for the reader of a hint to make: `Action("store.create_topic", "orders")`.
 
     `call` is the path of a method from an object of docs/API.md, or the bare name of a method where the sentence has
-    named the object before. Two actions are no calls of the engine: `resume_process` sends SIGCONT to a process,
-    `inspect_process` shows it in the process table.
+    named the object before. Three actions are no calls of the engine: `resume_process` sends SIGCONT to a process,
+    `inspect_process` shows it in the process table, `terminate_session` ends a session of a server.
     """
 
     __slots__ = ("arguments", "call", "options")
@@ -25,6 +27,25 @@ class Action:
     def __str__(self) -> str:
         arguments = [_literal(argument) for argument in self.arguments]
         return f"{self.call}({', '.join([*arguments, *map(str, self.options)])})"
+
+
+def resume(pid: int | None, host: str | None = None) -> Action:
+    """Continue a stopped process, on the host of the process."""
+    return Action("resume_process", pid, **_elsewhere(host))
+
+
+def inspect(pid: int | None, host: str | None = None) -> Action:
+    """Show a process in the process table of the host of the process."""
+    return Action("inspect_process", pid, **_elsewhere(host))
+
+
+def is_elsewhere(host: str | None) -> bool:
+    """Whether a host is named, and is not this one."""
+    return host not in (None, os.uname().nodename)
+
+
+def _elsewhere(host: str | None) -> dict[str, object]:
+    return {"host": host} if is_elsewhere(host) else {}
 
 
 class Keyword:

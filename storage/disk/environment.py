@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from storage.actions import Action, is_elsewhere, resume
 from storage.disk.batch_runs import HolderEnds
 from storage.disk.counters import Counters
 from storage.disk.reserve import ReserveShare
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from storage.disk.server_status import ServerStatus
 
 T = TypeVar("T")
+
+GATE_HELD_MS = 1000
+"""A write has left the gate after this time, unless something is wrong."""
 
 Follow = Callable[[bytes], tuple[Database, bytes] | None]
 Fetch = Callable[[bytes], tuple[bytes | None, bytes | None]]
@@ -55,6 +59,9 @@ class HolderProcess(NamedTuple):
 
     Attributes:
         host, program: as far as a server knows them; None for a store in a directory.
+        session, user, address: of the session of a server; None for a store in a directory.
+        activity: of the session, as `idle in transaction`; None where this role may not see that.
+        held_ms: for how long the gate is known to be held; None where nothing tells.
     """
 
     pid: int | None
@@ -62,6 +69,25 @@ class HolderProcess(NamedTuple):
     state: str
     host: str | None = None
     program: str | None = None
+    session: int | None = None
+    user: str | None = None
+    address: str | None = None
+    activity: str | None = None
+    held_ms: int | None = None
+
+    @property
+    def stops_writers(self) -> bool:
+        """Whether a holder of the gate is stopped, or has held the gate for longer than any write takes."""
+        return self.state == "stopped" or (self.held_ms or 0) >= GATE_HELD_MS
+
+    @property
+    def way_out(self) -> Action | None:
+        """The next step about a holder that goes on with nothing, on the host of the process or on the server."""
+        if self.pid is not None and (self.state == "stopped" or is_elsewhere(self.host)):
+            return resume(self.pid, self.host)
+        if self.session is not None:
+            return Action("terminate_session", self.session)
+        return None
 
     @property
     def is_this(self) -> bool:
@@ -299,8 +325,12 @@ class Environment(Protocol):
     def counters(self, superblock: Superblock) -> Counters:
         """The counters of events; zeros where nothing counts."""
 
-    def gate_holder(self) -> HolderProcess | None:
-        """The process in the writer gate now; None while the gate is free."""
+    def gate_holder(self, *, watched: bool = False) -> HolderProcess | None:
+        """The process in the writer gate now; None while the gate is free.
+
+        Args:
+            watched: wait until the holder leaves, or is known to hold the gate for `GATE_HELD_MS`; on a server only.
+        """
 
     def open_processes(self) -> list[HolderProcess]:
         """The further processes with the store open, as far as this user may see."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.actions import Action
+from storage.actions import Action, inspect, is_elsewhere, resume
+from storage.disk.environment import HolderProcess
 from storage.disk.schema import FORMAT_NUMBER
 from storage.limits import CLOCKS_DISAGREE_NS
 from storage.reports import holder_findings, livelock, quiet_findings, server_findings
 from storage.reports.facts import Facts
 from storage.reports.finding import Finding, several, some, warning
+from storage.values.durations import short_duration
 from storage.values.timestamps import rfc3339
 
 DISK_LOW = (1 << 30, 5)
@@ -36,6 +38,7 @@ _FULLNESS_HINT = (
 )
 
 
+_LOCKS = Action("store.reports.list_locks")
 _SEVERITIES = ("critical", "warning", "info")
 
 
@@ -53,12 +56,31 @@ def verdict(findings: list[Finding]) -> str:
 
 def _gate(facts: Facts) -> Iterator[Finding]:
     gate = facts.writer_gate
-    if gate is not None and gate.state == "stopped":
+    if gate is None or not gate.stops_writers:
+        return
+    if gate.state != "stopped":
+        yield _held_gate(gate)
+    else:
         what = f"nobody can write: process {gate.pid} holds the writer gate and is stopped"
         why = f"{gate.holder} got SIGSTOP (Ctrl-Z) while it wrote. Continue it, or end it with kill -KILL."
-        yield Finding(
-            "gate-stopped", "critical", "writer gate", what, why, Action("resume_process", gate.pid)
+        yield Finding("gate-stopped", "critical", "writer gate", what, why, resume(gate.pid, gate.host))
+
+
+def _held_gate(gate: HolderProcess) -> Finding:
+    """The finding about a holder that is on another host, foreign to txnctl, or just slow."""
+    activity = f", {gate.activity}" if gate.activity else ""
+    what = f"nobody can write: {gate.holder} has held the writer gate for {short_duration(gate.held_ms or 0)}{activity}"
+    end = f"on the server, `SELECT pg_terminate_backend({gate.session})` ends its session"
+    if gate.pid is None:
+        why = (
+            f"It is no process of txnctl. Commit or roll back there; {end}, and its open transaction with it."
         )
+    elif is_elsewhere(gate.host):
+        why = f"Only {gate.host} knows whether it is stopped (Ctrl-Z): continue it there; {end}."
+    else:
+        why = f"Look what it waits for; {end}."
+        return Finding("gate-held", "critical", "writer gate", what, why, inspect(gate.pid))
+    return Finding("gate-held", "critical", "writer gate", what, why, gate.way_out or _LOCKS)
 
 
 def _old_format(facts: Facts) -> Iterator[Finding]:
@@ -99,7 +121,7 @@ def _readers(facts: Facts) -> Iterator[Finding]:
     if oldest is not None and behind and oldest.state == "stopped":
         what = f"process {oldest.pid} is stopped and holds a view {behind:,} commits old"
         why = f"{oldest.holder}: as long as it does, the file grows instead of reusing what was freed."
-        yield warning("reader-stopped", "readers", what, why, Action("resume_process", oldest.pid))
+        yield warning("reader-stopped", "readers", what, why, resume(oldest.pid))
     elif oldest is not None and behind > READER_BEHIND_MAX:
         what = f"process {oldest.pid} holds a view {behind:,} commits old"
         why = f"{oldest.holder}: meanwhile the file grows. A backup or a full verify does so as long as it runs."

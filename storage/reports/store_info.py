@@ -67,7 +67,7 @@ class DiskSpace(NamedTuple):
 
 
 class LockRow(NamedTuple):
-    """A lock, and the process that holds it; host and program as far as they are known."""
+    """A lock, and the process that holds it; all behind the state as far as it is known."""
 
     lock: str
     pid: int | None
@@ -75,6 +75,11 @@ class LockRow(NamedTuple):
     state: str
     host: str | None = None
     program: str | None = None
+    session: int | None = None
+    user: str | None = None
+    address: str | None = None
+    activity: str | None = None
+    held_ms: int | None = None
 
 
 class ReaderRow(NamedTuple):
@@ -150,8 +155,8 @@ def format_record(view: ReadView) -> FormatRecord:
 
 
 def gate_holder(connection: Connection) -> HolderProcess | None:
-    """Return the process in the writer gate now; None while the gate is free."""
-    return connection.environment.gate_holder()
+    """Return the process in the writer gate, watched for as long as tells a write from a gate that is held."""
+    return connection.environment.gate_holder(watched=True)
 
 
 def disk_space(connection: Connection) -> DiskSpace:
@@ -205,7 +210,8 @@ def list_locks(connection: Connection) -> list[LockRow]:
         for key, payload in view.scan(LEASES):
             owner, lease = ProcessIdentity.of(unpack(payload, 6)), int.from_bytes(key, "big")
             state = locks.leases.state_of(lease, owner, view.clock.boot_id())
-            rows.append(LockRow(f"lease {lease}", owner.pid, str(owner), state, owner.host, owner.program))
+            words = f"lease {lease}", owner.pid, str(owner), state, owner.host, owner.program
+            rows.append(LockRow(*words, user=owner.user))
     rows += [LockRow("store", *held) for held in connection.environment.open_processes()]
     return rows
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import pickle
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from inspect import signature
 from operator import attrgetter
@@ -18,7 +19,7 @@ import click
 import pytest
 
 from storage import Consumer, Store
-from storage.actions import Action, Hint, Keyword
+from storage.actions import Action, Hint, Keyword, inspect, resume
 from txnctl.cli.click_commands import Command
 from txnctl.cli.main import root
 from txnctl.generate.tree import pages
@@ -68,7 +69,11 @@ def call_of(node: ast.Call) -> tuple[str, int, tuple[tuple[str, Any], ...]]:
 CALLS = sorted({call_of(node) for node in calls_of("Action")}, key=str)
 
 
-PROCESS_WORDS = {"resume_process": ["kill", "-CONT"], "inspect_process": ["ps", "-fp"]}
+PROCESS_WORDS = {
+    "resume_process": ["kill", "-CONT", "42"],
+    "inspect_process": ["ps", "-fp", "42"],
+    "terminate_session": ["psql", "-c", "SELECT pg_terminate_backend(42)"],
+}
 """Actions that are no calls of the engine."""
 
 
@@ -126,7 +131,7 @@ def test_an_action_is_a_call_of_the_api_and_a_command(
     """The method takes the arguments, and the command line accepts the command."""
     words = shlex.split(shell.command(sample(call, arguments, options)))
     if call in PROCESS_WORDS:
-        assert words == [*PROCESS_WORDS[call], "42"]
+        assert words == PROCESS_WORDS[call]
     elif call == "list_ended_transactions":
         parse(["txnctl", "transactions", "list", *words])
     else:
@@ -161,6 +166,16 @@ def test_a_hint_is_readable_in_python() -> None:
     assert str(Action("resume_process", 42)) == "resume_process(42)"
     for each in (hint, pickle.loads(pickle.dumps(hint))):
         assert shell.spell(each) == "Wait, raise --timeout, or `txnctl transactions abort 0:7 --force`."
+
+
+@pytest.mark.parametrize("build", [resume, inspect])
+def test_a_process_of_another_host_is_told_there(build: Callable[..., Action]) -> None:
+    """The command runs on its host; that of this host, or of a store in a directory, needs no host."""
+    here = shell.command(build(42))
+    assert not here.startswith("ssh")
+    assert shell.command(build(42, os.uname().nodename)) == here
+    assert shell.command(build(42, "db 2")) == f"ssh 'db 2' {here}"
+    assert shell.worded_at(f"ssh 'db 2' {here}.", 0)
 
 
 def test_braces_in_names_stay() -> None:

@@ -24,7 +24,10 @@ _OVERVIEW = {
     **VERDICT,
     **AS_OF,
     "store": "As `store info`, with diskFreeBytes and diskBytes of its file system (null on a server).",
-    "writer_gate": "Who writes at this moment: pid, holder, state (held, stopped); null if nobody.",
+    "writer_gate": (
+        "Who writes at this moment: pid, holder, state (held, stopped), and on a server host, program, session, user, "
+        "address, activity and heldMs; null if nobody."
+    ),
     "readers": (
         "LMDB's reader table: places inUse of max, views held (reading), the oldest of them; on a server the "
         "transactions of all clients."

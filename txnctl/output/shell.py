@@ -25,6 +25,7 @@ COMMANDS = {
     "list_ended_transactions": "--ended",
     "inspect_process": "ps -fp",
     "resume_process": "kill -CONT",
+    "terminate_session": "psql -c",
     "store.admin.acknowledgements.acknowledge_messages": "txnctl subscriptions ack",
     "store.admin.producers.close_session": "txnctl producers close",
     "store.admin.producers.fence_producers": "txnctl producers fence",
@@ -81,7 +82,7 @@ _OPTIONS = {"path": "--store", "size": "--retention-size"}
 """Options with a name of their own; every further option is the keyword with hyphens."""
 
 _PROGRAM = "txnctl"
-_BEGINNINGS = (_PROGRAM, "kill ", "ls ", "ps ")
+_BEGINNINGS = (_PROGRAM, "kill ", "ls ", "ps ", "psql ", "ssh ")
 _ENDINGS = (" ", "\x1b", ".", ",", ";", ":", ")")
 """The first sign after a command in a sentence."""
 _WITHOUT_STORE = ("errors", "demo", "version", "completion")
@@ -129,6 +130,11 @@ def worded_at(text: str, at: int) -> int:
 def command(action: Action) -> str:
     """The command line of an action: `txnctl transactions abort 0:7 --dry-run`."""
     words = COMMANDS.get(action.call) or _OWN_COMMANDS[action.call]
+    if action.call == "terminate_session":
+        return _line(words, [f"SELECT pg_terminate_backend({action.arguments[0]})"], [])
+    if action.call in ("inspect_process", "resume_process"):
+        hosts = [f"ssh {_quoted(option.value)}" for option in action.options]
+        return _line(" ".join([*hosts, words]), action.arguments, [])
     # `store init PATH` names the store itself.
     names_store = action.call == "Store.create" and bool(action.arguments)
     return _line(words, action.arguments, action.options, names_store=names_store)

@@ -278,7 +278,7 @@ class LmdbEnvironment:
     def counters(self, superblock: Superblock) -> Counters:
         return counters_file.read(self.path, superblock, self.clock)
 
-    def gate_holder(self) -> HolderProcess | None:
+    def gate_holder(self, *, watched: bool = False) -> HolderProcess | None:  # noqa: ARG002
         self.check_usable()
         gate = self.locks.gate
         if not gate.is_held():

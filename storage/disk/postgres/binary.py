@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
+from storage.process.identity import printable
+
 _ARRAY: Final = Struct(
     ">iiIii"
 )  # dimensions, whether there are nulls, type of the elements, length, lower bound
@@ -60,3 +62,13 @@ def int4_array(values: Sequence[int]) -> bytes:
 def as_bytes(truth: bool) -> bytes:
     """A truth value as a parameter."""
     return _TRUE if truth else b"\0"
+
+
+def as_int_or_none(value: bytes | None) -> int | None:
+    """A number, or None for NULL."""
+    return None if value is None else as_int(value)
+
+
+def as_text(value: bytes | None) -> str | None:
+    """Text of a session, on one line; None for NULL."""
+    return None if value is None else printable(value.decode(errors="replace"))

@@ -59,21 +59,25 @@ class ClientName(NamedTuple):
         """Whether the client is stopped, as far as this host can see."""
         return self.is_here and self.pid is not None and is_stopped(self.pid, started(self.pid))
 
-    def words(self, session: int) -> str:
+    def words(self, session: int, user: str | None = None) -> str:
         """The client in words.
 
         Args:
             session: the number of its process on the server.
+            user: the role of a session that no process of ours has.
         """
         program = f" ({self.program})" if self.program else ""
         if self.pid is None:
             where = f" from {self.host}" if self.host else ""
-            return f"session {session} of the server{where}{program}"
+            known = ", ".join(filter(None, (self.program, user and f"user {user}")))
+            return f"session {session} of the server{where}" + (f" ({known})" if known else "")
         return f"process {self.pid} on {self.host}{program}" + (
             ", which is stopped" if self.is_stopped else ""
         )
 
-    def holder(self, session: int, state: str) -> HolderProcess:
+    def holder(self, session: int, state: str, user: str | None = None) -> HolderProcess:
         """The client as the holder of a lock."""
         state = "stopped" if self.is_stopped else state
-        return HolderProcess(self.pid, self.words(session), state, self.host, self.program)
+        return HolderProcess(
+            self.pid, self.words(session, user), state, self.host, self.program, session, user
+        )

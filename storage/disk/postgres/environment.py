@@ -160,7 +160,7 @@ class PostgresEnvironment:
         self.received_marks = MarkTable(self._opened_session)
         self.reads = ReadsOfProcess()
         self.writer = PostgresWriter(self)
-        figures = StoreFigures(self._opened_session, lock_class, is_replicated=self.is_replicated)
+        figures = StoreFigures(self._opened_session, lock_class, self.clock, is_replicated=self.is_replicated)
         self.space, self.counters, self.server_status = figures.space, figures.counters, figures.server_status
         self.gate_holder, self.open_processes = figures.gate_holder, figures.open_processes
         self._views.run_steps((((b"unflushed", b"SET synchronous_commit = off"), ()),))

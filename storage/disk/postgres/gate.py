@@ -90,12 +90,12 @@ class GateWait:
         holder = self._environment.gate_holder()
         name = "another process" if holder is None else holder.holder
         hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS)
-        if holder is not None and holder.state == "stopped" and holder.pid is not None:
-            hint = Hint(
-                "Continue the stopped process with `{}`, or look at `{}`.",
-                Action("resume_process", holder.pid),
-                _LOCKS,
-            )
+        way = None if holder is None or holder.is_this else holder.way_out
+        if holder is not None and way is not None:
+            does = "Continue it" if way.call == "resume_process" else "End its session on the server"
+            if holder.state != "stopped":
+                does = f"If it does nothing, {does[0].lower()}{does[1:]}"
+            hint = Hint("{} with `{}`, or look at `{}`.", does, way, _LOCKS)
         return WriterBusy(
             f"the writer gate was not free within {self.timeout_s:g} s: held by {name}",
             hint=hint,

@@ -357,7 +357,9 @@ MARKED: Final[Statement] = (
 COUNTED: Final[Statement] = (b"counted", b"SELECT c, n FROM counters")
 
 _HOLDERS = (
-    b"SELECT DISTINCT a.pid, a.application_name::text, coalesce(host(a.client_addr), ''), a.state::text"
+    b"SELECT DISTINCT a.pid, a.application_name::text, host(a.client_addr), a.usename::text, a.state::text,"
+    b" CASE WHEN a.state LIKE 'idle%' THEN (extract(epoch FROM now() - a.state_change) * 1000)::int8 END,"
+    b" l.virtualtransaction"
 )
 _HELD = (
     b" FROM pg_locks l WHERE locktype = 'advisory' AND granted AND objsubid = 2"
@@ -386,7 +388,10 @@ STORE_HOLDERS: Final[Statement] = (
     b"store_holders",
     _HOLDERS + _SESSIONS + b" AND classid = $1::int8::oid AND objid = 1 AND a.pid <> pg_backend_pid()",
 )
-"""Processes of the server that hold the gate, or have the store open: pid there, name, address, state."""
+"""Processes of the server that hold the gate, or have the store open: pid there, name, address, user, state, idle time
+in milliseconds, virtual transaction. A role without the rights of `pg_monitor` sees no address, state and idle time of
+other roles.
+"""
 
 IS_WAITING: Final[Statement] = (
     b"is_waiting",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.disk.postgres.binary import as_bool, as_int
+from storage.disk.postgres.binary import as_bool, as_int, as_int_or_none, as_text
 from storage.disk.postgres.client_name import ClientName
 from storage.disk.postgres.session import Session, Statement
 from storage.disk.server_status import ServerStatus, ServerTransaction, Standby
@@ -57,21 +57,30 @@ def server_status(session: Session, *, is_replicated: bool) -> ServerStatus:
     ((row,), standbys, holding) = session.run_steps(((_STATUS, ()), (_STANDBYS, ()), (_HOLDING, ())))
     sees_all = as_bool(row[3])
     return ServerStatus(
-        version=_text(row[0]) or "",
+        version=as_text(row[0]) or "",
         started_at_ms=as_int(row[1]),
         durability="replicated" if is_replicated else "local",
-        synchronous_standby_names=_text(row[2]) or "",
+        synchronous_standby_names=as_text(row[2]) or "",
         standbys=[
-            Standby(_text(name) or "", _text(host), _text(state), _text(sync), _int(behind), _int(lag))
+            Standby(
+                as_text(name) or "",
+                as_text(host),
+                as_text(state),
+                as_text(sync),
+                as_int_or_none(behind),
+                as_int_or_none(lag),
+            )
             for name, host, state, sync, behind, lag in standbys
         ]
         if sees_all
         else None,
-        unsafe_settings=list(filter(None, (_text(row[6]) or "").split(","))),
+        unsafe_settings=list(filter(None, (as_text(row[6]) or "").split(","))),
         connections=as_int(row[4]),
         connections_max=as_int(row[5]),
         transactions=[
-            _transaction(ClientName.parse(name, host), as_int(pid), _text(user), _text(state), _int(age))
+            _transaction(
+                ClientName.parse(name, host), as_int(pid), as_text(user), as_text(state), as_int_or_none(age)
+            )
             for pid, name, host, user, state, age in holding
         ],
     )
@@ -84,11 +93,3 @@ def _transaction(
     return ServerTransaction(
         session or None, client.pid, client.host, client.program, user, state, age_ms, words
     )
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode(errors="replace")
-
-
-def _int(value: bytes | None) -> int | None:
-    return None if value is None else as_int(value)

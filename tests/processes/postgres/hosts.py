@@ -1,6 +1,6 @@
 """Hosts of tests: network namespaces, joined by cables to that of a server.
 
-Processes of two hosts share nothing but the server: no network with each other, and no file system in memory.
+Processes of two hosts share nothing but the server: no network with each other, no file system in memory, no name.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from tests.not_run import forbidden
 from tests.processes.postgres.servers import Server
 
 _PRIVATE = (
-    'mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /run && exec "$@"'
+    'hostname "$0" && mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /run'
+    ' && exec "$@"'
 )
 _numbers = itertools.count()
 
 
 class Host:
-    """A host with a cable to the server's. `prefix` before a command runs the command there."""
+    """A host with a name and a cable to the server's. `prefix` before a command runs the command there."""
 
     def __init__(self, space: str, server_space: str, number: int) -> None:
-        self._space = space
+        self._space = self.name = space
         self._server_address = f"10.0.{number}.1"
-        self.prefix = ("ip", "netns", "exec", space, "unshare", "-m", "sh", "-c", _PRIVATE, "sh")
+        self.prefix = ("ip", "netns", "exec", space, "unshare", "-m", "-u", "sh", "-c", _PRIVATE, space)
         cable = f"eth{number}"
         _ip(f"-n {server_space} link add {cable} type veth peer name eth0 netns {space}")
         _ip(f"-n {server_space} addr add {self._server_address}/30 dev {cable}")

@@ -210,7 +210,7 @@ class TestStrangers:
         with (
             Store.open(path) as store,
             held(server, keys(store)[0], 0),
-            pytest.raises(WriterBusy, match=r"session \d+ of the server \(psql\)"),
+            pytest.raises(WriterBusy, match=r"session \d+ of the server \(psql, user postgres\)"),
         ):
             store.connection.write(lambda batch: batch.count, timeout_s=0.3)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from storage.disk.environment import HolderProcess
 from storage.disk.schema import FORMAT_NUMBER
 from storage.reports import findings
 from storage.reports.finding import Finding
@@ -48,7 +50,7 @@ def judge(facts: dict[str, Any]) -> list[Finding]:
 
 HEALTHY: dict[str, Any] = {
     "store": {"format": FORMAT_NUMBER, "diskFreeBytes": 50 << 30, "diskBytes": 100 << 30, "reapPolicy": "all"},
-    "writerGate": {"pid": 7, "holder": "process 7", "state": "held"},
+    "writerGate": HolderProcess(7, "process 7", "held"),
     "readers": {"inUse": 3, "max": 512, "reading": 0, "oldest": None},
     "clockSkewMs": 40,
     "topics": [
@@ -166,9 +168,24 @@ def test_a_healthy_store_in_use_has_no_findings() -> None:
     [
         (with_(store={**HEALTHY["store"], "format": 1}), "old-format", "txnctl store upgrade"),
         (
-            with_(writerGate={"pid": 7, "holder": "x", "state": "stopped"}),
+            with_(writerGate=HolderProcess(7, "x", "stopped")),
             "gate-stopped",
             "kill -CONT 7",
+        ),
+        (
+            with_(writerGate=HolderProcess(7, "x", "held", "db-2", session=77, held_ms=1000)),
+            "gate-held",
+            "ssh db-2 kill -CONT 7",
+        ),
+        (
+            with_(writerGate=HolderProcess(7, "x", "held", os.uname().nodename, session=77, held_ms=1000)),
+            "gate-held",
+            "ps -fp 7",
+        ),
+        (
+            with_(writerGate=HolderProcess(None, "x", "held", session=77, held_ms=1000)),
+            "gate-held",
+            "psql -c 'SELECT pg_terminate_backend(77)'",
         ),
         (disk((1 << 30) - 1, 100 << 30), "disk-low", "txnctl store space --freeable"),
         (disk(100 << 20, 100 << 30), "disk-full", "txnctl store space --freeable"),

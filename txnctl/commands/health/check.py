@@ -81,7 +81,7 @@ def check(
     r"""Measure the store for monitoring, and compare with thresholds.
 
     \b
-    gate         1 while a stopped process holds the writer gate
+    gate         1 while a process that does not go on holds the writer gate
                  critical 0
     late         open transactions that are overdue or orphaned
                  warn 0

@@ -162,9 +162,11 @@ def _waiting(overview: Overview) -> tuple[int, str | None]:
 
 def _gate(overview: Overview) -> tuple[int, str | None]:
     gate = overview.facts.writer_gate
-    if gate is None or gate.state != "stopped":
+    if gate is None or not gate.stops_writers:
         return 0, None
-    return 1, f"held by stopped process {gate.pid}"
+    if gate.state == "stopped":
+        return 1, f"held by stopped process {gate.pid}"
+    return 1, f"held for {duration(gate.held_ms)} by {gate.holder}"
 
 
 def _space(overview: Overview) -> tuple[int | None, str | None]:
@@ -219,7 +221,7 @@ def _connections(overview: Overview) -> tuple[int, str | None]:
 
 
 MEASURES = (
-    Measure("gate", "", "1 while a stopped process holds the writer gate", _gate, critical=0),
+    Measure("gate", "", "1 while a process that does not go on holds the writer gate", _gate, critical=0),
     Measure("late", "", "open transactions that are overdue or orphaned", _late, warn=0),
     Measure(
         "blocked-age", "ms", "how long the oldest blocked message has waited", _blocked_age, 60_000, 600_000

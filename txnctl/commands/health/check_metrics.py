@@ -66,7 +66,11 @@ def _of_store(facts: Facts, measures: Sequence[Judged]) -> Iterator[Metric]:
         ("readers_max", "Places for readers.", facts.readers.max),
         ("stopped_holders", "Stopped processes that hold what others wait for.", values["stopped"]),
         ("held_objects", "Subscriptions and tables that idle transactions hold.", values["held"]),
-        ("writer_gate_stopped", "1 while a stopped process holds the writer gate.", values["gate"]),
+        (
+            "writer_gate_stopped",
+            "1 while a process that does not go on holds the writer gate.",
+            values["gate"],
+        ),
     ):
         yield Metric(f"txnctl_{name}", help, [({}, value)])
     states = [({"measure": measure.name}, STATES.index(measure.state)) for measure in measures]

@@ -14,7 +14,9 @@ def test_a_process_of_ours_has_host_pid_and_program() -> None:
     client = ClientName.parse(b"txnctl:db-2:48211:loa", b"10.0.0.7")
     assert client == (48211, "db-2", "loa")
     assert client.words(77) == "process 48211 on db-2 (loa)"
-    assert client.holder(77, "open") == (48211, "process 48211 on db-2 (loa)", "open", "db-2", "loa")
+    held = client.holder(77, "open", "anna")
+    assert held[:5] == (48211, "process 48211 on db-2 (loa)", "open", "db-2", "loa")
+    assert (held.session, held.user) == (77, "anna")
     assert not client.is_here
 
 
@@ -49,3 +51,10 @@ def test_any_other_client_is_named_by_its_session(
 ) -> None:
     """An operator of the server ends it by that number; a name cannot drive a terminal."""
     assert ClientName.parse(name, address).words(77) == words
+
+
+def test_a_holder_that_is_no_process_of_ours_has_its_user() -> None:
+    """Beside the name that it gives itself, if any."""
+    for name, words in ((b"psql", "psql, user anna"), (b"", "user anna")):
+        held = ClientName.parse(name, b"10.0.0.7").holder(77, "held", "anna")
+        assert held.holder == f"session 77 of the server from 10.0.0.7 ({words})"
