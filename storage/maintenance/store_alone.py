@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from storage.actions import Action, Hint
+from storage.actions import Hint, resume
 from storage.engine import Engine
 from storage.errors import StoreInUse, StoreInvalid
 from storage.maintenance.store_directory import environment_of
@@ -43,9 +43,7 @@ def _in_use(path: str, pids: list[int], otherwise: str) -> StoreInUse:
     stopped = [pid for pid in pids if is_stopped(pid, started(pid))]
     way = Hint("Close it there")
     if stopped:
-        way = Hint(
-            "Continue the stopped process with `{}`, and close it there", Action("resume_process", stopped[0])
-        )
+        way = Hint("Continue the stopped process with `{}`, and close it there", resume(stopped[0]))
     return StoreInUse(
         f"{path} is open in {', '.join(holders) or 'another process'}",
         hint=Hint(f"{{}}{otherwise}.", way),

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any
 
+from storage.actions import is_elsewhere
 from storage.process.clock import Clock
 from storage.process.machine import proc_file, user_name
 from storage.values.named_tuple import NamedTuple
@@ -36,6 +37,11 @@ class ProcessIdentity(NamedTuple):
     def address(self) -> str:
         """User, host and pid: `anna@db-2:48211`."""
         return f"{self.user}@{self.host}:{self.pid}"
+
+    @property
+    def place(self) -> str:
+        """The pid, with the host where that is not this one: `48211 on db-2`."""
+        return f"{self.pid} on {self.host}" if is_elsewhere(self.host) else str(self.pid)
 
     def fields(self) -> list[Any]:
         return list(self)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
-from storage.actions import Action, Hint, Keyword
+from storage.actions import Action, Hint, Keyword, resume
 from storage.errors import StoreClosed, StoreNotFound, WriterBusy
 from storage.limits import LOCK_NOTE_S
 from storage.process import identity
@@ -216,7 +216,7 @@ class WriterGate:
         if signature is not None and identity.is_stopped(*signature):
             hint = Hint(
                 "Continue the stopped process with `{}`, or look at `{}`.",
-                Action("resume_process", signature[0]),
+                resume(signature[0]),
                 locks,
             )
         holder = self.holder()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage.actions import Action
+from storage.actions import Action, resume
 from storage.limits import ACTIVE_OWNER_MS
 from storage.table.push import RANKS
 from storage.txn.options import Priority
@@ -70,7 +70,7 @@ def judge(situation: Situation) -> Advice:
     living = situation.living
     if living is not None and living.state == "stopped":
         why = f"{_named(living)} is stopped: continue it (SIGCONT), or abort the transaction."
-        return Advice("continue", False, why, Action("resume_process", living.process.pid))
+        return Advice("continue", False, why, resume(living.process.pid, living.process.host))
     if situation.idle_ms < ACTIVE_OWNER_MS and situation.owner_state != "unknown-host":
         used = "used within the last minute"
         if situation.last_user_state in GONE:
@@ -109,11 +109,11 @@ def next_writer(reap_policy: str, overdue: Sequence[bool]) -> str:
 
 
 def _named(living: LivingProcess) -> str:
-    pid = living.process.pid
+    place = living.process.place
     return (
-        f"Its process {pid}"
+        f"Its process {place}"
         if living.is_owner
-        else f"Process {pid} ({living.process.program}), its last user,"
+        else f"Process {place} ({living.process.program}), its last user,"
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from storage.actions import Action, Hint
+from storage.actions import Action, Hint, resume
 from storage.reports import advice
 from storage.reports.effects import Effects, is_abandoned, subscription_name
 from storage.reports.facts import Facts, HolderFacts, QueueFacts, StoppedOwner, SubscriptionFacts
@@ -90,7 +90,7 @@ def _processes(facts: Facts) -> Iterator[Finding]:
         if parts:
             code, about, what, why = parts[0]
             what = "; ".join([what, *[further for _, _, further, _ in parts[1:]]])
-            yield warning(code, about, what, why, Action("resume_process", process.pid))
+            yield warning(code, about, what, why, resume(process.pid))
 
 
 _Part = tuple[str, str, str, str]
@@ -288,7 +288,8 @@ def _nobody(holders: Sequence[HolderFacts]) -> str:
     for holder, living in used:
         if living.state == "alive":
             it = "it" if len(holders) == 1 else str(holder.txn_id)
-            return f"Process {living.process.pid} ({living.process.program}) lives, and has not used {it} for a minute."
+            who = f"Process {living.process.place} ({living.process.program})"
+            return f"{who} lives, and has not used {it} for a minute."
     return f"Nobody is at work in {'it' if len(holders) == 1 else 'them'}."
 
 

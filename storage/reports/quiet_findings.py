@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from storage.actions import Action, Hint
+from storage.actions import Action, Hint, inspect
 from storage.limits import QUIET_CONSUMER_MS
 from storage.reports.finding import Finding, several, some, warning
 from storage.reports.quiet_consumers import QuietConsumer
@@ -106,13 +106,15 @@ def behind_its_key(row: QuietConsumer) -> int:
 
 def _why(rows: Sequence[QuietConsumer]) -> Hint:
     processes = {row.pid: row.owner for row in rows}
-    pid, owner = next(iter(processes.items()))
-    lives = f"Process {pid} ({owner.program}) lives" if len(processes) == 1 else "Their processes live"
+    owner = next(iter(processes.values()))
+    lives = (
+        f"Process {owner.place} ({owner.program}) lives" if len(processes) == 1 else "Their processes live"
+    )
     return Hint(
         "{}: see with `{}` what it does; it may wait for something else. If it will not go on, end it, or take "
         "the messages from it: others are handed them, some a second time, and its next call fails.",
         lives,
-        Action("inspect_process", pid),
+        inspect(owner.pid, owner.host),
     )
 
 

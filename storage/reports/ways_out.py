@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.actions import Action, Hint
+from storage.actions import Action, Hint, inspect, resume
 from storage.reports.transactions import TransactionRow
 from storage.txn.owner_state import living_process
 from storage.values.durations import short_duration
@@ -43,14 +43,14 @@ def ways_out_of(row: TransactionRow, reap_policy: str) -> list[WayOut]:
 
 def _choices(row: TransactionRow, reap_policy: str) -> Iterator[WayOut]:
     living = living_process(row)
-    pid, owner = (row.owner.pid, row.owner) if living is None else (living.process.pid, living.process)
-    if living is not None and living.state == "stopped":
-        resume = Action("resume_process", pid)
-        yield WayOut("continue", Hint("`{}` lets process {} go on where it was.", resume, pid), resume)
     if living is not None:
-        look = Action("inspect_process", pid)
+        owner = living.process
+        if living.state == "stopped":
+            way = resume(owner.pid, owner.host)
+            yield WayOut("continue", Hint("`{}` lets process {} go on where it was.", way, owner.pid), way)
+        look = inspect(owner.pid, owner.host)
         who = f"{owner.user}@{owner.host} what {owner.program} waits for"
-        yield WayOut("look", Hint("`{}` shows process {}; ask {}.", look, pid, who), look)
+        yield WayOut("look", Hint("`{}` shows process {}; ask {}.", look, owner.place, who), look)
     yield _wait(row, reap_policy)
     abort = Action("store.admin.transactions.abort_transaction", row.txn_id, dry_run=True)
     means = Hint(

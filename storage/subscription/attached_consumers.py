@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from itertools import islice
 
-from storage.actions import Action, Hint
+from storage.actions import Action, Hint, resume
 from storage.disk.codec import key1, key2, pack, unpack_first
 from storage.disk.schema import CONSUMERS
 from storage.disk.view import ReadView, WriteBatch
@@ -284,7 +284,7 @@ def _way_in(topic: Topic, subscription: Subscription, consumers: list[AttachedCo
     consumer = consumers[0]
     return Hint(
         "{} lets it go on; `{}` detaches it, and what it held goes to others.",
-        Action("resume_process", consumer.owner.pid),
+        resume(consumer.owner.pid, consumer.owner.host),
         Action("store.admin.subscriptions.evict_consumers", topic.name, subscription.name, consumer.name),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.actions import Action, Hint, Keyword
+from storage.actions import Action, Hint, Keyword, resume
 from storage.disk.view import ReadView
 from storage.errors import (
     LostConflict,
@@ -120,7 +120,7 @@ def owner_at_work(view: ReadView, record: TransactionRecord, living: LivingProce
         return None
     way = "Let it finish"
     if state == "stopped":
-        way = Hint("Continue it with {}", Action("resume_process", process.pid))
+        way = Hint("Continue it with {}", resume(process.pid, process.host))
     return OwnerAlive(
         f"the {'owner' if living.is_owner else 'last user'} of transaction {record.id}, {process}, is {state} and used "
         f"it {idle_ms / 1000:.0f} s ago",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.actions import is_elsewhere
 from txnctl.output.field import Help
 from txnctl.output.human import UNKNOWN, duration, labels_text
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 _USUAL_PRIORITY = "medium"
 
 EVIDENCE = {
-    "alive": "yes: its process holds the kernel lock that proves it",
-    "stopped": "stopped (SIGSTOP, a debugger); that counts as alive, its process holds its kernel lock",
-    "dead": "ORPHANED: its process is dead, the kernel has released its lock",
+    "alive": "yes: its process holds the lock that proves it",
+    "stopped": "stopped (SIGSTOP, a debugger); that counts as alive, its process holds its lock",
+    "dead": "ORPHANED: its process is dead, its lock is released",
     "rebooted": "ORPHANED: the machine was rebooted since, so its process is gone",
     "unknown-host": "unknown: it began on another machine, and nobody here holds its lock",
     "detached": "detached: its deadline alone rules",
@@ -57,6 +58,9 @@ def evidence(row: Used) -> str:
     """The proof that the owner is alive or dead, and the last user where that is a different process."""
     known = row.owner_state or UNKNOWN
     proof = EVIDENCE.get(known, known)
+    if known == "alive" and is_elsewhere(row.owner.host):
+        host = row.owner.host
+        proof = f"yes: on {host}, it holds the lock that proves it; only {host} tells whether it is stopped"
     if row.last_user == row.owner and known != "detached":
         return proof
     return f"{proof}; last used by {last_user(row)}"

@@ -88,3 +88,33 @@ def test_a_process_stopped_in_the_gate_on_another_host(far: tuple[Server, Host],
     subprocess.run([*host.prefix, *shlex.split(found["command"])[2:]], check=True)
     child.succeed()
     assert told(server.url(), "doctor")["findings"] == []
+
+
+OWNER = """
+with Store.open(path) as store:
+    txn = store.transaction()
+    store.create_producer("t").send(b"open", txn=txn)
+    txn.flush()
+    consumer = store.subscribe("t", "s")
+    say("pid", os.getpid())
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_an_owner_on_another_host_is_told_there(far: tuple[Server, Host], children: Children) -> None:
+    """Its host is named beside the pid; evidence, advice and ways out send nobody to a process of this machine."""
+    server, host = far
+    child = children.run(OWNER, path=host.url("s"), prefix=host.prefix)
+    pid = int(child.expect("pid"))
+    with Store.open(server.url()) as store:
+        (txn,) = [str(row.txn_id) for row in store.reports.list_transactions()]
+    ways = {
+        way["choice"]: way["command"] for way in told(server.url(), "transactions", "explain", txn)["choices"]
+    }
+    assert shlex.split(ways["look"]) == ["ssh", host.name, "ps", "-fp", str(pid)]
+    words = [sys.executable, "-m", "txnctl", "--store", server.url(), "transactions", "explain", txn]
+    said = " ".join(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+    assert "kernel" not in said and f"process {pid} on {host.name}" in said
+    assert f"only {host.name} tells whether it is stopped" in said
+    subprocess.run([*host.prefix, "kill", "-CONT", str(pid)], check=True)
+    child.succeed()

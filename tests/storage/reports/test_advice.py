@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -21,7 +22,14 @@ IDLE: dict[str, Any] = {
 
 def _living(state: str, *, is_owner: bool = True) -> LivingProcess:
     """The process 42 of `loader`."""
-    return LivingProcess(ProcessIdentity("db-2", b"", 42, 0, "anna", "loader"), state, is_owner)
+    return LivingProcess(ProcessIdentity(os.uname().nodename, b"", 42, 0, "anna", "loader"), state, is_owner)
+
+
+def test_a_process_of_another_host_has_its_host() -> None:
+    """Beside the pid, which means another process here."""
+    owner = _living("alive")
+    elsewhere = owner._replace(process=owner.process._replace(host="db-2"))
+    assert "Its process 42 on db-2 lives" in judge(Situation(**{**IDLE, "living": elsewhere})).because
 
 
 @pytest.mark.parametrize(

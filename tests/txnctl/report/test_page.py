@@ -123,7 +123,7 @@ def test_what_a_stuck_store_looks_like(
     for sentence in (
         f"wait behind transaction {stuck_store.idle};",
         f"txnctl --store {stuck_store.path} transactions explain {stuck_store.idle}",
-        "ORPHANED: its process is dead, the kernel has released its lock",
+        "ORPHANED: its process is dead, its lock is released",
         printable(EVIL),
     ):
         assert sentence in told["text"]

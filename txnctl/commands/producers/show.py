@@ -95,7 +95,7 @@ def show(context: Context, topic: str, limit: int) -> None:
     Answers why a producer cannot connect: for each access mode the outcome at this moment, the producers in the way,
     and the command to evict the producers in the way.
 
-    ALIVE is the proven state: `yes`, the process holds a kernel lock; `stopped` (SIGSTOP), which counts as alive;
+    ALIVE is the proven state: `yes`, the process holds a lock; `stopped` (SIGSTOP), which counts as alive;
     `lease`, a session without a process, until the lease ends unused; `DEAD` or `EXPIRED`, out of the way of every
     producer.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def orphans(context: Context, exit_code: bool) -> None:
     """List open transactions of dead processes.
 
-    The kernel has released the lock that a living owner holds, or the machine was rebooted: the process cannot go on.
+    The lock that a living owner holds is released, or the machine was rebooted: the process cannot go on.
     The next writer aborts such transactions, unless the store's policy leaves aborts to `transactions reap`; a command
     that names a transaction by id, such as `transactions commit`, spares that transaction. FREES counts the messages
     held back until then.
