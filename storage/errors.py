@@ -450,7 +450,7 @@ class OwnerAlive(Refused):
 
 
 class OutcomeUnknown(TxnctlError):
-    """The disk failed during the commit, whose outcome is unknown. Open the store again and look."""
+    """The disk or the server failed during the commit, whose outcome is unknown. Open the store again and look."""
 
     code = "outcome-unknown"
     exit_code = 10

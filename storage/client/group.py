@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from storage.client.block_end import BlockEnd
 from storage.client.work.end_queue import EndQueue, queue_of
+from storage.disk.batch_runs import unknown_outcome
 from storage.errors import GroupRefused, OutcomeUnknown, TxnctlError
 from storage.values.named_tuple import NamedTuple
 
@@ -142,4 +143,4 @@ class EndGroup:
 
 
 def _interrupted() -> OutcomeUnknown:
-    return OutcomeUnknown("the flush of a group was interrupted", hint="Look at each transaction's state.")
+    return unknown_outcome("the flush of a group was interrupted", 0)

@@ -14,11 +14,35 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Generic, Protocol, TypeVar
 
+from storage.actions import Action, Hint
 from storage.disk.schema import TXN_DEADLINES
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import Conflict, StoreInvalid, TopicFull
+from storage.errors import Conflict, OutcomeUnknown, StoreInvalid, TopicFull
+from storage.values.txn_id import TxnID
 
 T = TypeVar("T")
+
+
+def unknown_outcome(message: str, naming: int) -> OutcomeUnknown:
+    """The error for a commit of unknown outcome, with the way to find out."""
+    return OutcomeUnknown(message, hint=way_to_know(naming))
+
+
+def way_to_know(naming: int, *, is_new: bool = False) -> Hint:
+    """The hint about a commit of unknown outcome.
+
+    Args:
+        naming: as `Writer.write` takes it. A change that names no transaction has none to look at.
+        is_new: the commit was to begin the transaction; if lost, the number goes to the next one.
+    """
+    if naming > 0:
+        tells = "of another owner, it means that nothing is stored" if is_new else "it tells what is stored"
+        show = Action("store.reports.show_transaction", TxnID(naming))
+        return Hint(f"Open the store again and run `{{}}`: {tells}.", show)
+    return Hint(
+        "Open the store again. A send with the same sequence id is stored once, however often it is sent; without a "
+        "sequence id, read the end of the topic first."
+    )
 
 
 class HolderEnds(Protocol):

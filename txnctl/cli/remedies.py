@@ -47,7 +47,7 @@ REMEDIES = {
     "object-held": "End the holders first, or give --force.",
     "offload-invalid": "Offload again, to a new directory.",
     "old-format": "Run `txnctl store upgrade`; reading needs no upgrade.",
-    "outcome-unknown": "Look what was stored: `txnctl transactions show`.",
+    "outcome-unknown": "Send the same sequence id again, or read the topic's end.",
     "output-failed": "Make room where the output goes.",
     "owner-alive": "Ask the owner to end it, or give --force.",
     "platform-unsupported": "Give this system what the message names; a store needs Linux.",

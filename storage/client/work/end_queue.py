@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 from storage.client.work.end import End
 from storage.client.work.flush_part import Cut, FlushPart
+from storage.disk.batch_runs import unknown_outcome
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
@@ -151,7 +152,8 @@ class EndQueue:
             if self._in_doubt is not None:
                 self._drop(self._in_doubt)
             while self._ends:
-                self._refuse(self._ends.pop(0), error)
+                end = self._ends.pop(0)
+                self._refuse(end, _of(end, error))
             self._bytes, self._keys = 0, set()
 
     # A flush
@@ -247,7 +249,7 @@ class EndQueue:
             part.keep_numbers()
             self._in_doubt = None
             for end in lost:
-                self._refuse(end, unknown)
+                self._refuse(end, _of(end, unknown))
             return
         self._drop(part)
 
@@ -304,8 +306,10 @@ class _Asked(End, Generic[T]):
         """The caller is told by the exception."""
 
 
+def _of(end: End, error: TxnctlError) -> TxnctlError:
+    """The error of a flush for one end, whose transaction an unknown outcome names."""
+    return unknown_outcome(error.message, end.naming) if isinstance(error, OutcomeUnknown) else error
+
+
 def _interrupted() -> OutcomeUnknown:
-    return OutcomeUnknown(
-        "the flush of a group was interrupted, and other processes have written since",
-        hint="Look for the messages, or send their sequence ids again.",
-    )
+    return unknown_outcome("the flush of a group was interrupted, and other processes have written since", 0)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from storage.client.work.batch_outcome import BatchOutcome
 from storage.client.work.beginning import Beginning
+from storage.disk.batch_runs import way_to_know
 from storage.disk.connection import Connection
 from storage.disk.reserve import ReserveShare
 from storage.disk.view import WriteBatch
-from storage.errors import TxnctlError
+from storage.errors import OutcomeUnknown, TxnctlError
 from storage.table.arbiter import Arbiter
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
@@ -322,7 +323,9 @@ class TransactionHandle:
             self._adopt(record)
             outcome.settle()
             self.doubt = None
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OutcomeUnknown) and not self.txn_id:
+                error.hint = way_to_know(outcome.txn_id, is_new=True)
             with suppress(TxnctlError):
                 self.resolve()
             raise

@@ -16,8 +16,7 @@ from typing import Any, Final, TypeVar
 import lmdb
 
 from storage import faults
-from storage.actions import Action, Hint
-from storage.disk.batch_runs import BatchRuns, RunAgain, Task
+from storage.disk.batch_runs import BatchRuns, RunAgain, Task, unknown_outcome
 from storage.disk.lmdb import data_file
 from storage.disk.lmdb.counters_file import CountersFile
 from storage.disk.lmdb.data_map import DataMap
@@ -28,7 +27,7 @@ from storage.disk.lmdb.received_marks import MarksFile
 from storage.disk.lmdb.reserve_file import Reserve
 from storage.disk.reserve import ReserveShare, setting
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import OutcomeUnknown, StoreFull, StoreInvalid, TxnctlError
+from storage.errors import StoreFull, StoreInvalid, TxnctlError
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 from storage.system_errors import raise_refusal, refusing
@@ -266,24 +265,18 @@ class LmdbWriter(BatchRuns):
         except lmdb.MapFullError:
             raise
         except lmdb.Error as error:
-            raise self._failed_commit(error) from error
+            raise self._failed_commit(error, batch.naming) from error
         self._map.locks.gate.announce_commit()
         if reserve_bytes is not None:
             reserve.keep(reserve_bytes)
         faults.reach("environment.after_commit")
 
-    def _failed_commit(self, error: lmdb.Error) -> TxnctlError:
+    def _failed_commit(self, error: lmdb.Error, naming: int) -> TxnctlError:
         """The error for a commit that the disk failed: of unknown outcome if the environment has failed with it."""
         path = self._map.path
         try:
             self._map.raw.begin(write=True).abort()
         except lmdb.Error:
             self._map.failed = "a commit failed while its last page was written"
-            return OutcomeUnknown(
-                f"the disk failed during the commit in {path}: {error}",
-                hint=Hint(
-                    "Open the store again and run `{}`, or send the sequence id again.",
-                    Action("store.reports.show_transaction", "TXN"),
-                ),
-            )
+            return unknown_outcome(f"the disk failed during the commit in {path}: {error}", naming)
         return refused(path, error)

@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from storage import faults
-from storage.actions import Action, Hint
-from storage.disk.batch_runs import BatchRuns, RunAgain, Task
+from storage.disk.batch_runs import BatchRuns, RunAgain, Task, unknown_outcome
 from storage.disk.kept_records import KeptRecords
 from storage.disk.postgres.binary import as_bool, as_bytes, bytea_array, int8
 from storage.disk.postgres.floors import joined
@@ -213,9 +212,11 @@ class PostgresWriter(BatchRuns):
         except ServerLost as error:
             if environment.lost_unsent:
                 raise
-            raise self._unknown(error.message) from error
+            raise self._unknown(error.message, batch.naming) from error
         if environment.is_replicated and not (as_bool(rows[-1][0][0]) and is_waited_for):
-            raise self._unknown("the commit is on the primary alone: it did not wait for the standby")
+            raise self._unknown(
+                "the commit is on the primary alone: it did not wait for the standby", batch.naming
+            )
         self._superblock = superblock
         environment.timestamps.note_stored()
         environment.note_commit(number)
@@ -227,15 +228,11 @@ class PostgresWriter(BatchRuns):
         if not self._tally.is_empty:
             self._environment.run_unflushed(self._tally.step(self._environment.clock.boot_ns()))
 
-    def _unknown(self, why: str) -> OutcomeUnknown:
+    def _unknown(self, why: str, naming: int) -> OutcomeUnknown:
         environment = self._environment
         environment.fail("a commit had no known outcome")
-        return OutcomeUnknown(
-            f"whether the last change of {environment.path} is stored is not known: {why}",
-            hint=Hint(
-                "Open the store again and run `{}`, or send the sequence id again.",
-                Action("store.reports.show_transaction", "TXN"),
-            ),
+        return unknown_outcome(
+            f"whether the last change of {environment.path} is stored is not known: {why}", naming
         )
 
 

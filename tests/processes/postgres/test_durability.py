@@ -73,6 +73,8 @@ def test_a_commit_that_did_not_wait(pair: tuple[Server, Server], how: str) -> No
         error = sending.ended()
         standby.resume()
         assert isinstance(error, OutcomeUnknown) and "on the primary alone" in error.message
+        hint = str(error.hint)
+        assert "same sequence id" in hint and "end of the topic" in hint and "transaction" not in hint
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -71,6 +71,7 @@ def test_the_primary_is_killed_in_a_commit(pair: tuple[Server, Server], survivor
         standby.start()
         error = sending.ended()
         assert isinstance(error, OutcomeUnknown) and error.exit_code == 10
+        assert f"show_transaction('{txn}')" in str(error.hint)
         for call in (
             lambda: producer.send(b"3"),
             lambda: consumer.receive(timeout=0),

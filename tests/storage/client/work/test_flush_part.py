@@ -141,3 +141,6 @@ class TestFlushPart:
         monkeypatch.undo()
         assert group.durable == 0
         assert [type(refused.error) for refused in group.refused] == [OutcomeUnknown] * 2
+        sent, ended = [str(refused.error.hint) for refused in group.refused]
+        assert "same sequence id" in sent and "transaction" not in sent
+        assert ended == sent

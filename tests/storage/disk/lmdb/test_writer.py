@@ -174,13 +174,15 @@ def test_a_commit_that_failed_is_refused_or_unknown(
         raw = writer._map.raw
         writer._map.raw = FailingDisk(writer, again)  # type: ignore[assignment]
         try:
-            with pytest.raises(StoreInvalid if again else OutcomeUnknown):
+            with pytest.raises(StoreInvalid if again else OutcomeUnknown) as failed:
                 store.connection.write(mark)
         finally:
             writer._map.raw = raw
         if again:
             assert store.connection.write(mark) == "result"
         else:
+            hint = str(failed.value.hint)
+            assert "same sequence id" in hint and "transaction" not in hint
             with pytest.raises(StoreClosed, match="a commit failed"):
                 store.connection.write(mark)
 
@@ -199,11 +201,12 @@ def test_the_number_of_a_transaction_in_doubt_is_told(path: str, monkeypatch: py
         raw = writer._map.raw
         writer._map.raw = FailingDisk(writer, again=False)  # type: ignore[assignment]
         try:
-            with pytest.raises(OutcomeUnknown):
+            with pytest.raises(OutcomeUnknown) as unknown:
                 txn.commit()
         finally:
             writer._map.raw = raw
         told = txn.id
+        assert f"show_transaction('{told}')" in str(unknown.value.hint)
     assert txn.id == told
     with Store.open(path) as store:
         with pytest.raises(TransactionNotFound):
