@@ -134,8 +134,9 @@ class Connection:
         return min(self.lock_timeout_s, max(left_s, GATE_MIN_S))
 
     def cap_lock_timeout(self, seconds: float) -> None:
-        """Wait at most this long for the writer gate from now on."""
+        """Wait at most this long for the writer gate, and for locks of a server, from now on."""
         self.lock_timeout_s = min(self.lock_timeout_s, seconds)
+        self._environment.cap_limit(seconds)
 
     @cached_property
     def identity(self) -> ProcessIdentity:

@@ -362,6 +362,9 @@ class Environment(Protocol):
     def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
         """Switch to writing when a writing handle joins reading handles."""
 
+    def cap_limit(self, seconds: float) -> None:
+        """Let no read wait longer than this for another session's lock from now on."""
+
     def close(self) -> None: ...
 
     def before_fork(self) -> None: ...

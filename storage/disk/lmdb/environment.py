@@ -138,6 +138,9 @@ class LmdbEnvironment:
     def end_move(self, incarnation: int) -> None:
         """Do nothing, as there is no server."""
 
+    def cap_limit(self, seconds: float) -> None:
+        """Do nothing: no read waits."""
+
     def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
         """Switch to writing when a writing handle joins reading handles; if that fails, the readers go on as before."""
         with self.data_map.between_views():

@@ -14,7 +14,7 @@ from psycopg import OperationalError, pq
 from storage.disk.postgres.refusal import Refusal, RefusedAttempt, Trace
 from storage.disk.postgres.server_errors import not_admitted, plain
 from storage.disk.postgres.url import StoreUrl, unreadable
-from storage.process.clock import Clock
+from storage.process.clock import SYSTEM_CLOCK, Clock
 
 CONNECT_S: Final = 10.0
 _HOST_S: Final = 2.0
@@ -42,11 +42,8 @@ def connected(
         InvalidValue: libpq cannot read a parameter, or its value.
         StoreInvalid, and its kinds: see `server_errors.not_admitted`.
     """
-    options = _options(url)
-    options = {**_KEEPALIVE, b"application_name": application.encode(), **options}
-    attempts = sorted(
-        _by_host(options), key=lambda attempt: host not in (attempt.get(b"host"), attempt.get(b"hostaddr"))
-    )
+    attempts = _attempts(url, application, host)
+    options = attempts[0]
     limit_s = float(options.get(b"connect_timeout", b"0")) or (_HOST_S if len(attempts) > 1 else timeout_s)
     until_ns = clock.boot_ns() + int(timeout_s * 1e9)
     refusals: list[Refusal] = []
@@ -59,6 +56,19 @@ def connected(
             raise unreadable(None if url.has_password else plain(made.text))
         refusals.append(made)
     raise not_admitted(url.shown, refusals)
+
+
+def connected_beside(host: bytes, url: StoreUrl, application: str, timeout_s: float) -> Any:
+    """A further connection to the host of an earlier one, or the `Refusal`; made without blocking."""
+    return _attempt(_conninfo(_attempts(url, application, host)[0]), SYSTEM_CLOCK, timeout_s)
+
+
+def _attempts(url: StoreUrl, application: str, host: bytes | None) -> list[dict[bytes, bytes]]:
+    """The options for each host, `host` first."""
+    options = {**_KEEPALIVE, b"application_name": application.encode(), **_options(url)}
+    return sorted(
+        _by_host(options), key=lambda attempt: host not in (attempt.get(b"host"), attempt.get(b"hostaddr"))
+    )
 
 
 def _attempt(conninfo: bytes, clock: Clock, timeout_s: float) -> Any:

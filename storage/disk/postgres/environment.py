@@ -26,7 +26,6 @@ from storage.disk.postgres.layout import (
     CLOCK,
     DROP_SHARED,
     IS_EARLY,
-    IS_WAITING,
     LAST,
     LOCK_GATE,
     MOVE_TO_HEADS,
@@ -59,7 +58,6 @@ from storage.disk.postgres.session import (
     Row,
     Session,
     Step,
-    StepCanceled,
 )
 from storage.disk.postgres.snapshot import ServerView, Snapshot
 from storage.disk.postgres.speculation import Speculation
@@ -75,6 +73,7 @@ from storage.errors import (
     StoreInvalid,
     StoreNotFound,
     TxnctlError,
+    WriterBusy,
 )
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background_flush import Flusher
@@ -108,7 +107,7 @@ class PostgresEnvironment:
         clock: Clock,
         *,
         read_only: bool,
-        timeout_s: float = LOCK_TIMEOUT_S,  # noqa: ARG002
+        timeout_s: float = LOCK_TIMEOUT_S,
         on_wait: OnWait | None = None,  # noqa: ARG002
     ) -> None:
         url = StoreUrl.parse(path)
@@ -126,9 +125,12 @@ class PostgresEnvironment:
         self._watchers = self._depth = self._views_depth = 0
         self._is_viewed = False
         self._url, self._application = url, application()
-        self._batches = Session.connect(url, clock, application=self._application)
+        self._limit_s = timeout_s
+        self._batches = Session.connect(url, clock, application=self._application, limit_s=timeout_s)
         try:
-            self._views = Session.connect(url, clock, application=self._application, beside=self._batches)
+            self._views = Session.connect(
+                url, clock, application=self._application, limit_s=timeout_s, beside=self._batches
+            )
             try:
                 self._adopt()
             except BaseException:
@@ -165,8 +167,8 @@ class PostgresEnvironment:
         self.gate_holder, self.open_processes = figures.gate_holder, figures.open_processes
         self._views.run_steps((((b"unflushed", b"SET synchronous_commit = off"), ()),))
         sharing = (SHARE_STORE, (self.lock_class, int4(STORE_IN_USE)))
-        steps = (sharing, (IS_EARLY, ()), (CLOCK, ()))
-        ((shared,),), ((early,),), ((server_us,),) = self._batches.run_steps(steps)
+        steps = ((gates.KEEP_IDLE_SHORT, ()), sharing, (IS_EARLY, ()), (CLOCK, ()))
+        _, ((shared,),), ((early,),), ((server_us,),) = self._batches.run_steps(steps)
         self.server_clock.look(as_int(server_us))
         if not as_bool(shared):
             raise StoreInUse(f"{self.path} is being copied or restored", hint="Try again when that is done.")
@@ -292,7 +294,11 @@ class PostgresEnvironment:
                     self._is_viewed = False
                 return
             further = Session.connect(
-                self._url, self.server_clock, application=self._application, beside=session
+                self._url,
+                self.server_clock,
+                application=self._application,
+                limit_s=self._limit_s,
+                beside=session,
             )
             try:
                 with self._view_in(further) as view:
@@ -369,6 +375,7 @@ class PostgresEnvironment:
             raise wait.busy_here()
         try:
             self._depth += 1
+            self._batches.limit_s = wait.timeout_s
             try:
                 yield
             finally:
@@ -392,7 +399,7 @@ class PostgresEnvironment:
                 self._depth = 1
                 leases = self._batch_leases.release_steps()
                 try:
-                    with suppress(StoreInvalid):
+                    with suppress(StoreInvalid, WriterBusy):
                         self._batches.end_left_open()
                         # A lease is free as soon as the caller knows that it is.
                         send = self._batches.run_steps if leases else self._batches.post
@@ -460,12 +467,7 @@ class PostgresEnvironment:
             self._passed.is_open = False
         else:
             try:
-                rows = session.run_steps(
-                    steps, timeout_s=wait.timeout_s, on_slow=wait.note, may_cancel=self._is_waiting
-                )
-            except StepCanceled:
-                self._end_failed()
-                raise wait.busy() from None
+                rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.on_slow)
             except BaseException:
                 self._end_failed()
                 raise
@@ -474,12 +476,6 @@ class PostgresEnvironment:
         if server_us < 0:
             self._wake()
         return rows, not session.is_local_only
-
-    def _is_waiting(self) -> bool:
-        """Whether the session of batches waits for the gate; behind the gate its commit may wait for a standby."""
-        with self._opened_session() as session:
-            ((row,),) = session.run_steps(((IS_WAITING, (int8(self._batches.server_pid),)),))
-        return as_bool(row[0])
 
     def _end_failed(self) -> None:
         """End a transaction that an error has left open: only commits for a standby have begun one."""
@@ -492,7 +488,7 @@ class PostgresEnvironment:
     ) -> Iterator[ReadView]:
         """Inside the gate note the coming reads, then open the view: a writer sees the note, or committed before."""
         self.check_written()
-        with self.gate(GateWait(self, timeout_s, on_wait)) as passed:
+        with self.gate(GateWait(timeout_s, on_wait)) as passed:
             reads = self.reads.claim(passed.number)
             view = ServerView(passed.snapshot(reads), self._handles, self.clock)
             try:
@@ -509,14 +505,14 @@ class PostgresEnvironment:
     ) -> T:
         """Run `look` inside the gate on the superblock of the last commit."""
         self.check_written()
-        with self.gate(GateWait(self, timeout_s, on_wait)) as passed:
+        with self.gate(GateWait(timeout_s, on_wait)) as passed:
             result = look(passed.superblock(), self.clock.wall_ns())
             self._end_unflushed(passed)
         return result
 
     def await_commits(self, timeout_s: float, on_wait: OnWait | None) -> None:
         """Pass the gate: the server may still be committing for a client that is gone, and holds it until then."""
-        with self.gate(GateWait(self, timeout_s, on_wait)):
+        with self.gate(GateWait(timeout_s, on_wait)):
             pass
 
     def _end_unflushed(self, passed: GatePass) -> None:
@@ -529,12 +525,12 @@ class PostgresEnvironment:
 
     def run_unflushed(self, step: Step) -> None:
         """Run a step on tables that a crash empties; a lost session is no error of what was done before."""
-        with suppress(StoreInvalid), self._opened_session() as session:
+        with suppress(StoreInvalid, WriterBusy), self._opened_session() as session:
             session.run_steps((step,))
 
     def _wake(self) -> None:
         """After a commit, wake the processes that wait for one."""
-        with suppress(StoreInvalid):
+        with suppress(StoreInvalid, WriterBusy):
             self._batches.post(((NOTIFY, ()),))
 
     # Commits
@@ -574,7 +570,7 @@ class PostgresEnvironment:
         try:
             yield
         finally:
-            with suppress(StoreInvalid), self._opened_session() as session:
+            with suppress(StoreInvalid, WriterBusy), self._opened_session() as session:
                 self._watchers -= 1
                 if not self._watchers:
                     session.run_steps(((DROP_SHARED, key),))
@@ -624,6 +620,9 @@ class PostgresEnvironment:
         except BaseException:
             self.read_only = True
             raise
+
+    def cap_limit(self, seconds: float) -> None:
+        self._limit_s = self._views.limit_s = min(self._limit_s, seconds)
 
     def close(self) -> None:
         """Close both sessions, which drops every lock of this process."""

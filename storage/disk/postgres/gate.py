@@ -1,29 +1,35 @@
 """The writer gate of a store on a server: an advisory lock, held until the end of a transaction of the server.
 
 The server queues waiting sessions in order of arrival, and frees the lock at the end of the transaction or session. A
-client that is stopped inside the gate is ended by the server after ten seconds (`idle_in_transaction_session_timeout`).
+client that is stopped inside the gate is ended by the server after `GATE_IDLE_S`
+(`idle_in_transaction_session_timeout`), before writers with the default lock timeout give up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from storage.actions import Action, Hint, Keyword
 from storage.disk.postgres.binary import as_int
 from storage.disk.postgres.floors import superblock_of
 from storage.disk.postgres.kept_reads import KeptReads
 from storage.disk.postgres.layout import LOCK_GATE, OPEN
-from storage.disk.postgres.session import BEGIN, ROLLBACK, Row, Session, Step, StepCanceled
+from storage.disk.postgres.session import BEGIN, ROLLBACK, OnSlow, Row, Session, Statement, Step
 from storage.disk.postgres.snapshot import Snapshot
 from storage.disk.superblock import Superblock
 from storage.errors import CorruptStore, WriterBusy
+from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
 if TYPE_CHECKING:
+    from storage.disk.environment import HolderProcess
     from storage.disk.postgres.environment import PostgresEnvironment
 
-_LOCKS = Action("store.reports.list_locks")
+GATE_IDLE_S: Final = LOCK_TIMEOUT_S - 1
+"""How long a client inside the gate may be silent. Batches take a tenth of a second."""
+KEEP_IDLE_SHORT: Final[Statement] = (
+    b"keep_idle_short", f"SET idle_in_transaction_session_timeout = {int(GATE_IDLE_S * 1000)}".encode()
+)  # fmt: skip
 
 
 class GatePass:
@@ -66,40 +72,26 @@ class GateWait:
         timeout_s: how long to wait.
     """
 
-    __slots__ = ("_environment", "_on_wait", "timeout_s")
+    __slots__ = ("_on_wait", "timeout_s")
 
-    def __init__(self, environment: PostgresEnvironment, timeout_s: float, on_wait: OnWait | None) -> None:
-        self._environment = environment
+    def __init__(self, timeout_s: float, on_wait: OnWait | None) -> None:
         self._on_wait = on_wait
         self.timeout_s = timeout_s
 
-    def note(self, waited_s: float) -> None:
-        """Name the holder, after a second of waiting, unless this process holds the gate and waits for a standby."""
-        holder = self._environment.gate_holder()
-        if self._on_wait is not None and holder is not None and not holder.is_this:
+    @property
+    def on_slow(self) -> OnSlow | None:
+        """Called after a second of waiting; None where nobody wants to hear of the wait."""
+        return None if self._on_wait is None else self._note
+
+    def _note(self, waited_s: float, holder: HolderProcess | None) -> None:
+        """Name the holder; there is none while this process waits for a standby."""
+        if self._on_wait is not None and holder is not None:
             self._on_wait(holder.holder, waited_s)
 
     def busy_here(self) -> WriterBusy:
         """The error for a batch of a second thread of this process that did not end in time."""
         return WriterBusy(
             f"another thread of this process held the writer gate for {self.timeout_s:g} s", hint="Try again."
-        )
-
-    def busy(self) -> WriterBusy:
-        """The error for a gate that was not free in time."""
-        holder = self._environment.gate_holder()
-        name = "another process" if holder is None else holder.holder
-        hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS)
-        way = None if holder is None or holder.is_this else holder.way_out
-        if holder is not None and way is not None:
-            does = "Continue it" if way.call == "resume_process" else "End its session on the server"
-            if holder.state != "stopped":
-                does = f"If it does nothing, {does[0].lower()}{does[1:]}"
-            hint = Hint("{} with `{}`, or look at `{}`.", does, way, _LOCKS)
-        return WriterBusy(
-            f"the writer gate was not free within {self.timeout_s:g} s: held by {name}",
-            hint=hint,
-            holder=name,
         )
 
 
@@ -112,10 +104,7 @@ def enter(environment: PostgresEnvironment, session: Session, wait: GateWait) ->
     """
     steps: Sequence[Step] = ((BEGIN, ()), (LOCK_GATE, (environment.lock_class,)), (OPEN, ()))
     try:
-        rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.note)[2]
-    except StepCanceled:
-        session.post(((ROLLBACK, ()),))
-        raise wait.busy() from None
+        rows = session.run_steps(steps, timeout_s=wait.timeout_s, on_slow=wait.on_slow, may_cancel=True)[2]
     except BaseException:
         if session.failed is None:
             session.post(((ROLLBACK, ()),))

@@ -393,12 +393,6 @@ in milliseconds, virtual transaction. A role without the rights of `pg_monitor` 
 other roles.
 """
 
-IS_WAITING: Final[Statement] = (
-    b"is_waiting",
-    b"SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = $1::int8)",
-)
-"""Whether a process of the server waits for an advisory lock."""
-
 NOTIFY: Final[Statement] = (b"notify", b"SELECT pg_notify(current_schema()::text, '')")
 WATCH: Final[Statement] = (b"watch", b"SELECT pg_advisory_lock_shared($1::int4, $2::int4)")
 STORE_BYTES: Final[Statement] = (

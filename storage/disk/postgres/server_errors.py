@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from storage.actions import Action, Hint
+from storage.actions import Action, Hint, Keyword
 from storage.errors import (
     AlreadyExists,
     CorruptStore,
@@ -19,13 +19,16 @@ from storage.errors import (
     StoreNotFound,
     StoreUnsafe,
     TooManyFiles,
+    WriterBusy,
 )
 from storage.system_errors import TOO_MANY
 
 if TYPE_CHECKING:
+    from storage.disk.environment import HolderProcess
     from storage.disk.postgres.refusal import Refusal
 
 _SECRET: Final = re.compile(r"(password=)\S+|(://[^:/@\s]*:)[^@\s]*@")
+_LOCKS: Final = Action("store.reports.list_locks")
 _FULL: Final = "53100"
 NO_RIGHTS: Final = "42501"
 _LOCKS_HINT: Final = "Where it is short of locks, raise max_locks_per_transaction and restart the server."
@@ -59,6 +62,26 @@ def canceled(shown: str, message: str) -> StoreInvalid:
     return StoreInvalid(
         f"the server canceled a step in {shown}: {plain(message)}", hint="Nothing was stored. Try again."
     )
+
+
+def busy(what: str, waited_s: float, holder: HolderProcess | None) -> WriterBusy:
+    """The error for a lock that was not free in time.
+
+    Args:
+        what: is locked.
+        holder: the session that holds the lock, if known.
+    """
+    name = "another process" if holder is None else holder.holder
+    hint = Hint("Try again, raise {}, or look at `{}`.", Keyword("lock_timeout"), _LOCKS)
+    way = None if holder is None or holder.is_this else holder.way_out
+    if holder is not None and way is not None:
+        does = "Continue the stopped process"
+        if holder.state != "stopped":
+            does = (
+                f"If it does nothing, {'continue it' if way.call == 'resume_process' else 'end its session'}"
+            )
+        hint = Hint("{} with `{}`, or look at `{}`.", does, way, _LOCKS)
+    return WriterBusy(f"{what} was not free within {waited_s:g} s: held by {name}", hint=hint, holder=name)
 
 
 def behind_pooler(shown: str) -> StoreUnsafe:

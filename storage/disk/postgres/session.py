@@ -1,6 +1,8 @@
 """One connection to a server: steps are sent in a pipeline, one round trip for all of them.
 
-Holds: no call blocks inside libpq. Each wait is a poll of the socket, so that an interrupt (Ctrl-C) ends it. After an
+Holds: no call blocks inside libpq. Each wait is a poll of the socket, so that an interrupt (Ctrl-C) ends it, with the
+session's limit. Input begins the limit anew; at its end the server is asked why nothing comes (`stall`). Steps that
+wait for a lock are canceled, steps that the server works on go on; without an answer the connection is lost. After an
 interrupt the session is *torn*: libpq alone knows which results are still to come. Then the next call drops all of them
 first, so that no step takes over the results of another one. After a lost connection every later call fails. libpq is
 called without cursors (`psycopg.pq`), so a step costs some ten microseconds.
@@ -13,13 +15,17 @@ import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
-from psycopg import pq
+from psycopg import NotSupportedError, pq
 
+from storage.disk.environment import HolderProcess
+from storage.disk.postgres import stall as stalls
 from storage.disk.postgres.connecting import CONNECT_S, connected
 from storage.disk.postgres.server_errors import (
     behind_pooler,
+    busy,
     canceled,
     lost,
     reads_only,
@@ -28,7 +34,8 @@ from storage.disk.postgres.server_errors import (
 )
 from storage.disk.postgres.url import StoreUrl
 from storage.errors import ServerLost
-from storage.process.clock import Clock
+from storage.limits import LOCK_TIMEOUT_S
+from storage.process.clock import SYSTEM_CLOCK, Clock
 
 Statement = tuple[bytes, bytes]
 """The name under which a session prepares a statement, and its text; all parameters and results are binary."""
@@ -39,6 +46,8 @@ Kinds = list[bytes | None]
 Step = tuple[Statement, Sequence[bytes | None]]
 Row = tuple[bytes | None, ...]
 
+OnSlow = Callable[[float, HolderProcess | None], None]
+
 BEGIN: Final[Statement] = (b"begin", b"BEGIN ISOLATION LEVEL READ COMMITTED")
 BEGIN_VIEW: Final[Statement] = (b"begin_view", b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 COMMIT: Final[Statement] = (b"commit", b"COMMIT")
@@ -48,11 +57,15 @@ _CANCELED: Final = b"57014"
 _READ_ONLY: Final = b"25006"
 _OVERTAKEN: Final = b"TX001"
 """Raised by the function `apply` of a store; see `layout.py`."""
-_DRAIN_S: Final = 1.0
-_ASK_AGAIN_S: Final = 0.5
+_LEAVE_S: Final = 1.0
+"""How long an interrupt waits for the end of the steps that run: once to ask, once for the results."""
+_LIMIT_MIN_S: Final = 1.0
+_CONNECT_MIN_S: Final = 2.0
+_ANSWER_S: Final = 2.0
+"""How long a server may take to say why a session brings nothing, and to end steps."""
+_ON_WAY_MS: Final = 1000
 _ENDS: Final = (b"FATAL", b"PANIC")
 _PROMPT_S: Final = 1.0
-_DRAIN_POLL_MS: Final = 50
 _ENDS_OF_ALL: Final = 3
 """How often in a row libpq has no result, without waiting for one, when none is to come: once between two steps."""
 _LIFT_TRIES: Final = 20
@@ -88,18 +101,37 @@ _SET: Final = (
 _FORMATS: Final = tuple([1] * count for count in range(32))
 
 
-class StepCanceled(Exception):
-    """The server ended a step on our request, after a time limit; the session stays usable."""
-
-
 class Overtaken(Exception):
     """Another commit came before the one that a step would have stored."""
+
+
+@dataclass(slots=True)
+class _Limit:
+    """The limit of a wait.
+
+    Attributes:
+        clock: by which it goes; the silence of a server goes by the machine's.
+        limit_s: without anything coming in.
+        on_slow: called once after `slow_s`, with the seconds waited and the holder of the lock.
+        may_cancel: whether the steps may be canceled without knowing that they wait for a lock.
+        is_last: whether the session is lost at the end, without a further question.
+        canceled: for a lock; None as long as the steps have not been canceled.
+    """
+
+    clock: Clock
+    limit_s: float
+    on_slow: OnSlow | None = None
+    slow_s: float = 0.0
+    may_cancel: bool = False
+    is_last: bool = False
+    canceled: stalls.Stall | None = None
 
 
 class Session:
     """See the module. Used by one thread at a time.
 
     Attributes:
+        limit_s: how long steps may bring nothing before the server is asked why.
         failed: why the session is no longer usable; None while it is usable.
         is_local_only: whether the last pipeline committed without the synchronous standby.
         is_unsent: whether the session was lost before anything of the last steps was sent, so that nothing was done.
@@ -107,26 +139,33 @@ class Session:
     """
 
     __slots__ = (
+        "_application",
         "_clock",
         "_conn",
         "_farewell",
         "_is_torn",
+        "_limit",
         "_poll",
         "_posted",
         "_prepared",
         "_suffix",
         "_tears",
+        "_url",
         "failed",
         "is_local_only",
         "is_unsent",
+        "limit_s",
         "notifications",
         "shown",
     )
 
-    def __init__(self, conn: Any, clock: Clock, shown: str) -> None:
+    def __init__(self, conn: Any, clock: Clock, url: StoreUrl, application: str, limit_s: float) -> None:
         self._conn = conn
         self._clock = clock
-        self.shown = shown
+        self._url, self._application = url, application
+        self.shown = url.shown
+        self.limit_s = limit_s
+        self._limit: _Limit | None = None
         self.failed: str | None = None
         self.is_local_only = self.is_unsent = False
         self._farewell = ""
@@ -149,22 +188,24 @@ class Session:
         clock: Clock,
         *,
         application: str,
-        timeout_s: float = CONNECT_S,
+        limit_s: float = LOCK_TIMEOUT_S,
         beside: Session | None = None,
     ) -> Session:
         """Connect to the server, and prepare the session.
 
         Args:
+            limit_s: see the class; a connection has two seconds at least, and ten at most.
             beside: a session whose host is tried first.
 
         Raises:
             ServerUnreachable, NotPermitted, StoreNotFound
             StoreUnsafe: a pooler is in between.
         """
+        timeout_s = min(CONNECT_S, max(_CONNECT_MIN_S, limit_s))
         conn = connected(url, clock, application, timeout_s, None if beside is None else beside._conn.host)
         try:
             conn.nonblocking = 1
-            session = cls(conn, clock, url.shown)
+            session = cls(conn, clock, url, application, limit_s)
             ((pid,),) = session._execute_unlimited("SELECT pg_backend_pid()")
             if int(pid or b"0") != conn.backend_pid:
                 # Nothing is set before: the connection of a pool goes to the next program.
@@ -193,21 +234,20 @@ class Session:
         steps: Sequence[Step],
         *,
         timeout_s: float | None = None,
-        on_slow: Callable[[float], None] | None = None,
+        on_slow: OnSlow | None = None,
         slow_s: float = 1.0,
-        may_cancel: Callable[[], bool] | None = None,
+        may_cancel: bool = False,
     ) -> list[list[Row]]:
         """Run steps in one round trip, and return the rows of each.
 
         After an error the rest of the steps is skipped; a transaction that is open then has failed.
 
         Args:
-            timeout_s: cancel the steps after this long.
-            on_slow: called once after `slow_s`, with the seconds waited.
-            may_cancel: asked at the end of the time, and again as long as it refuses.
+            timeout_s: the limit for these steps, instead of that of the session.
+            on_slow, slow_s, may_cancel: see `_Limit`.
 
         Raises:
-            StepCanceled: by `timeout_s`.
+            WriterBusy: the steps waited for a lock up to the limit, and were canceled; the session stays usable.
             ServerLost: the connection was lost; whether the steps were done is not known.
             StoreFull, NotPermitted, CorruptStore, StoreInvalid
         """
@@ -216,9 +256,9 @@ class Session:
         try:
             self._is_torn = True
             self._look_for_end()
-            kinds = self._send(steps)
-            is_canceled = self._wait_long(timeout_s, on_slow, slow_s, may_cancel)
-            rows, failed = self._received(kinds)
+            if timeout_s is not None:
+                self._limit = _Limit(self._clock, timeout_s, on_slow, slow_s, may_cancel)
+            rows, failed = self._received(self._send(steps))
             self._is_torn = False
         except pq_error() as error:
             raise self._lose(error) from error
@@ -226,7 +266,7 @@ class Session:
             self._cancel_torn()
             raise
         if failed is not None:
-            raise self._error(failed, is_asked=is_canceled)
+            raise self._error(failed)
         return rows
 
     def post(self, steps: Sequence[Step]) -> None:
@@ -267,7 +307,7 @@ class Session:
                 conn.exit_pipeline_mode()
             conn.send_query(text.encode())
             self._flush()
-            while (result := self._next(None)) is not None:
+            while (result := self._next()) is not None:
                 if result.status == _FATAL_ERROR:
                     error = error or result
                 else:
@@ -331,8 +371,10 @@ class Session:
         self._check()
         if self._is_torn:
             self._mend()
+        self._limit = None
         if self._posted:
             self._drain_posted()
+            self._limit = None
 
     def _look_for_end(self) -> None:
         """Find out before a step is sent that the server has ended the session.
@@ -378,8 +420,10 @@ class Session:
         conn = self._conn
         while conn.flush():
             self._poll.modify(conn.socket, select.POLLIN | select.POLLOUT)
-            self._poll.poll()
-            self._poll.modify(conn.socket, select.POLLIN)
+            try:
+                self._await()
+            finally:
+                self._poll.modify(conn.socket, select.POLLIN)
             conn.consume_input()
 
     def _received(self, kinds: Kinds) -> tuple[list[list[Row]], Any]:
@@ -393,7 +437,7 @@ class Session:
         rows: list[list[Row]] = []
         failed: Any = None
         for prepared in kinds:
-            while (result := self._next(None)) is not None:
+            while (result := self._next()) is not None:
                 status = result.status
                 if status == _FATAL_ERROR:
                     failed = failed or result
@@ -403,7 +447,7 @@ class Session:
                     continue
                 if prepared is not None:
                     self._prepared.discard(prepared)
-        while (result := self._next(None)) is None or result.status != _PIPELINE_SYNC:
+        while (result := self._next()) is None or result.status != _PIPELINE_SYNC:
             if result is not None and result.status == _FATAL_ERROR:
                 failed = failed or result  # of the commit, which the sync makes where no step does
             if self._conn.status == pq.ConnStatus.BAD:
@@ -413,57 +457,66 @@ class Session:
         self._take_notifications()
         return rows, failed
 
-    def _next(self, until_ns: int | None) -> Any:
+    def _next(self) -> Any:
         conn = self._conn
         while conn.is_busy():
-            if until_ns is None:
-                self._poll.poll()
-            elif self._clock.boot_ns() >= until_ns:
-                raise self._lose("an interrupted step did not end")
-            else:
-                self._poll.poll(_DRAIN_POLL_MS)
+            self._await()
             conn.consume_input()
         return conn.get_result()
 
-    def _wait_long(
-        self,
-        timeout_s: float | None,
-        on_slow: Callable[[float], None] | None,
-        slow_s: float,
-        may_cancel: Callable[[], bool] | None,
-    ) -> bool:
-        """Wait until the first result is there, and cancel the steps at the end of the time.
+    def _await(self) -> None:
+        """Wait until the server sends, or takes, something; see the module.
 
-        Returns:
-            whether the steps were canceled.
+        Raises:
+            ServerLost
         """
-        conn, clock = self._conn, self._clock
-        began_ns, is_canceled = clock.boot_ns(), False
-        while conn.is_busy():
-            waited_s = (clock.boot_ns() - began_ns) / 1e9
-            if on_slow is not None and waited_s >= slow_s:
-                on_slow(waited_s)
-                on_slow = None
-            if timeout_s is not None and waited_s >= timeout_s:
-                if may_cancel is None or may_cancel():
-                    self._cancel()
-                    timeout_s, is_canceled = None, True
-                else:
-                    timeout_s = waited_s + _ASK_AGAIN_S
-            ends = [end - waited_s for end in (timeout_s, slow_s if on_slow else None) if end is not None]
-            self._await_input(min(ends, default=None))
-            conn.consume_input()
-        return is_canceled
+        limit = self._limit
+        if limit is None:
+            limit = self._limit = _Limit(SYSTEM_CLOCK, max(_LIMIT_MIN_S, self.limit_s))
+        limit_s, began_ns = limit.limit_s, limit.clock.boot_ns()
+        while True:
+            waited_s = (limit.clock.boot_ns() - began_ns) / 1e9
+            if limit.on_slow is not None and waited_s >= limit.slow_s:
+                on_slow, limit.on_slow = limit.on_slow, None
+                on_slow(waited_s, self._stall().holder)
+            elif waited_s >= limit_s and not self._poll.poll(0):
+                limit_s, began_ns = self._ask(limit), limit.clock.boot_ns()
+            else:
+                ends = [limit_s] if limit.on_slow is None else [limit_s, limit.slow_s]
+                if self._await_input(limit.clock, min(ends) - waited_s):
+                    return
 
-    def _await_input(self, left_s: float | None) -> None:
-        """Wait for input of the server, `left_s` at most; a clock that is moved by hand moves behind a second."""
-        clock, began_ns = self._clock, self._clock.boot_ns()
-        real_s = None if left_s is None else min(max(0.0, left_s), _PROMPT_S)
-        if self._poll.poll(None if real_s is None else real_s * 1000 + 1) or left_s is None:
-            return
+    def _ask(self, limit: _Limit) -> float:
+        """At the end of a limit, cancel steps that wait for a lock; return how long to wait further, in seconds.
+
+        Raises:
+            ServerLost: there is no answer, or the answer was lost on the way.
+        """
+        if limit.is_last or limit.canceled is not None:
+            raise self._lose(f"the server has not answered for {limit.limit_s:g} s")
+        stall = self._stall()
+        if self._poll.poll(_ON_WAY_MS if stall.kind == stalls.CUT_OFF else 0):
+            return 0.0
+        if stall.kind in (stalls.SILENT, stalls.CUT_OFF):
+            raise self._lose(f"the server has not answered for {limit.limit_s:g} s")
+        if stall.kind == stalls.LOCKED or (limit.may_cancel and stall.kind == stalls.REFUSED):
+            limit.canceled, limit.clock = stall, SYSTEM_CLOCK
+            self._cancel(_ANSWER_S)
+            return _ANSWER_S
+        return max(_LIMIT_MIN_S, limit.limit_s)
+
+    def _stall(self) -> stalls.Stall:
+        return stalls.stall_of(self._conn, self._url, self._application, _ANSWER_S)
+
+    def _await_input(self, clock: Clock, left_s: float) -> bool:
+        """Wait for the socket, `left_s` at most; a clock that is moved by hand moves behind a second."""
+        began_ns = clock.boot_ns()
+        if self._poll.poll(min(max(0.0, left_s), _PROMPT_S) * 1000 + 1):
+            return True
         left_s -= (clock.boot_ns() - began_ns) / 1e9
         if left_s > 0:
             clock.sleep_on_input(self._poll, left_s)
+        return bool(self._poll.poll(0))
 
     def _drain_posted(self) -> None:
         """Read the results of posted steps, up to their syncs."""
@@ -491,15 +544,20 @@ class Session:
 
     # Ending
 
-    def _cancel(self) -> None:
+    def _cancel(self, limit_s: float) -> bool:
+        """Have the server end the steps that run; whether it took the request in time."""
         try:
-            self._conn.get_cancel().cancel()
-        except pq_error():
-            return
+            return stalls.cancel(self._conn, limit_s)
+        except NotSupportedError:  # a libpq before 17, which blocks
+            with suppress(pq_error()):
+                self._conn.get_cancel().cancel()
+            return True
 
     def _cancel_torn(self) -> None:
-        """After an interrupt, end the steps that run, and drop their results."""
-        self._cancel()
+        """After an interrupt, end the steps that run, and drop their results; or give the session up."""
+        if not self._cancel(_LEAVE_S):
+            self._lose("an interrupted step did not end")
+            return
         with suppress(ServerLost):
             self._mend()
 
@@ -512,14 +570,14 @@ class Session:
         conn = self._conn
         self._tears += 1
         self._suffix, self._prepared = b"_%d" % self._tears, set()
-        until_ns = self._clock.boot_ns() + int(_DRAIN_S * 1e9)
+        self._limit = _Limit(SYSTEM_CLOCK, _LEAVE_S, is_last=True)
         try:
             # Steps before it may have been queued without a sync.
             conn.pipeline_sync()
             self._flush()
             ends = 0
             while ends < _ENDS_OF_ALL:
-                ends = ends + 1 if self._next(until_ns) is None else 0
+                ends = ends + 1 if self._next() is None else 0
             self._take_notifications()
         except pq_error() as error:
             raise self._lose(error) from error
@@ -532,16 +590,17 @@ class Session:
         self.failed = text.strip().splitlines()[0] if text.strip() else "the server closed the connection"
         return lost(self.shown, self.failed)
 
-    def _error(self, result: Any, *, is_asked: bool = False) -> Exception:
-        """The error of a step.
-
-        Args:
-            is_asked: whether this process has canceled the step.
-        """
+    def _error(self, result: Any) -> Exception:
+        """The error of a step."""
         state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
         message = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode(errors="replace")
         if state == _CANCELED:
-            return StepCanceled(message) if is_asked else canceled(self.shown, message)
+            limit = self._limit
+            if limit is None or (stall := limit.canceled) is None:
+                return canceled(self.shown, message)
+            return busy(
+                "the writer gate" if stall.is_gate else "a table of the store", limit.limit_s, stall.holder
+            )
         if state == _OVERTAKEN:
             return Overtaken(message)
         if state[:2] in (b"57", b"08") or self._conn.status == pq.ConnStatus.BAD:

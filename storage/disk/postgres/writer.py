@@ -32,7 +32,7 @@ from storage.disk.postgres.speculation import Speculation
 from storage.disk.reserve import ReserveShare
 from storage.disk.schema import HEADS
 from storage.disk.view import SUPERBLOCK_KEY, BatchContext, DurableRefusal, ReadView, WriteBatch
-from storage.errors import OutcomeUnknown, ServerLost, StoreInvalid
+from storage.errors import OutcomeUnknown, ServerLost, StoreInvalid, WriterBusy
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.writer_gate import OnWait
 
@@ -106,7 +106,7 @@ class PostgresWriter(BatchRuns):
         environment = self._environment
         task.asked_ns = environment.clock.boot_ns()
         while True:
-            wait = GateWait(environment, timeout_s, on_wait)
+            wait = GateWait(timeout_s, on_wait)
             is_alone, self._is_alone = self._is_alone, False
             if is_alone and not task.dry_run:
                 before = len(task.in_the_way)
@@ -237,8 +237,10 @@ class PostgresWriter(BatchRuns):
 
 
 def _depends_on_reads(error: BaseException) -> bool:
-    """Whether a batch that is made again may not meet the error: not an interrupt, and not the loss of the server."""
-    return isinstance(error, Exception) and not isinstance(error, (RunAgain, ServerLost, _Unproven))
+    """Whether a batch that is made again may not meet the error: no interrupt, loss of the server, or locked table."""
+    return isinstance(error, Exception) and not isinstance(
+        error, (RunAgain, ServerLost, WriterBusy, _Unproven)
+    )
 
 
 def _parameters(

@@ -89,7 +89,7 @@ def test_two_stores_in_one_database(server: Server, path: str) -> None:
 
         environment = first.connection.environment
         assert isinstance(environment, PostgresEnvironment)
-        with environment.gate(GateWait(environment, 5, None)):
+        with environment.gate(GateWait(5, None)):
             second.create_topic("u")
         assert [message.value for message in first.reader("t")] == [b"1"]
         assert [message.value for message in second.reader("t")] == [b"2"]

@@ -8,10 +8,11 @@ import pytest
 
 from storage import Store
 from storage.disk.postgres.environment import PostgresEnvironment
-from storage.disk.postgres.gate import GateWait
+from storage.disk.postgres.gate import GATE_IDLE_S, GateWait
 from storage.disk.postgres.layout import LOCK_GATE
 from storage.disk.postgres.session import BEGIN, ROLLBACK, Session
 from storage.errors import WriterBusy
+from storage.limits import LOCK_TIMEOUT_S
 
 
 def test_a_held_gate_is_refused_with_its_holder(
@@ -33,10 +34,17 @@ def test_a_held_gate_is_refused_with_its_holder(
     store.create_topic("t")
 
 
+def test_a_stopped_holder_is_ended_before_others_give_up(environment: PostgresEnvironment) -> None:
+    """The server ends a silent client inside the gate a second before the default lock timeout."""
+    show = (b"show", b"SHOW idle_in_transaction_session_timeout")
+    assert environment._batches.run_steps(((show, ()),)) == [[(b"4s",)]]
+    assert GATE_IDLE_S == LOCK_TIMEOUT_S - 1 == 4
+
+
 def test_a_pass_without_a_commit_changes_nothing(environment: PostgresEnvironment) -> None:
     """And leaves the gate."""
     before = environment.last_commit()
-    with environment.gate(GateWait(environment, 5, None)) as passed:
+    with environment.gate(GateWait(5, None)) as passed:
         assert passed.number == before
         assert passed.superblock().commits >= 0
     # The end of the pass is sent without a wait for the answer.

@@ -88,7 +88,7 @@ class TestTimestamps:
         store.create_table("t")
         with store.transaction() as first:
             store.table("t").put(b"k", b"v", txn=first)
-        with environment.gate(GateWait(environment, 5, None)) as passed:
+        with environment.gate(GateWait(5, None)) as passed:
             environment.timestamps.hold(1000, environment.clock.boot_ns() + 10**12)
             environment._end_unflushed(passed)
         return 1000
@@ -99,10 +99,10 @@ class TestTimestamps:
         """A version above the timestamp of the other process is not final, as it may write there."""
         other = PostgresEnvironment(url, SYSTEM_CLOCK, read_only=False)
         try:
-            with other.gate(GateWait(other, 5, None)) as passed:
+            with other.gate(GateWait(5, None)) as passed:
                 other.timestamps.hold(held + 500, other.clock.boot_ns() + 10**12)
                 other._end_unflushed(passed)
-            with environment._using_batches(GateWait(environment, 5, None)):
+            with environment._using_batches(GateWait(5, None)):
                 environment.timestamps.release(held)
                 assert environment.timestamps.has_released
                 assert environment.timestamps.lowest(held + 1000) == held + 500

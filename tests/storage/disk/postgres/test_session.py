@@ -11,14 +11,18 @@ from urllib.parse import quote
 
 import pytest
 
+from storage.disk.environment import HolderProcess
 from storage.disk.postgres.binary import as_int, int8
-from storage.disk.postgres.session import BEGIN, ROLLBACK, Overtaken, Session, Statement, StepCanceled
-from storage.errors import ServerLost, StoreInvalid
+from storage.disk.postgres.session import BEGIN, ROLLBACK, Overtaken, Session, Statement
+from storage.errors import ServerLost, StoreInvalid, WriterBusy
 from tests.postgres_cluster import Cluster
 from tests.storage.disk.postgres.conftest import connected
 
 ONE: Statement = (b"one", b"SELECT $1::int8 + 1")
 FAILS: Statement = (b"fails", b"SELECT 1 / (1 - $1::int8)")
+LOCKS: Statement = (b"locks", b"SELECT pg_advisory_lock(77)")
+NAPS: Statement = (b"naps", b"SELECT pg_sleep(2.5)")
+BLINKS: Statement = (b"blinks", b"SELECT pg_sleep(0.002)")
 SLEEPS: Statement = (b"sleeps", b"SELECT pg_sleep(30)")
 PID: Statement = (b"pid", b"SELECT pg_backend_pid()")
 RAISES: Statement = (
@@ -61,13 +65,31 @@ def test_posted_steps_are_run_and_their_errors_dropped(session: Session) -> None
     assert numbers(session, 7) == [8]
 
 
-def test_a_time_limit_cancels_the_steps(session: Session) -> None:
-    """The caller hears of the wait once, and the session goes on."""
-    told: list[float] = []
-    with pytest.raises(StepCanceled):
-        session.run_steps(((SLEEPS, ()),), timeout_s=0.4, on_slow=told.append, slow_s=0.1)
-    assert len(told) == 1
+def test_a_time_limit_cancels_steps_that_wait_for_a_lock(url: str, session: Session) -> None:
+    """The caller hears of the wait and the holder once, and the session goes on."""
+    holding = connected(url)
+    holding.run_steps(((LOCKS, ()),))
+    told: list[HolderProcess | None] = []
+    with pytest.raises(WriterBusy, match="process 1 on test") as busy:
+        session.run_steps(
+            ((LOCKS, ()),),
+            timeout_s=0.4,
+            on_slow=lambda _waited_s, holder: told.append(holder),
+            slow_s=0.1,
+        )
+    assert [holder and holder.holder for holder in told] == [busy.value.details["holder"]]
     assert numbers(session, 1) == [2]
+    holding.close()
+
+
+def test_steps_that_the_server_works_on_go_on(session: Session) -> None:
+    """The limit is over many times before the step ends."""
+    assert len(session.run_steps(((NAPS, ()),), timeout_s=0.1, may_cancel=True)[0]) == 1
+
+
+def test_an_answer_that_comes_during_the_question_ends_the_wait(session: Session) -> None:
+    """A limit of nothing asks at once, and the step is over before the server says that it works."""
+    assert len(session.run_steps(((BLINKS, ()),), timeout_s=0, may_cancel=True)[0]) == 1
 
 
 @contextmanager
