@@ -39,6 +39,7 @@ SCRIPTS = {"bash": "txnctl.bash", "zsh": "_txnctl", "fish": "txnctl.fish"}
 
 _LOOK_S = 1.0
 """Seconds in which the store must answer."""
+_AGAIN_S = 0.1
 _AUDITED = 1000
 """Records of the audit trail that completion reads at most."""
 _NUMBERED = 100
@@ -271,17 +272,23 @@ def _age_and_owner(row: TransactionRow) -> str:
 
 @contextmanager
 def _within(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the block once the seconds are over: a server that is silent is as good as none."""
+    """Raise TimeoutError in the block once the seconds are over: a server that is silent is as good as none.
+
+    The error comes again at each later wait, so that no clean-up asks the server once more.
+    """
 
     def end(_number: int, _frame: object) -> None:
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except TimeoutError:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 

@@ -26,10 +26,10 @@ from txnctl.cli.value_types import TransactionGrammar
 from txnctl.generate import __main__ as generate
 
 
-def _noted(seen: list[float], call: Callable[[int, float], object], timer: int, seconds: float) -> object:
-    """Note the seconds of a call."""
-    seen.append(seconds)
-    return call(timer, seconds)
+def _noted(seen: list[float], call: Callable[..., object], timer: int, *seconds: float) -> object:
+    """Note the seconds of a call, up to the first alarm."""
+    seen.append(seconds[0])
+    return call(timer, *seconds)
 
 
 def completed_in_bash(line: str, environment: dict[str, str], listing: bool = False) -> list[str]:
