@@ -40,5 +40,7 @@ def _held_lock(store: Store) -> Iterator[None]:
 
     lock_class = int.from_bytes(store.connection.environment.lock_class, "big")
     with psycopg.connect(os.environ[server_stores.SERVER], autocommit=True) as session:
+        # The role of a run may end a session that does nothing.
+        session.execute("SET idle_session_timeout = 0")
         session.execute("SELECT pg_advisory_lock(%s::int4, 0)", (lock_class,))
         yield
