@@ -106,8 +106,11 @@ def who(row: Row) -> str:
 
 
 def _with_user(text: str, row: Used) -> str:
+    """In a line with much else a user that is gone says nothing of what goes on."""
+    from storage.txn.owner_state import GONE
+
     user = other_user(row)
-    return text if user is None else f"{text}, last used by {user}"
+    return text if user is None or row.last_user_state in GONE else f"{text}, last used by {user}"
 
 
 def deadline(row: Holder | TransactionRow) -> str:

@@ -28,6 +28,7 @@ NO_PAGE: Final = (1 << 64) - 1
 LEVELS_MAX: Final = 32
 _MAGIC, _VERSION = 0xBEEFC0DE, 1
 _FILE_PAGES_MAX = 1 << 40
+_LOOKS_MAX = 100
 
 
 class Tree(NamedTuple):
@@ -88,12 +89,21 @@ class PageFile:
         return os.pread(self._descriptor, self.page_bytes if length is None else length, at)
 
     def meta_pages(self) -> tuple[MetaPage, MetaPage]:
-        """Both meta pages, of successive commits, each at its place.
+        """Both meta pages, of successive commits, each at its place, as they stood at one moment.
+
+        Commits may come between a look at the one and a look at the other: two looks at both that are equal tell that
+        none came.
 
         Raises:
             DamagedPage
         """
-        first, second = self._meta_page(0), self._meta_page(1)
+        seen: tuple[MetaPage, MetaPage] | None = None
+        for _ in range(_LOOKS_MAX):
+            before, seen = seen, (self._meta_page(0), self._meta_page(1))
+            if seen == before:
+                break
+        assert seen is not None, "there is a look"
+        first, second = seen
         commits = first.commit, second.commit
         if commits != (0, 0) and (commits[0] % 2 or not commits[1] % 2 or abs(commits[0] - commits[1]) != 1):
             message = f"the meta pages are of commits {commits[0]} and {commits[1]}, not of successive ones"

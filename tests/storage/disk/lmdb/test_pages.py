@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from storage import Store
+from storage.disk.lmdb.page_layout import PageFile
 from storage.disk.lmdb.pages import check_pages, check_top_pages
 from storage.errors import CorruptStore
 
@@ -161,6 +162,26 @@ def test_a_writer_meanwhile_is_no_damage(path: str) -> None:
         finally:
             done.set()
             writer.join()
+
+
+def test_commits_between_the_looks_at_the_meta_pages_are_no_damage(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow look at both meta pages of a busy store sees pages that never stood beside each other."""
+    read, commits = PageFile.read, [3, 3]
+    with Store.open(path) as opened:
+        producer = opened.create_producer("t")
+
+        def slow(self: PageFile, page: int, length: int | None = None, offset: int = 0) -> bytes:
+            if page == 1 and commits:
+                for _ in range(commits.pop()):
+                    producer.send(b"x")
+            return read(self, page, length, offset)
+
+        monkeypatch.setattr(PageFile, "read", slow)
+        with opened.connection.view() as view:
+            assert damage(path, view.commit, or_none=True) == []
+        assert commits == []
 
 
 def test_damage_is_not_copied(path: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage.disk.postgres import server_errors
+from storage.disk.postgres.refusal import Refusal
 from storage.errors import (
     CorruptStore,
     NotPermitted,
@@ -12,6 +13,8 @@ from storage.errors import (
     ServerUnreachable,
     StoreFull,
     StoreInvalid,
+    StoreNotFound,
+    StoreUnsafe,
 )
 
 URL = "postgresql://h/d?store=bank"
@@ -33,10 +36,33 @@ def test_the_state_decides_the_kind(state: str, kind: type[StoreInvalid]) -> Non
     assert error.hint
 
 
-@pytest.mark.parametrize("message", ['FATAL: database "d" does not exist', "connection refused"])
-def test_the_words_of_a_connection_that_is_not_made_decide_nothing(message: str) -> None:
-    """Kinds come from the server's fields alone, whatever language it speaks."""
-    assert type(server_errors.unreachable(URL, message)) is ServerUnreachable
+@pytest.mark.parametrize(
+    ("refusals", "kind"),
+    [
+        ([("3D000", "answered")], StoreNotFound),
+        ([("28P01", "answered")], NotPermitted),
+        ([("28000", "answered")], NotPermitted),
+        ([("42501", "answered")], NotPermitted),
+        ([("", "no-password")], NotPermitted),
+        ([("", "unencrypted")], StoreUnsafe),
+        ([("53300", "answered")], ServerUnreachable),
+        ([("53200", "answered")], ServerUnreachable),
+        ([("57P03", "answered")], ServerUnreachable),
+        ([("", "unsuitable")], ServerUnreachable),
+        ([("", "silent")], ServerUnreachable),
+        ([("", "silent"), ("28P01", "answered")], NotPermitted),
+        ([("57P03", "answered"), ("", "unsuitable")], ServerUnreachable),
+        ([("55000", "answered")], StoreInvalid),
+    ],
+)
+def test_a_connection_that_is_not_made_is_explained(
+    refusals: list[tuple[str, str]], kind: type[StoreInvalid]
+) -> None:
+    """By the state and the kind of each attempt, whatever the words; an answer that is not known is not retryable."""
+    error = server_errors.not_admitted(URL, [Refusal("Worte", state, why) for state, why in refusals])
+    assert type(error) is kind
+    assert error.retryable is (kind is ServerUnreachable)
+    assert "Worte" in error.message
 
 
 def test_passwords_are_left_out() -> None:
