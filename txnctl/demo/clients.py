@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Sequence
 from tempfile import TemporaryFile
 
-from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType, Transaction
+from storage import EARLIEST, Consumer, IsolationLevel, Message, Store, SubscriptionType, Transaction
+from storage.errors import SubscriptionBusy
 from txnctl.demo import child
 from txnctl.demo.request import BalanceChange, is_settlement, read_legs, read_request, requests_of
 from txnctl.demo.transaction import BankTransaction
@@ -32,6 +33,8 @@ BATCH = 500
 
 _NO_WAIT = 0.0
 _OPEN_S = 3600.0
+_NOTICED_S = 10.0
+_LOOK_S = 0.05
 
 
 class ClientA1:
@@ -158,18 +161,35 @@ class MonitorD:
         self._consumer.close()
 
 
+def _take_over(store: Store) -> Consumer:
+    """Attach E; an E that was killed a moment ago keeps its place on a server until the server has noticed.
+
+    Raises:
+        SubscriptionBusy: another E lives.
+    """
+    clock = store.connection.clock
+    until_ns = clock.boot_ns() + int(_NOTICED_S * 1e9)
+    while True:
+        try:
+            return store.subscribe(
+                REQUESTS,
+                BUSINESS,
+                subscription_type=SubscriptionType.EXCLUSIVE,
+                subscription_isolation_level=IsolationLevel.READ_COMMITTED,
+                initial_position=EARLIEST,
+            )
+        except SubscriptionBusy:
+            if clock.boot_ns() > until_ns:
+                raise
+            clock.sleep(_LOOK_S)
+
+
 class BusinessE:
     """Books every committed request exactly once. E has no state of its own: balances are in the table."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.consumer = store.subscribe(
-            REQUESTS,
-            BUSINESS,
-            subscription_type=SubscriptionType.EXCLUSIVE,
-            subscription_isolation_level=IsolationLevel.READ_COMMITTED,
-            initial_position=EARLIEST,
-        )
+        self.consumer = _take_over(store)
         self._accounts = store.table(ACCOUNTS)
         self._producer = store.create_producer(BALANCES, producer_name=BUSINESS)
         self.received: Counter[str] = Counter()
