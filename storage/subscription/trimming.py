@@ -240,20 +240,22 @@ def plan(
     """
     state = topic.state
     messages, size, free = state.messages_trimmed, state.bytes_trimmed, None
-    for ledger in _in_order(topic) if not limits.keeps_everything else ():
+    for number, ledger in enumerate(_in_order(topic) if not limits.keeps_everything else ()):
+        # An empty topic of an earlier life begins before its open ledger, and has no ledger between.
+        here = ledger.ledger_id if number else state.first_ledger
         messages, size = messages + ledger.messages, size + ledger.bytes
-        if ledger.entries == 0 or ledger.ledger_id >= state.first_ledger + ledgers_max:
-            return ledger.ledger_id
+        if ledger.entries == 0 or number >= ledgers_max:
+            return here
         is_old = limits.time_ms is not None and (
             limits.time_ms == 0
             or trim.newest_ms(topic.view, topic.topic_id, ledger) + limits.time_ms <= now_ms
         )
         if not is_old and limits.bytes is None:
-            return ledger.ledger_id
+            return here
         free = free or _Free(topic, heeds_holds)
         is_large = limits.bytes is not None and max(free.bytes - size, 0) >= limits.bytes
         if messages > free.messages or not (is_old or is_large):
-            return ledger.ledger_id
+            return here
     return state.first_ledger if limits.keeps_everything else state.ledger_id + 1
 
 

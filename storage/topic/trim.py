@@ -10,6 +10,8 @@ Invariant 5: trimming removes whole ledgers from the front. Which ledgers may go
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from storage import faults
 from storage.disk.codec import key1, key2, pack, unpack, unpack_first
 from storage.disk.schema import ENTRIES, LEDGERS, TIMED, TIMED_BLOCKS
@@ -55,13 +57,14 @@ def drop_ledgers(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
     The record of the last trimmed ledger stays: it tells a reader behind that ledger that no message was lost.
     """
     batch, topic_id, state = topic.view, topic.topic_id, topic.state
-    assert state.first_ledger < first_kept <= state.ledger_id, "a ledger goes, and the open one stays"
-    messages, size, ledgers = state.messages_trimmed, state.bytes_trimmed, 0
-    for ledger in log.closed_ledgers(batch, topic_id, state):
-        if ledger.ledger_id >= first_kept:
-            break
-        messages, size, last = messages + ledger.messages, size + ledger.bytes, ledger
-        ledgers += 1
+    assert state.first_ledger < first_kept <= state.ledger_id, "the open ledger stays"
+    messages, size = state.messages_trimmed, state.bytes_trimmed
+    closed = log.closed_ledgers(batch, topic_id, state)
+    gone = list(takewhile(lambda ledger: ledger.ledger_id < first_kept, closed))
+    if not gone:
+        return Trimmed(0, 0, 0)
+    messages, size = messages + sum(each.messages for each in gone), size + sum(each.bytes for each in gone)
+    ledgers, last = len(gone), gone[-1]
     first_kept = written_positions.next_ledger(batch, topic_id, state, last.ledger_id)
     key = key2(topic_id, last.ledger_id)
     fields = unpack_first(batch.get(LEDGERS, key) or b"", 7)

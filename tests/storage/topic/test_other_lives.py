@@ -9,7 +9,7 @@ import pytest
 
 from storage import EARLIEST, MessageId, Position, Store, SubscriptionType
 from storage.errors import MessageNotFound
-from storage.process.clock import ManualClock
+from storage.process.clock import SYSTEM_CLOCK, ManualClock
 
 Kept = Position | MessageId
 Use = Callable[[Store, str, Kept], object]
@@ -257,3 +257,28 @@ def test_the_extent_of_a_topic_tells_the_same(lives: Lives) -> None:
                 is_other = True
             assert (extent.first_after_other_life(position) is not None) is is_other, position
         assert extent.begin_behind(lives.before.position) == own[0].position
+
+
+@pytest.mark.parametrize("limits", [{"time_ms": 0}, {"time_ms": 86_400_000}, {"size": 0}])
+def test_a_topic_that_was_empty_then_has_limits_as_before(
+    store: Store, clock: ManualClock, tmp_path: Path, limits: dict[str, int]
+) -> None:
+    """It has no ledger between the two lives that could go; later ledgers go as anywhere."""
+    store.create_topic("empty", ledger_entries_max=1)
+    store.create_topic("other")
+    store.admin.topics.set_retention("empty", **limits)
+    store.maintenance.backup_store(tmp_path / "backup")
+    Store.restore(tmp_path / "backup", tmp_path / "restored")
+    # A restore takes the time of the machine.
+    clock.wall_now_ns = SYSTEM_CLOCK.wall_ns() + 1_000_000_000
+    with Store.open(tmp_path / "restored", clock=clock) as restored:
+        send(restored, "other", b"1")
+        restored.maintenance.collect_garbage()
+        restored.admin.topics.truncate_topic("empty")
+        ids = send(restored, "empty", b"1", b"2", b"3")
+        clock.advance(2 * 86_400)
+        restored.maintenance.collect_garbage(trust_clock=True)
+        kept = read(restored, "empty", EARLIEST)
+        assert kept in ([], [b"3"])
+        assert send(restored, "empty", b"4")[0] > ids[-1]
+        assert restored.maintenance.verify_store(full=True) == []
