@@ -78,9 +78,10 @@ def reincarnate(
     """
     batch.superblock.incarnation += 1
     other_versions.note_incarnation(batch, inherited.version)
-    other_positions.begin_life(batch)
-    # A delayed commit of the incarnation before must not meet a transaction of this one.
-    batch.superblock.last_txn += TRANSACTION_IDS_SKIPPED
+    first_ledger = other_positions.begin_life(batch)
+    # A delayed commit of the incarnation before, or of another one that began with the same backup, must not meet a
+    # transaction of this one.
+    batch.superblock.last_txn = max(batch.superblock.last_txn + TRANSACTION_IDS_SKIPPED, first_ledger)
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
     for txn in aborted:
         coordinator.abort(batch, txn, process, AbortReason.INCARNATION)

@@ -15,8 +15,12 @@ from storage.values.ledger_ids import first_of_life, is_between_lives
 from storage.values.position import Extreme, Position, Start
 
 
-def begin_life(batch: WriteBatch) -> None:
-    """Begin a ledger with an id that no other life gives, in every topic; later topics begin with the same id."""
+def begin_life(batch: WriteBatch) -> int:
+    """Begin a ledger with an id that no other life gives, in every topic; later topics begin with the same id.
+
+    Returns:
+        the id.
+    """
     opened = [OpenTopic.load(batch, topic.topic_id) for topic in catalogue.every(batch)]
     first = former_topics.first_ids(batch)
     highest = max(first.ledger_id, *(topic.state.ledger_id for topic in opened), 0)
@@ -24,6 +28,7 @@ def begin_life(batch: WriteBatch) -> None:
     for topic in opened:
         _go_on_in(topic, ledger_id)
     former_topics.begin_at(batch, first._replace(ledger_id=ledger_id))
+    return ledger_id
 
 
 def _go_on_in(topic: OpenTopic[WriteBatch], ledger_id: int) -> None:

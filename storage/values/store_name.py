@@ -13,11 +13,13 @@ def is_url(name: str) -> bool:
     """Whether a store is named by the URL of a server; the one judge of names at every door.
 
     Raises:
-        InvalidValue: neither a URL of a store nor a path that anybody means: another scheme, connection parameters, a
-            quote before it. The name may hold a password, so the error does not repeat it.
+        InvalidValue: neither a URL of a store nor a path that anybody means: an empty text, another scheme, connection
+            parameters, a quote before it. The name may hold a password, so the error does not repeat it.
     """
     if name.startswith(_SCHEMES):
         return True
+    if not name:
+        raise InvalidValue("no store is named: the path is empty", hint="The current directory is `.`.")
     if (":" in name or "=" in name) and not name.startswith(("/", ".")):
         _check_path(name)
     return False

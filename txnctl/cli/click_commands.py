@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 _TYPED = "txnctl.typed"
 """The words as typed after the command, among the notes that click keeps for a context."""
+_NAMING = {
+    "CMD": "command", "DEST": "destination", "DIR": "directory", "FILE": "name of the file", "PATH": "path",
+    "SRC": "source", "STORE": "name of the store",
+}  # fmt: skip
+"""The metavars of options and arguments that name a place or a command, in words."""
 _MARGIN = 2
 """Columns that click leaves free at the right of a terminal."""
 _GROUP_EXAMPLES = 4
@@ -47,10 +52,30 @@ class _Refusing:
             click.UsageError, BadInput: with `parameter`, this one, for the hint.
         """
         try:
+            self._check_named(value)
             return super().process_value(ctx, value)  # type: ignore[misc]
         except (click.UsageError, BadInput) as error:
             error.parameter = self  # type: ignore[union-attr]
             raise
+
+    def _check_named(self, value: object) -> None:
+        """Refuse an empty text where a place or a command is named: mostly a variable that is not set.
+
+        An empty path would mean the current directory, and an empty command every message done.
+
+        Raises:
+            InvalidValue
+        """
+        metavar = self.metavar or (self.name or "").upper()  # type: ignore[attr-defined]
+        if (
+            metavar in _NAMING
+            and isinstance(value, str)
+            and not (value.strip() if metavar == "CMD" else value)
+        ):
+            place = self.get_error_hint(None).replace("'", "")  # type: ignore[attr-defined]
+            raise InvalidValue(
+                f"{place}: the {_NAMING[metavar]} is empty", hint="Is a variable of the line not set?"
+            )
 
 
 class Option(_Refusing, click.Option):

@@ -18,7 +18,6 @@ from storage.process.clock import SYSTEM_CLOCK
         ("postgres://h/d", True),
         ("bank.store", False),
         ("./postgresql", False),
-        ("", False),
     ],
 )
 def test_a_url_is_told_from_a_path(name: str, is_url: bool) -> None:

@@ -19,6 +19,12 @@ def test_a_url_of_postgresql_is_no_path() -> None:
     assert not is_url("stores/bank:1")
 
 
+def test_no_name_is_no_path() -> None:
+    """It would mean the current directory."""
+    with pytest.raises(InvalidValue, match="the path is empty"):
+        is_url("")
+
+
 @pytest.mark.parametrize(
     "name",
     [

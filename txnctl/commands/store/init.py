@@ -63,8 +63,6 @@ def init(context: Context, path: str | None, durability: str | None, may_exist: 
     if path is not None and typed.source.startswith("option"):
         raise InvalidValue("the new store is named twice, by PATH and by --store", hint="Leave one out.")
     where = context.store_path if path is None else path
-    if not where:
-        raise InvalidValue("the path of a store is not empty")
     created = create_unless_there(may_exist, lambda: Store.create(where, durability=durability))
     try:
         with context.open_store(where, read_only=True) as store:
