@@ -63,7 +63,10 @@ def drop_ledgers(topic: OpenTopic[WriteBatch], first_kept: int) -> Trimmed:
     gone = list(takewhile(lambda ledger: ledger.ledger_id < first_kept, closed))
     if not gone:
         return Trimmed(0, 0, 0)
-    messages, size = messages + sum(each.messages for each in gone), size + sum(each.bytes for each in gone)
+    messages, size = (
+        messages + sum(ledger.messages for ledger in gone),
+        size + sum(ledger.bytes for ledger in gone),
+    )
     ledgers, last = len(gone), gone[-1]
     first_kept = written_positions.next_ledger(batch, topic_id, state, last.ledger_id)
     key = key2(topic_id, last.ledger_id)

@@ -282,3 +282,14 @@ def test_a_topic_that_was_empty_then_has_limits_as_before(
         assert kept in ([], [b"3"])
         assert send(restored, "empty", b"4")[0] > ids[-1]
         assert restored.maintenance.verify_store(full=True) == []
+
+
+def test_two_restores_of_one_backup_number_their_transactions_apart(store: Store, tmp_path: Path) -> None:
+    """A client of the first must not end a transaction of the second."""
+    store.maintenance.backup_store(tmp_path / "backup")
+    ids = []
+    for name in ("first", "second"):
+        Store.restore(tmp_path / "backup", tmp_path / name)
+        with Store.open(tmp_path / name) as restored:
+            ids.append({restored.begin_transaction() for _ in range(10)})
+    assert len(ids[0] | ids[1]) == 20
