@@ -20,10 +20,13 @@ def clock_time(time_ms: int | None) -> str:
 
 MISMEANT = {
     (10**7, 10**8): "A date is written 2024-05-01.",
-    (10**9, 10**10): "A time in seconds has three more digits as milliseconds.",
+    (10**8, 10**10): "A time in seconds has three more digits as milliseconds.",
+    (1900_01_01_00_00, 2100_00_00_00_00): "A date with a time is written 2024-05-01T10:00Z.",
+    (1900_01_01_00_00_00, 2100_00_00_00_00_00): "A date with a time is written 2024-05-01T10:00:00Z.",
 }
-"""Numbers that are mostly meant otherwise than as milliseconds since 1970, where all of them are in its first months:
-the first one, the one after the last, and a hint. The one rule of every door: option, column, field, Spark."""
+"""Numbers that are mostly meant otherwise than as milliseconds since 1970, where they are in the first months of 1970,
+in 1976, or in 2572 and later: the first one, the one after the last, and a hint. The one rule of every door: option,
+column, field, Spark."""
 
 
 def milliseconds(text: str, *, has_unit: bool = False) -> int | None:
@@ -33,14 +36,14 @@ def milliseconds(text: str, *, has_unit: bool = False) -> int | None:
         has_unit: the place of the text is named after milliseconds (`eventTimeMs`), so that every number is meant.
 
     Raises:
-        InvalidValue: a number of 10 digits, mostly a time in seconds, or of 8 digits, mostly a date; a time before
-            1970. The detail `kind` says which of them.
+        InvalidValue: a number of 9 or 10 digits, mostly a time in seconds, or of 8, 12 or 14 digits that look like a
+            date; a time before 1970. The detail `kind` says which of them.
     """
     if text.isdecimal() and text.isascii():
         value = int(text) if len(text) < 16 else TIME_MS_MAX + 1
         for (first, end), hint in MISMEANT.items():
             if first <= value < end and not has_unit:
-                raise _misread(text, "a time in 1970, in milliseconds", hint)
+                raise _misread(text, f"a time in {str(rfc3339(value))[:4]}, in milliseconds", hint)
         return value if value <= TIME_MS_MAX else None
     from datetime import UTC, datetime, timedelta
 

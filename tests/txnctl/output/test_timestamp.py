@@ -27,13 +27,19 @@ class TestTimestamps:
         assert milliseconds(text) == time_ms
         assert milliseconds(str(time_ms), has_unit=True) == time_ms
 
-    @pytest.mark.parametrize("number", [10_000_000, 20240501, 99_999_999, 1_000_000_000, 9_999_999_999])
-    def test_a_number_that_is_mostly_meant_otherwise_is_refused(self, number: int) -> None:
-        """8 digits are a date, 10 digits seconds; the numbers beside are milliseconds."""
-        with pytest.raises(InvalidValue, match=f"{number} is a time in 1970, in milliseconds"):
+    @pytest.mark.parametrize(
+        ("number", "year"),
+        [
+            (10_000_000, 1970), (20240501, 1970), (99_999_999, 1970), (100_000_000, 1970), (999_999_999, 1970),
+            (1_000_000_000, 1970), (9_999_999_999, 1970), (202405011200, 1976), (20240501120000, 2611),
+        ],
+    )  # fmt: skip
+    def test_a_number_that_is_mostly_meant_otherwise_is_refused(self, number: int, year: int) -> None:
+        """8, 12 and 14 digits are a date, 9 and 10 digits seconds; the numbers beside are milliseconds."""
+        with pytest.raises(InvalidValue, match=f"{number} is a time in {year}, in milliseconds"):
             milliseconds(str(number))
         assert milliseconds(str(number), has_unit=True) == number
-        for beside in (9_999_999, 100_000_000, 999_999_999, 10_000_000_000):
+        for beside in (9_999_999, 10_000_000_000, 725_846_400_000, 1_714_557_600_000):
             assert milliseconds(str(beside)) == beside
 
     @pytest.mark.parametrize("text", ["1950-01-01", "1969-12-31T23:59:59.999Z", "1970-01-01T00:30:00+01:00"])

@@ -122,7 +122,7 @@ class IngestArguments(OptionValues):
     "event_time",
     metavar="COLUMN",
     help="The column that is the event time, kept to the millisecond: RFC 3339, a date, or milliseconds since 1970; "
-    "a number of 8 or 10 digits only where the name ends with Ms.",
+    "a number like 20240501 or 1714557600 only where the name ends with Ms.",
 )
 @option("--create", is_flag=True, help="Create the topic if it is missing.")
 @option(

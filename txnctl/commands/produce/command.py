@@ -159,7 +159,7 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
             So is an empty line, where value is the only column.
     raw     The whole input is one message.
 
-    In eventTime and deliveryTime a number of 8 or 10 digits is refused, which is mostly meant as a date or in seconds;
+    In eventTime and deliveryTime a number like 20240501 or 1714557600 is refused, mostly meant as a date or in seconds;
     eventTimeMs and deliveryTimeMs take any number of milliseconds.
 
     --on-error stop stores the lines before the bad line, ends with exit code 2 and names the bad line and the last
