@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storage import Store
-from txnctl.spark.runtime import java, session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from txnctl.spark.runtime import java
 
 
 @pytest.fixture
@@ -36,19 +30,3 @@ def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     monkeypatch.setattr(java, "_PATTERNS", ())
-
-
-@pytest.fixture
-def run_on_spark(run: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Run a command line in this process, its job in the session that all tests share: no further JVM starts."""
-
-    @contextmanager
-    def shared(*_: object, **_options: object) -> Iterator[SparkSession]:
-        yield spark
-
-    def run_line(*words: str) -> Any:
-        with monkeypatch.context() as patch:
-            patch.setattr(session, "spark_session", shared)
-            return run(*words)
-
-    return run_line

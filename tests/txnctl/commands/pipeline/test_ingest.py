@@ -17,16 +17,12 @@ from txnctl.commands.pipeline.ingest import _told_to_look
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
-@pytest.fixture
-def ingested(run_on_spark: Any) -> Callable[..., str]:
-    """The output of the command on Spark."""
-
-    def ingest(file: str, *words: str) -> str:
-        outcome = run_on_spark("pipeline", "ingest", str(Path(file).resolve()), *words)
-        assert outcome.status == 0, outcome.err
-        return str(outcome.out)
-
-    return ingest
+def ingested(start: Start, *words: str) -> str:
+    """The output of the command in a process of its own: the tests' session of Spark is in this one."""
+    process = start("pipeline", "ingest", *words)
+    out, err = process.communicate()
+    assert process.returncode == 0, err.decode()
+    return str(out.decode())
 
 
 @pytest.fixture
@@ -38,12 +34,13 @@ def requests(path: str) -> Iterator[Store]:
         yield store
 
 
+@pytest.mark.needs_program("java")
 def test_the_same_input_again_is_named_and_not_parsed(
-    run: Any, ingested: Callable[..., str], requests: Store, monkeypatch: pytest.MonkeyPatch
+    run: Any, start: Start, requests: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of the file under a different name is the same input. The second run needs no Spark at all."""
     words = ("requests", "--key-column", "account", "--write-id", "may")
-    done = json.loads(ingested("in.csv", *words, "-o", "json"))
+    done = json.loads(ingested(start, "in.csv", *words, "-o", "json"))
     assert (done["messages"], done["storedBefore"]) == (2, None)
     Path("in.csv").rename("copy.csv")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
@@ -74,7 +71,8 @@ def test_the_same_input_again_is_named_and_not_parsed(
     assert (refused.status, "topic requests was deleted since" in refused.err) == (4, True)
 
 
-def test_a_run_of_the_first_release_cannot_be_compared(ingested: Callable[..., str], requests: Store) -> None:
+@pytest.mark.needs_program("java")
+def test_a_run_of_the_first_release_cannot_be_compared(start: Start, requests: Store) -> None:
     """Its row has no content: topic and number of rows decide, and the answer says so."""
     requests.create_table("txnctl-sinks")
     row = {
@@ -85,17 +83,16 @@ def test_a_run_of_the_first_release_cannot_be_compared(ingested: Callable[..., s
         "txnId": "0:9",
     }
     requests.table("txnctl-sinks").put(b"write:may", json.dumps(row).encode())
-    said = ingested("in.csv", "requests", "--write-id", "may")
+    said = ingested(start, "in.csv", "requests", "--write-id", "may")
     assert "whether it was the same cannot be\ncompared. Topic and number of rows agree." in said
     assert list(requests.reader("requests")) == []
 
 
-def test_rows_that_were_left_out_are_told_with_their_reason(
-    ingested: Callable[..., str], requests: Store
-) -> None:
+@pytest.mark.needs_program("java")
+def test_rows_that_were_left_out_are_told_with_their_reason(start: Start, requests: Store) -> None:
     """In the summary for people, and as JSON."""
     Path("in.csv").write_text("account,delta\nB1,5\nB2\nB3,1,2\nB4\n")
-    said = ingested("in.csv", "requests", "--on-error", "skip")
+    said = ingested(start, "in.csv", "requests", "--on-error", "skip")
     first, *reasons = said.splitlines()
     assert first.startswith("Stored 1 message in requests; left out 3 rows. ")
     assert reasons == [
