@@ -9,6 +9,11 @@ EXAMPLE = "postgresql://user@host/database?store=bank"
 """The form of a URL, for hints."""
 
 
+def has_scheme(name: str) -> bool:
+    """Whether a name has the scheme of a URL of a store; the name may be of something else than a store."""
+    return name.startswith(_SCHEMES)
+
+
 def is_url(name: str) -> bool:
     """Whether a store is named by the URL of a server; the one judge of names at every door.
 
@@ -16,7 +21,7 @@ def is_url(name: str) -> bool:
         InvalidValue: neither a URL of a store nor a path that anybody means: an empty text, another scheme, connection
             parameters, a quote before it. The name may hold a password, so the error does not repeat it.
     """
-    if name.startswith(_SCHEMES):
+    if has_scheme(name):
         return True
     if not name:
         raise InvalidValue("no store is named: the path is empty", hint="The current directory is `.`.")

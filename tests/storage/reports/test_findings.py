@@ -25,6 +25,10 @@ class Facts(SimpleNamespace):
     def row(self) -> Facts:
         return self
 
+    @property
+    def place(self) -> str:
+        return str(self.pid)
+
     info = disk = holder = row
     server = None
 

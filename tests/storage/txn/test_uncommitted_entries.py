@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from storage import EARLIEST, LATEST, IsolationLevel, MessageId, Position, Store, TransactionState, TxnID
 from storage.disk.view import WriteBatch
+from storage.errors import MessageNotFound
 from storage.topic.entry import Columns
 from storage.topic.open_topic import OpenTopic
 from storage.txn import uncommitted_entries
@@ -166,15 +167,16 @@ class TestMaxReadPosition:
         assert row_json(store.reports.topic_stats("t"))["lastConfirmedEntry"] == "1:0"
 
     def test_a_start_in_a_former_life_reads_nothing_uncommitted(self, store: Store) -> None:
-        """A position of a deleted topic of the same name shows a READ_COMMITTED reader no open message."""
+        """A position of a deleted topic of the same name is refused, by a reader and by a subscription."""
         with store.create_producer("t") as producer:
             producer.send(b"old")
         store.admin.topics.delete_topic("t")
         store.create_topic("t")
         store.create_producer("t").send(b"open", txn=store.begin_transaction())
-        assert list(store.reader("t", start=Position(1, 0))) == []
-        consumer = store.subscribe("t", "a", initial_position=Position(1, 0))
-        assert consumer.receive_batch(9, timeout=0) == []
+        with pytest.raises(MessageNotFound):
+            list(store.reader("t", start=Position(1, 0)))
+        with pytest.raises(MessageNotFound):
+            store.subscribe("t", "a", initial_position=Position(1, 0))
 
 
 class TestWhatALevelShows:

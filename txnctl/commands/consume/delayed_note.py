@@ -6,16 +6,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import Consumer
     from storage.errors import WaitTimeout
+    from storage.process.clock import Clock
     from txnctl.cli.context import Context
 
 
 class DelayedNote:
     """Note the delayed messages of a consumer's subscription."""
 
-    def __init__(self, context: Context, topic: str, consumer: Consumer) -> None:
+    def __init__(self, context: Context, topic: str, consumer: Consumer, clock: Clock) -> None:
         self._context = context
         self._topic = topic
         self._consumer = consumer
+        self._clock = clock
 
     def at_end(self, error: WaitTimeout | None = None) -> None:
         """Note the messages, if there are any.
@@ -35,5 +37,5 @@ class DelayedNote:
             f"{rfc3339(delayed.due_ms)}"
         )
         if error is not None:
-            left = duration(max(1, delayed.due_ms - self._context.store.connection.clock.wall_ms()))
+            left = duration(max(1, delayed.due_ms - self._clock.wall_ms()))
             error.hint = f"The next message is due in {left}: wait longer, or with -f."

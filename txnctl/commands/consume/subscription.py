@@ -41,7 +41,10 @@ def take(context: Context, topic: str, lines: Lines, patience: Patience, options
             store.use_transaction(txn)  # before anything is handed out
         consumer = _subscribe(context, store, topic, options)
         hidden = Hidden(context, topic, consumer.blocked_by)
-        newer, delayed = _NewerMessages(context, consumer, txn), DelayedNote(context, topic, consumer)
+        newer, delayed = (
+            _NewerMessages(context, consumer, txn),
+            DelayedNote(context, topic, consumer, store.connection.clock),
+        )
         taking = _Taking(consumer, lines, patience, (hidden, delayed), newer)
         try:
             if options.run is None:

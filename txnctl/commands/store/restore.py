@@ -64,7 +64,7 @@ def restore(context: Context, source: str, destination: str | None, durability: 
     from storage import Store
     from storage.disk.stores import check_typed
 
-    for name in (source, destination or ""):
+    for name in filter(None, (source, destination)):
         check_typed(name)
     with CopyProgress(context, "Restore") as progress:
         row = Store.restore(

@@ -9,8 +9,8 @@ import sys
 from socket import gethostname
 from typing import Final
 
-from storage.disk.stores import is_url
 from storage.errors import ProgramMissing, StoreInvalid, StoreNotFound
+from storage.values.store_name import has_scheme
 
 ON_OTHER_HOSTS: Final = (
     "Hosts without the store need --offload-path to read and --staging-path to write (offloadPath, stagingPath), on "
@@ -38,7 +38,7 @@ def lacks_package(error: ImportError, store: str) -> ProgramMissing:
         store: path of the store of the job, or of its files.
     """
     module = error.name.split(".")[0] if error.name else str(error)
-    hint = PACKAGES_ON_SERVERS if is_url(store) else ON_OTHER_HOSTS
+    hint = PACKAGES_ON_SERVERS if has_scheme(store) else ON_OTHER_HOSTS
     missing = ProgramMissing(
         f"on host {gethostname()} the Python of Spark ({sys.executable}) has no {module}: it cannot work on {store}",
         hint=hint,
@@ -53,7 +53,7 @@ def lacks_package(error: ImportError, store: str) -> ProgramMissing:
 def lacks_store(error: StoreInvalid, store: str) -> StoreInvalid:
     """The error of a task that cannot open the store: the reason, with the host."""
     host = gethostname()
-    if is_url(store):
+    if has_scheme(store):
         error.hint = ON_SERVERS
         error.message = f"{error.message} (in a task on host {host})"
         error.args = (error.message,)

@@ -26,7 +26,7 @@ JOBS = pipeline.names()
         (("sql", "SELECT 1", "--topic", "a=nowhere"), 3, "nowhere"),
         (("sql", "SELECT 1", "--table", "nothing"), 3, "nothing"),
         (("sql", " ; "), 2, "the statement is empty"),
-        (("sql", "SELECT 1", "--topic", "a=requests", "--table", "a=accounts"), 2, "give one name"),
+        (("sql", "SELECT 1", "--topic", "a=requests", "--table", "a=accounts"), 2, "is given twice"),
         (("export", "requests", "in.csv"), 4, "in.csv exists already"),
         (("export", "requests"), 2, "DEST is missing"),
         (("export", "requests", "out", "--table", "accounts"), 2, "not both"),
