@@ -10,16 +10,17 @@ EXAMPLE = "postgresql://user@host/database?store=bank"
 
 
 def has_scheme(name: str) -> bool:
-    """Whether a name has the scheme of a URL of a store; the name may be of something else than a store."""
+    """Whether a name, of a store or of files, has the scheme of a URL of a store."""
     return name.startswith(_SCHEMES)
 
 
 def is_url(name: str) -> bool:
-    """Whether a store is named by the URL of a server; the one judge of names at every door.
+    """Whether a store is named by the URL of a server; the judge of names at every door.
 
     Raises:
-        InvalidValue: neither a URL of a store nor a path that anybody means: an empty text, another scheme, connection
-            parameters, a quote before it. The name may hold a password, so the error does not repeat it.
+        InvalidValue: neither a URL of a store nor the path of a directory: an empty text, a different scheme, the
+            parameters of a connection, a quote before the scheme. The error repeats no name, for a name may hold a
+            password.
     """
     if has_scheme(name):
         return True
