@@ -238,6 +238,13 @@ def plan(
         ledgers_max: ledgers that may go at once.
         heeds_holds: False asks for the ledgers that the limits alone would let go.
     """
+    first_kept = _plan_by_counts(topic, limits, now_ms, ledgers_max, heeds_holds)
+    return _kept_for_compaction(topic, first_kept) if heeds_holds else first_kept
+
+
+def _plan_by_counts(
+    topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, ledgers_max: int, heeds_holds: bool
+) -> int:
     state = topic.state
     messages, size, free = state.messages_trimmed, state.bytes_trimmed, None
     for number, ledger in enumerate(_in_order(topic) if not limits.keeps_everything else ()):
@@ -270,7 +277,16 @@ def plan_hard(topic: OpenTopic[ReadView], limits: RetentionLimits, now_ms: int, 
     hard = limits.as_hard(retention.TRIM)
     if hard.keeps_everything:
         return topic.state.first_ledger
-    first_kept = plan(topic, hard, now_ms, ledgers_max, heeds_holds=False)
+    return _kept_for_compaction(topic, plan(topic, hard, now_ms, ledgers_max, heeds_holds=False))
+
+
+def _kept_for_compaction(topic: OpenTopic[ReadView], first_kept: int) -> int:
+    """The first ledger that stays, none behind the compacted view: a reader of the view goes on there.
+
+    Counts of messages alone would let a ledger go that has markers alone.
+    """
+    if first_kept <= topic.state.first_ledger:
+        return first_kept
     hold = _uncompacted(topic.view, topic.topic_id, topic.state)
     following = None if hold is None else log.next_entry(topic.view, topic.topic_id, hold.position)
     return first_kept if following is None else min(first_kept, following.ledger_id)

@@ -208,7 +208,7 @@ def test_the_command_tells_what_is_wrong(printed: Callable[..., tuple[int, str, 
         ),
         ((" ; ",), 2, "the statement is empty"),
         (("SELECT 1", "--topic", "a=nowhere"), 3, "nowhere"),
-        (("SELECT 1", "--topic", "a=orders", "--table", "a=accounts"), 2, "give one name"),
+        (("SELECT 1", "--topic", "a=orders", "--table", "a=accounts"), 2, "is given twice"),
         (("DROP VIEW accounts",), 2, "no query"),
     ):
         found, out, err = printed(*words)
